@@ -1,0 +1,142 @@
+-- One row is one run. Wide columns last; no foreign keys and no triggers on hot tables.
+create table runs (
+  shard             smallint    not null,
+  id                bigint      not null,
+  status            run_status  not null,
+  hold              smallint    not null default 0,      -- bits: 1 blocked by its key, 2 no worker serves it, 4 held; claimable at 0
+  priority          smallint    not null default 0,
+  version           int         not null default 1,
+  attempt           int         not null default 0,
+  crashes           int         not null default 0,      -- crashes since the last progress
+  crash_seq         int         not null default 0,      -- the journal's highest seq at the last crash
+  timed_out         boolean     not null default false,
+  turn              int         not null default 0,      -- 0 at claim, + 1 per applied transition of that claim
+  claim_id          bigint,                              -- random, made by the caller per claim call; outlives the claim
+  locked_by         text,                                -- the worker that holds the claim; its end clears this column only
+  inbox_seq         int         not null default 0,      -- number of signals delivered
+  shown             int[],                               -- seqs already in ctx.awaited of a renewed await
+  eligible_at       timestamptz not null,                -- when it may be claimed; the deadline while awaiting; 'infinity' if none
+  lease_expires_at  timestamptz,                         -- queue receipts only; workers hold their claims by their own row
+  inserted_at       timestamptz not null,
+  completed_at      timestamptz,
+  expires_at        timestamptz,
+  retention         interval    not null,
+  queue             text,                                -- null: where its definition says, once a worker registers it
+  kind              text,                                -- null: not known before a worker registers the definition
+  name              text        not null,
+  step              text,                                -- null until the first claim takes the initial step
+  awaits            jsonb,
+  partition_key     text,
+  rate_limit        text,
+  weight            int,
+  idempotency_key   text,
+  unique_key        bytea,
+  unique_scope      run_status[],
+  unique_guard      bytea generated always as (
+                      case when unique_key is not null and status = any (unique_scope) then unique_key end) stored,
+  parent_id         bigint,
+  spawn             int         not null default 0,
+  position          int,
+  children_pending  int         not null default 0,
+  input             jsonb       not null,
+  state             jsonb,                               -- null until a transition writes it; then only when it changes
+  result            jsonb,
+  error             jsonb,
+  trace             text,
+  primary key (shard, id),
+  constraint runs_holder check (locked_by is null or status in ('executing', 'cancelled')),
+  constraint runs_names check (
+    octet_length(name) <= 256 and octet_length(step) <= 256 and octet_length(queue) <= 256
+    and octet_length(unique_key) <= 512 and octet_length(idempotency_key) <= 512)
+) with (
+  fillfactor = 60,
+  autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000,
+  autovacuum_vacuum_insert_scale_factor = 0, autovacuum_vacuum_insert_threshold = 100000,
+  autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 50000,
+  autovacuum_vacuum_cost_delay = 0
+);
+
+-- A run's inbox. A consumed signal with a dedup key stays as a row without payload.
+create table signals (
+  shard       smallint    not null,
+  run_id      bigint      not null,
+  seq         int         not null,
+  name        text        not null,
+  payload     jsonb,
+  dedup_key   text,
+  inserted_at timestamptz not null,
+  consumed_at timestamptz,
+  primary key (shard, run_id, seq)
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000, autovacuum_vacuum_cost_delay = 0);
+
+-- A workflow run's journal. A row is pending until completed_at; seq is the order of delivery to the body.
+create table steps (
+  shard        smallint    not null,
+  run_id       bigint      not null,
+  name         text        not null,
+  kind         text        not null,
+  seq          int,
+  attempt      int         not null default 0,
+  due_at       timestamptz,
+  output       jsonb,
+  error        jsonb,
+  started_at   timestamptz not null,
+  completed_at timestamptz,
+  primary key (shard, run_id, name)
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000, autovacuum_vacuum_cost_delay = 0);
+
+-- What workers have registered: the defaults for starts by name.
+create table definitions (
+  name       text        not null,
+  version    int         not null,
+  kind       text        not null,
+  queue      text        not null,
+  priority   smallint    not null,
+  retention  interval    not null,
+  registered timestamptz not null,
+  primary key (name, version)
+);
+
+-- One row per worker: the lease of all its claims. A row is deleted only when no run names it.
+create table workers (
+  id            text        primary key,
+  lease         interval    not null,
+  serves        text[]      not null,                    -- name@version
+  info          jsonb       not null default '{}',
+  registered_at timestamptz not null,
+  seen_at       timestamptz not null
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0);
+
+create table limits (
+  name       text     primary key,
+  allowed    double precision not null check (allowed > 0),
+  period     interval not null,
+  burst      double precision not null check (burst > 0)
+);
+
+create table buckets (
+  shard      smallint not null,
+  name       text     not null,
+  key        text     not null default '',
+  tokens     double precision not null,
+  updated_at timestamptz not null,
+  primary key (shard, name, key)
+) with (fillfactor = 50);
+
+create table subscriptions (
+  id          bigint generated always as identity primary key,
+  pattern     text        not null,
+  target      jsonb       not null,
+  secret      text,
+  inserted_at timestamptz not null
+);
+
+-- One row for the whole schema.
+create table settings (
+  only_row          boolean     primary key default true check (only_row),
+  identity          uuid        not null,                -- of this database, to notice a copy
+  shards            smallint    not null default 1,
+  retention_ceiling interval    not null default '365 days',
+  beats_since       timestamptz not null                 -- since when beats have come without a gap of half a lease
+);
+insert into settings (identity, beats_since) values (gen_random_uuid(), clock_timestamp());

@@ -1,0 +1,28 @@
+-- Each index backs one operation or one invariant (ARCHITECTURE.md lists them).
+
+-- claim: what may be claimed, in claim order
+create index runs_claim on runs (shard, queue, priority, eligible_at, id)
+  where status in ('runnable', 'awaiting_signal') and hold = 0;
+-- reap, beat: what a worker holds. A predicate on status instead would lure the planner into sorting.
+create index runs_holders on runs (shard, locked_by, id) where locked_by is not null;
+-- expired receipts of queue messages
+create index runs_receipts on runs (shard, lease_expires_at) where lease_expires_at is not null;
+-- invariant: one run per occupied unique key
+create unique index runs_unique on runs (shard, unique_guard) where unique_guard is not null;
+-- invariant: one run per definition name and idempotency key
+create unique index runs_idempotency on runs (shard, name, idempotency_key) where idempotency_key is not null;
+-- invariant: one holder per partition key
+create unique index runs_active_key on runs (shard, partition_key)
+  where partition_key is not null and (locked_by is not null or lease_expires_at is not null);
+-- runs blocked by their partition key, in key order
+create index runs_blocked on runs (shard, partition_key, priority, eligible_at, id) where (hold & 1) <> 0;
+-- runs that wait for a worker to register their definition
+create index runs_unserved on runs (shard, name, version, id) where (hold & 2) <> 0;
+-- retention
+create index runs_expiry on runs (shard, expires_at) where expires_at is not null;
+-- children of one spawn, in order
+create index runs_children on runs (shard, parent_id, spawn, position) where parent_id is not null;
+-- listing by name, newest first
+create index runs_listing on runs (name, status, inserted_at desc, id desc);
+-- redelivery of a signal is a no-op
+create unique index signals_dedup on signals (shard, run_id, dedup_key) where dedup_key is not null;

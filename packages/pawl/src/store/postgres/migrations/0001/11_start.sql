@@ -1,0 +1,111 @@
+-- Starts runs, one per position of the arrays (a missing array is all null), and answers one row per position.
+-- Ids follow input order; rows are inserted sorted by key, so that concurrent batches cannot deadlock.
+-- A taken key starts nothing and answers its holder. Two keys with different holders answer `conflict`, or raise
+-- when p_all_or_nothing. With p_worker and p_direct, a run is inserted already claimed.
+-- Rides runs_unique and runs_idempotency.
+create function start(
+  p_shard smallint, p_name text[], p_version int[], p_kind text[], p_queue text[], p_priority smallint[], p_input text[],
+  p_step text[], p_delay_ms bigint[], p_at timestamptz[], p_retention_ms bigint[],
+  p_idempotency_key text[], p_unique_key bytea[], p_unique_scope text[], p_trace text[],
+  p_all_or_nothing boolean, p_worker text, p_claim_id bigint, p_direct boolean[]
+) returns table ("position" int, id bigint, created boolean, status run_status, conflict bigint)
+language plpgsql as $f$
+#variable_conflict use_column
+declare
+  v_now timestamptz := now();
+  v_ceiling interval;
+  v_ids bigint[];
+  v_pending int[];           -- null: all
+  v_again int[];
+  v_answered int[] := '{}';
+  v_inserted int;
+  v_taken record;
+  v_known jsonb;
+begin
+  perform require_durable_commit();
+  select s.retention_ceiling into strict v_ceiling from settings s;
+  v_ids := array(select (nextval('run_ids') << 6) | p_shard from generate_series(1, cardinality(p_name)));
+  -- starts by name: the definition to run, found once per name
+  if p_version is null or array_position(p_version, null) is not null then
+    select jsonb_object_agg(n.name, to_jsonb(d)) into v_known
+    from (select distinct x from unnest(p_name, p_version) u(x, v) where u.v is null) n(name)
+    cross join lateral resolve(n.name) d;
+  end if;
+
+  for v_round in 1 .. 20 loop
+    with item as (
+      select u.*, v_ids[u.o] as id, v_known -> u.name as known
+      from unnest(p_name, p_version, p_kind, p_queue, p_priority, p_input, p_step, p_delay_ms, p_at, p_retention_ms,
+                  p_idempotency_key, p_unique_key, p_unique_scope, p_trace, p_direct) with ordinality
+        u(name, version, kind, queue, priority, input, step, delay_ms, at, retention_ms,
+          idempotency_key, unique_key, unique_scope, trace, direct, o)
+      where v_pending is null or u.o = any (v_pending)
+    )
+    insert into runs (shard, id, status, hold, name, version, kind, queue, priority, input, step,
+      eligible_at, inserted_at, retention, idempotency_key, unique_key, unique_scope, trace, locked_by, claim_id)
+    select p_shard, i.id,
+      case when i.direct then 'executing'::run_status else 'runnable'::run_status end,
+      case when i.version is null and i.known is null then 2 else 0 end,
+      i.name,
+      coalesce(i.version, (i.known ->> 'version')::int, 1),
+      coalesce(i.kind, i.known ->> 'kind'),
+      coalesce(i.queue, i.known ->> 'queue'),
+      coalesce(i.priority, (i.known ->> 'priority')::smallint, 0),
+      i.input::jsonb, i.step,
+      coalesce(i.at, v_now + coalesce(i.delay_ms, 0) * interval '1 millisecond'),
+      v_now,
+      least(coalesce(i.retention_ms * interval '1 millisecond', (i.known ->> 'retention')::interval, '30 days'), v_ceiling),
+      i.idempotency_key, i.unique_key,
+      case when i.unique_key is not null then
+        coalesce(i.unique_scope, '{runnable,executing,awaiting_signal,awaiting_children}')::run_status[] end,
+      i.trace,
+      case when i.direct then p_worker end,
+      case when i.direct then p_claim_id end
+    from item i
+    order by i.unique_key nulls first, i.name, i.idempotency_key nulls first, i.id
+    on conflict do nothing;
+    get diagnostics v_inserted = row_count;
+    exit when v_pending is null and v_inserted = cardinality(v_ids);    -- as always without keys
+
+    -- who holds the keys of the rest? Nobody any more: insert those again
+    v_again := '{}';
+    for v_taken in
+      select u.o::int, u.name, by_unique.id as unique_id, by_idempotency.id as idempotency_id,
+        coalesce(by_unique.status, by_idempotency.status) as status
+      from unnest(v_ids, p_name, p_idempotency_key, p_unique_key) with ordinality u(id, name, idempotency_key, unique_key, o)
+      left join lateral (select r.id, r.status from runs r
+        where r.shard = p_shard and r.unique_guard = u.unique_key limit 1) by_unique on true
+      left join lateral (select r.id, r.status from runs r
+        where r.shard = p_shard and r.name = u.name and r.idempotency_key = u.idempotency_key limit 1) by_idempotency on true
+      where (v_pending is null or u.o = any (v_pending))
+        and not exists (select 1 from runs r where r.shard = p_shard and r.id = u.id)
+    loop
+      if v_taken.unique_id is null and v_taken.idempotency_id is null then
+        v_again := v_again || v_taken.o;
+        continue;
+      end if;
+      "position" := v_taken.o;
+      id := coalesce(v_taken.unique_id, v_taken.idempotency_id);
+      created := false;
+      status := v_taken.status;
+      conflict := case when v_taken.unique_id <> v_taken.idempotency_id then v_taken.idempotency_id end;
+      if conflict is not null and p_all_or_nothing then
+        raise exception 'item %: the unique key is held by run %, the idempotency key by run %', v_taken.o - 1, id, conflict
+          using errcode = 'PW409';
+      end if;
+      return next;
+      v_answered := v_answered || v_taken.o;
+    end loop;
+    v_pending := v_again;
+    exit when cardinality(v_pending) = 0;
+  end loop;
+
+  if cardinality(v_pending) > 0 then
+    raise exception 'a key was taken and freed again too often, or its holder is not visible to this transaction'
+      using errcode = 'serialization_failure';
+  end if;
+  return query
+    select u.o::int, u.id, true, case when u.direct then 'executing'::run_status else 'runnable'::run_status end, null::bigint
+    from unnest(v_ids, p_direct) with ordinality u(id, direct, o)
+    where u.o <> all (v_answered);
+end $f$;

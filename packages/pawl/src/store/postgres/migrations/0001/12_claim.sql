@@ -1,0 +1,170 @@
+-- Claims up to p_limit due runs of one queue that this worker serves, in the order (priority, eligible_at, id), and
+-- answers them in that order, then one row with id null whose meta says what the feeder needs for its next call:
+--   floor   [priority, µs] of the first run claimed: the next call may begin there instead of at the dead head
+--   after   [priority, µs, id] where it stopped looking because 1,000 runs of other workers' definitions lay in the way
+--   due_ms  milliseconds until the next run is due, when there was nothing left to claim
+-- Reads unlocked pages of runs_claim by a skip scan over priorities, then locks by primary key with SKIP LOCKED and
+-- decides in a statement of its own. A bounded look (floor) that finds less than asked looks again without the bound.
+-- Committed asynchronously: a lost claim is only a lease that was never given, and its random id never returns.
+create function claim(
+  p_shard smallint, p_queue text, p_worker text, p_claim_id bigint, p_limit int, p_names text[], p_versions int[],
+  p_floor_priority smallint, p_floor_us bigint,
+  p_after_priority smallint, p_after_us bigint, p_after_id bigint
+) returns table (
+  id bigint, name text, version int, step text, priority smallint, attempt int, crashes int, inbox_seq int,
+  input text, state text, unique_lost boolean, meta text)
+language plpgsql as $f$
+#variable_conflict use_column
+declare
+  c_foreign constant int := 1000;                         -- foreign runs looked at in one call
+  c_bytes constant int := 16 * 1024 * 1024;               -- what one call may answer
+  v_now timestamptz := now();
+  v_lowest smallint := coalesce(p_after_priority, -32768);                -- no look below this priority
+  v_bound_priority smallint := coalesce(p_after_priority, p_floor_priority);  -- at this priority only past (at, id)
+  v_bound_at timestamptz := timestamptz 'epoch' + coalesce(p_after_us, p_floor_us) * interval '1 microsecond';
+  v_bound_id bigint := coalesce(p_after_id, -1);
+  v_bounded boolean := p_floor_priority is not null and p_after_priority is null;
+  v_page int := p_limit;
+  v_ids bigint[];
+  v_foreign int := 0;
+  v_found int := 0;
+  v_bytes bigint := 0;
+  v_page_rows int;
+  v_page_bytes bigint;
+  v_first_priority smallint;
+  v_first_at timestamptz;
+  v_last_priority smallint;
+  v_last_at timestamptz;
+  v_last_id bigint;
+  v_floor jsonb;
+  v_due_ms double precision;
+  v_one bigint;
+begin
+  perform require_read_committed();
+  perform set_config('synchronous_commit', 'off', true);  -- in the body: a SET clause is undone before the commit
+  loop
+    with recursive level(priority) as (
+        select case when v_bound_priority is null then
+            (select r.priority from runs r where r.shard = p_shard and r.queue = p_queue
+              and r.status in ('runnable', 'awaiting_signal') and r.hold = 0 order by r.priority limit 1)
+          else coalesce(
+            (select r.priority from runs r where r.shard = p_shard and r.queue = p_queue
+              and r.status in ('runnable', 'awaiting_signal') and r.hold = 0
+              and r.priority >= v_lowest and r.priority < v_bound_priority order by r.priority limit 1),
+            v_bound_priority) end
+      union all
+        select least(
+          (select r.priority from runs r where r.shard = p_shard and r.queue = p_queue
+            and r.status in ('runnable', 'awaiting_signal') and r.hold = 0
+            and r.priority > level.priority order by r.priority limit 1),
+          case when level.priority < v_bound_priority then v_bound_priority end)
+        from level where level.priority is not null
+    ), page as materialized (
+      select due.* from level cross join lateral (
+        select r.id, r.priority, r.eligible_at, r.name, r.version from runs r
+        where r.shard = p_shard and r.queue = p_queue and r.priority = level.priority
+          and r.status in ('runnable', 'awaiting_signal') and r.hold = 0 and r.eligible_at <= v_now
+          and r.eligible_at >= case when level.priority = v_bound_priority then v_bound_at else '-infinity' end
+          and (level.priority is distinct from v_bound_priority or (r.eligible_at, r.id) > (v_bound_at, v_bound_id))
+        order by r.eligible_at, r.id limit v_page) due
+      where level.priority is not null
+      limit v_page
+    ), marked as (
+      select p.*, (p.name, p.version) in (select s.name, s.version from unnest(p_names, p_versions) s(name, version)) as served
+      from page p
+    )
+    select array_agg(m.id order by m.priority, m.eligible_at, m.id) filter (where m.served),
+      count(*), count(*) filter (where not m.served),
+      (array_agg(m.priority order by m.priority desc, m.eligible_at desc, m.id desc))[1],
+      (array_agg(m.eligible_at order by m.priority desc, m.eligible_at desc, m.id desc))[1],
+      (array_agg(m.id order by m.priority desc, m.eligible_at desc, m.id desc))[1]
+    into v_ids, v_page_rows, v_one, v_last_priority, v_last_at, v_last_id
+    from marked m;
+    v_foreign := v_foreign + v_one;
+
+    if v_ids is not null then
+      -- lock, bounded by count and by bytes (compressed values are measured, others bounded by their stored size)
+      with locked as materialized (
+        select l.*, o from unnest(v_ids) with ordinality c(id, o)
+        cross join lateral (
+          select r.id, r.priority, r.eligible_at,
+            case when pg_column_compression(coalesce(r.state, r.input)) is null then pg_column_size(coalesce(r.state, r.input))
+              else octet_length(coalesce(r.state, r.input)::text) end as bytes
+          from runs r
+          where r.shard = p_shard and r.id = c.id and r.status in ('runnable', 'awaiting_signal') and r.hold = 0
+            and r.eligible_at <= v_now
+          limit 1 for no key update skip locked) l
+        limit p_limit - v_found
+      ), summed as (
+        select l.*, sum(l.bytes) over (order by l.o) as upto from locked l
+      )
+      select array_agg(s.id order by s.o), coalesce(sum(s.bytes), 0),
+        (array_agg(s.priority order by s.o))[1], (array_agg(s.eligible_at order by s.o))[1]
+      into v_ids, v_page_bytes, v_first_priority, v_first_at
+      from summed s where v_bytes + s.upto <= c_bytes or (v_found = 0 and s.upto = s.bytes);
+    end if;
+
+    if v_ids is not null then
+      return query
+        with claimed as (
+          update runs r set status = 'executing', locked_by = p_worker, claim_id = p_claim_id, turn = 0
+          from unnest(v_ids) with ordinality c(id, o)
+          where r.shard = p_shard and r.id = c.id and (r.unique_key is null or r.unique_guard is not null)
+          returning c.o, r.id, r.name, r.version, r.step, r.priority, r.attempt, r.crashes, r.inbox_seq,
+            case when r.state is null then r.input::text end as input, r.state::text as state)
+        select c.id, c.name, c.version, c.step, c.priority, c.attempt, c.crashes, c.inbox_seq, c.input, c.state,
+          false, null::text
+        from claimed c order by c.o;
+      get diagnostics v_page_rows = row_count;
+      v_found := v_found + v_page_rows;
+      v_bytes := v_bytes + v_page_bytes;
+      -- a run that enters its unique scope by this claim may find its key taken: one by one, and gives the key up
+      if v_page_rows < cardinality(v_ids) then
+        foreach v_one in array v_ids loop
+          return query select c.id, c.name, c.version, c.step, c.priority, c.attempt, c.crashes, c.inbox_seq, c.input, c.state,
+            c.unique_lost, null::text from claim_entering_scope(p_shard, v_one, p_worker, p_claim_id) c;
+          get diagnostics v_page_rows = row_count;
+          v_found := v_found + v_page_rows;
+        end loop;
+      end if;
+      v_floor := coalesce(v_floor, jsonb_build_array(v_first_priority, (extract(epoch from v_first_at) * 1000000)::bigint));
+    end if;
+
+    exit when v_found >= p_limit or v_bytes >= c_bytes;
+    if v_last_id is not null and v_foreign < c_foreign then
+      -- the page may have been full of foreign or locked runs: look on behind it
+      v_lowest := v_last_priority; v_bound_priority := v_last_priority; v_bound_at := v_last_at; v_bound_id := v_last_id;
+      v_page := c_foreign;
+    elsif v_last_id is null and v_bounded then
+      v_lowest := -32768; v_bound_priority := null; v_bounded := false; v_page := p_limit;
+    else
+      exit;
+    end if;
+  end loop;
+
+  if v_found < p_limit and v_last_id is null then
+    with recursive level(priority) as (
+        (select r.priority from runs r where r.shard = p_shard and r.queue = p_queue
+          and r.status in ('runnable', 'awaiting_signal') and r.hold = 0 order by r.priority limit 1)
+      union all
+        select (select r.priority from runs r where r.shard = p_shard and r.queue = p_queue
+          and r.status in ('runnable', 'awaiting_signal') and r.hold = 0
+          and r.priority > level.priority order by r.priority limit 1)
+        from level where level.priority is not null
+    )
+    select extract(epoch from min(due.eligible_at) - v_now) * 1000 into v_due_ms
+    from level cross join lateral (
+      select r.eligible_at from runs r
+      where r.shard = p_shard and r.queue = p_queue and r.priority = level.priority
+        and r.status in ('runnable', 'awaiting_signal') and r.hold = 0
+        and r.eligible_at > v_now and r.eligible_at < 'infinity'
+      order by r.eligible_at limit 1) due
+    where level.priority is not null;
+  end if;
+
+  return query select null::bigint, null::text, null::int, null::text, null::smallint, null::int, null::int, null::int,
+    null::text, null::text, null::boolean,
+    jsonb_build_object('floor', v_floor, 'due_ms', v_due_ms,
+      'after', case when v_found < p_limit and v_foreign >= c_foreign then
+        jsonb_build_array(v_last_priority, (extract(epoch from v_last_at) * 1000000)::bigint, v_last_id::text) end)::text;
+end $f$;

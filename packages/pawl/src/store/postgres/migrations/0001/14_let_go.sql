@@ -1,0 +1,43 @@
+-- Ends the claims on runs that the caller has locked: executing becomes runnable, cancelled only loses its holder.
+-- p_crashes is 0 for a release; 1 for a crash, which also counts as an attempt and is put off by
+-- min(1 s · 2^crashes, 1 min) from the second on. If one row cannot be written, each is tried by itself: a run that
+-- re-enters its unique scope while its key is taken gives the key up, any other bad row is left and reported.
+create function let_go(p_shard smallint, p_id bigint[], p_crashes int) returns setof bigint
+language plpgsql as $f$
+declare
+  v_now timestamptz := now();
+  v_id bigint;
+  v_constraint text;
+begin
+  begin
+    return query
+      update runs r set
+        locked_by = null, status = v.status, attempt = v.attempt, crashes = v.crashes, eligible_at = v.eligible_at
+      from claims_ending(p_shard, p_id, p_crashes, v_now) v
+      where r.shard = p_shard and r.id = v.id and r.locked_by is not null
+      returning r.id;
+    return;
+  exception when data_exception or integrity_constraint_violation or lock_not_available or raise_exception then
+    null;
+  end;
+  foreach v_id in array p_id loop
+    for v_try in 1 .. 2 loop
+      begin
+        return query
+          update runs r set
+            locked_by = null, status = v.status, attempt = v.attempt, crashes = v.crashes, eligible_at = v.eligible_at,
+            unique_key = case when v_try = 1 then r.unique_key end
+          from claims_ending(p_shard, array[v_id], p_crashes, v_now) v
+          where r.shard = p_shard and r.id = v.id and r.locked_by is not null
+          returning r.id;
+        exit;
+      exception when data_exception or integrity_constraint_violation or lock_not_available or raise_exception then
+        get stacked diagnostics v_constraint = constraint_name;
+        if v_try = 2 or v_constraint is distinct from 'runs_unique' then
+          raise warning 'pawl: run % cannot be let go: %', v_id, sqlerrm;
+          exit;
+        end if;
+      end;
+    end loop;
+  end loop;
+end $f$;

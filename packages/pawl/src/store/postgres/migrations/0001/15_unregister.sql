@@ -1,0 +1,7 @@
+-- A worker that has stopped takes its row away, unless a run still names it: then the reaper will.
+create function unregister(p_shard smallint, p_worker text) returns void language plpgsql as $f$
+begin
+  perform require_read_committed();
+  delete from workers w where w.id = p_worker
+    and not exists (select 1 from runs r where r.shard = p_shard and r.locked_by = p_worker);
+end $f$;

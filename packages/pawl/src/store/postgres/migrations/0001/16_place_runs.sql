@@ -1,0 +1,31 @@
+-- Repair, with every reap: runs started by name before any worker had registered it take the definition's queue,
+-- kind and priority and become claimable. At most p_limit a call, in id order, skipping what is locked.
+-- Rides runs_unserved (a skip scan over its definitions). Answers the queues that got work.
+create function place_runs(p_shard smallint, p_limit int) returns setof text language plpgsql as $f$
+declare
+  v_ids bigint[];
+begin
+  perform require_read_committed();
+  v_ids := array(
+    with recursive waiting(name, version) as (
+        (select r.name, r.version from runs r where r.shard = p_shard and (r.hold & 2) <> 0 order by r.name, r.version limit 1)
+      union all
+        select n.name, n.version from waiting cross join lateral (
+          select r.name, r.version from runs r
+          where r.shard = p_shard and (r.hold & 2) <> 0 and (r.name, r.version) > (waiting.name, waiting.version)
+          order by r.name, r.version limit 1) n)
+    select l.id from waiting
+    join definitions d on d.name = waiting.name and d.version = waiting.version
+    cross join lateral (select r.id from runs r
+      where r.shard = p_shard and (r.hold & 2) <> 0 and r.name = waiting.name and r.version = waiting.version
+      order by r.id limit p_limit for no key update skip locked) l
+    limit p_limit);
+  return query
+    with placed as (
+      update runs r set hold = r.hold & ~2, queue = coalesce(r.queue, d.queue), kind = d.kind,
+        priority = case when r.queue is null then d.priority else r.priority end
+      from unnest(v_ids) v(id), definitions d
+      where r.shard = p_shard and r.id = v.id and d.name = r.name and d.version = r.version
+      returning r.queue)
+    select distinct p.queue from placed p;
+end $f$;

@@ -1,0 +1,16 @@
+-- Retention: deletes up to p_limit terminal runs past their time, with journal and inbox; ids first, then by key.
+-- Rides runs_expiry. A run that a worker still holds (cancelled, its step not returned yet) waits.
+create function sweep(p_shard smallint, p_limit int) returns int language plpgsql as $f$
+declare
+  v_now timestamptz := now();
+  v_ids bigint[];
+begin
+  perform require_read_committed();
+  v_ids := array(select r.id from runs r
+    where r.shard = p_shard and r.expires_at <= v_now and r.status in ('done', 'failed', 'cancelled') and r.locked_by is null
+    order by r.expires_at limit p_limit for update skip locked);
+  delete from steps s using unnest(v_ids) v(id) where s.shard = p_shard and s.run_id = v.id;
+  delete from signals s using unnest(v_ids) v(id) where s.shard = p_shard and s.run_id = v.id;
+  delete from runs r using unnest(v_ids) v(id) where r.shard = p_shard and r.id = v.id;
+  return coalesce(cardinality(v_ids), 0);
+end $f$;

@@ -1,0 +1,37 @@
+-- Settings that ride on the functions, in one place.
+-- search_path: taken from the migration, the schema first (its now() is the engine's clock), pg_temp last.
+-- The planner settings keep plans that were cached on an empty table right at a million rows, and keep JIT away.
+-- The listing is the exception: planned anew with its actual filters. Functions that only others call inherit all
+-- of it from their caller (a SET clause costs 2 µs a call).
+do $do$
+declare
+  f record;
+begin
+  for f in
+    select p.oid::regprocedure as signature, p.proname as name from pg_proc p
+    where p.pronamespace = current_schema()::regnamespace and p.proname not in
+      ('now', 'require_read_committed', 'require_durable_commit', 'resolve', 'claim_entering_scope', 'commit_one',
+       'apply_transitions', 'let_go', 'claims_ending')
+  loop
+    execute format('alter function %s set search_path from current', f.signature);
+    execute format('alter function %s set jit = off', f.signature);
+    if f.name = 'list' then
+      execute format('alter function %s set plan_cache_mode = force_custom_plan', f.signature);
+    else
+      execute format('alter function %s set enable_seqscan = off', f.signature);
+      execute format('alter function %s set enable_hashjoin = off', f.signature);
+      execute format('alter function %s set enable_mergejoin = off', f.signature);
+      execute format('alter function %s set enable_bitmapscan = off', f.signature);
+      execute format('alter function %s set enable_sort = off', f.signature);
+      execute format('alter function %s set enable_material = off', f.signature);
+      execute format('alter function %s set plan_cache_mode = force_generic_plan', f.signature);
+    end if;
+  end loop;
+  -- never behind a user's open transaction; below deadlock_timeout, so that no deadlock is ever reported instead
+  for f in
+    select p.oid::regprocedure as signature from pg_proc p
+    where p.pronamespace = current_schema()::regnamespace and p.proname in ('commit', 'release', 'reap')
+  loop
+    execute format('alter function %s set lock_timeout = %L', f.signature, '100ms');
+  end loop;
+end $do$;
