@@ -1,0 +1,100 @@
+/**
+ * What `job` and `machine` make: frozen, plain data with every option filled in, which the engine consumes, and
+ * the types that the client reads off it. The types of input, output and signals live in a member that does
+ * not exist at run time. Used by the engine (`JobDefinition`, `MachineDefinition`), by `serve` (`AnyDefinition`) and by
+ * the client (`InputOf`, `OutputOf`, `RunId`).
+ */
+
+import type { JobContext, StepContext } from "./context.js";
+import type { Duration } from "./duration.js";
+import type { Schema } from "./schema.js";
+import type { PayloadOf, SignalMap } from "./signal.js";
+
+/** What every definition has. */
+export interface DefinitionBase {
+  readonly kind: "job" | "machine";
+  readonly name: string;
+  readonly version: number;
+  readonly queue: string;
+  readonly priority: number;
+  readonly retentionMs: number;
+  /** How many crashes without progress a run survives; `null`: any number. */
+  readonly maxCrashes: number | null;
+}
+
+export interface JobDefinition extends DefinitionBase {
+  readonly kind: "job";
+  readonly maxAttempts: number;
+  readonly backoff: (attempt: number) => Duration;
+  readonly input: Schema | undefined;
+  readonly output: Schema | undefined;
+  readonly run: (ctx: JobContext, input: unknown) => unknown;
+}
+
+export interface MachineDefinition extends DefinitionBase {
+  readonly kind: "machine";
+  readonly initial: string;
+  readonly state: Schema | undefined;
+  readonly steps: ReadonlyMap<string, (ctx: StepContext) => unknown>;
+  readonly handle: ((error: unknown, ctx: StepContext) => unknown) | undefined;
+}
+
+/** A definition of any kind, as `serve` takes it. */
+export type AnyDefinition = JobDefinition | MachineDefinition;
+
+declare const types: unique symbol;
+
+interface Types<Input, Output, Signals> {
+  readonly input: Input;
+  readonly output: Output;
+  readonly signals: Signals;
+}
+
+/** A job, as `job` makes it. */
+export interface Job<
+  Name extends string = string,
+  Input = unknown,
+  Output = unknown,
+  Signals extends SignalMap = SignalMap,
+> extends JobDefinition {
+  readonly name: Name;
+  readonly [types]?: Types<Input, Output, Signals>;
+}
+
+/** A machine, as `machine` makes it. */
+export interface Machine<
+  Name extends string = string,
+  Input = unknown,
+  Output = unknown,
+  Signals extends SignalMap = SignalMap,
+> extends MachineDefinition {
+  readonly name: Name;
+  readonly [types]?: Types<Input, Output, Signals>;
+}
+
+interface Typed<Input, Output, Signals> {
+  readonly [types]?: Types<Input, Output, Signals>;
+}
+
+/** What a run of this definition is started with. */
+export type InputOf<Definition> = Definition extends Typed<infer Input, unknown, unknown> ? Input : never;
+
+/** What a run of this definition gives as its result. */
+export type OutputOf<Definition> = Definition extends Typed<unknown, infer Output, unknown> ? Output : never;
+
+/** The signals that this definition declares; any, if it declares none. */
+export type SignalsOf<Definition> =
+  Definition extends Typed<unknown, unknown, infer Signals> ? Signals : never;
+
+/** The names of the signals that can be sent to a run of this definition. */
+export type SignalNameOf<Definition> = keyof SignalsOf<Definition> & string;
+
+/** The payload of one of these signals. */
+export type SignalPayloadOf<Definition, Name extends SignalNameOf<Definition>> = PayloadOf<
+  SignalsOf<Definition>[Name]
+>;
+
+declare const definition: unique symbol;
+
+/** The id of a run, which knows the definition it was started with. A plain string serves as well, untyped. */
+export type RunId<Definition = AnyDefinition> = string & { readonly [definition]?: Definition };

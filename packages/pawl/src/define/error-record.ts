@@ -1,0 +1,149 @@
+/**
+ * Turns whatever a user's code threw, or gave as the reason of a stop, into the record that is stored with the
+ * run and shown by the client. Describing never throws, whatever the value does when it is looked at; the record
+ * is text that PostgreSQL accepts, has no stack (paths of somebody's machine do not belong into a database), and is
+ * at most 8 KiB of JSON. Called by the engine when a step, a job or a definition fails.
+ */
+
+import { show, shorten } from "./show.js";
+
+/** An error as it is stored and shown. */
+export interface ErrorRecord {
+  readonly name: string;
+  readonly message: string;
+  readonly code?: string;
+  /** The step in which it happened. */
+  readonly step?: string;
+  readonly stack?: never;
+  readonly cause?: ErrorRecord;
+}
+
+const bounds = { bytes: 8192, causes: 5, nameCharacters: 100, listed: 3 };
+const cutNote = "… (cut to fit)";
+
+/** The record of a thrown value. */
+export function describeError(thrown: unknown, step?: string): ErrorRecord {
+  return fit({ ...describe(thrown, 0), ...(step === undefined ? {} : { step: clean(step) }) });
+}
+
+/** The record of the reason given to `ctx.stop`: an error is described, other values become the message. */
+export function describeStop(reason: unknown, step?: string): ErrorRecord {
+  if (isErrorLike(reason)) return describeError(reason, step);
+  return describeError({ name: "Stopped", message: stopMessage(reason) }, step);
+}
+
+function stopMessage(reason: unknown): string {
+  if (typeof reason === "string") return reason;
+  if (reason === undefined) return "stopped without a reason";
+  try {
+    return JSON.stringify(reason) ?? show(reason);
+  } catch {
+    return show(reason);
+  }
+}
+
+function describe(thrown: unknown, depth: number): ErrorRecord {
+  if (!isErrorLike(thrown)) return { name: "Error", message: clean(messageOfOther(thrown)) };
+  const name = text(read(thrown, "name")) ?? "Error";
+  const code = text(read(thrown, "code"));
+  const errors = read(thrown, "errors");
+  const list = isList(errors) ? errors : [];
+  const message = text(read(thrown, "message")) ?? "";
+  const cause = read(thrown, "cause") ?? list[0];
+  return {
+    name: shorten(clean(name), bounds.nameCharacters),
+    message: clean(list.length === 0 ? message : withListed(message, list)),
+    ...(code === undefined ? {} : { code: shorten(clean(code), bounds.nameCharacters) }),
+    ...(cause === undefined || cause === null || depth + 1 >= bounds.causes
+      ? {}
+      : { cause: describe(cause, depth + 1) }),
+  };
+}
+
+/** An AggregateError often says nothing itself: its first members are put into the message. */
+function withListed(message: string, errors: readonly unknown[]): string {
+  const listed = Array.from({ length: Math.min(errors.length, bounds.listed) }, (_, index) => {
+    const error = read(errors, index);
+    return shorten(isErrorLike(error) ? (text(read(error, "message")) ?? "") : show(error), 500);
+  });
+  if (errors.length > listed.length) listed.push("…");
+  return `${message === "" ? "several errors" : message} (${errors.length}: ${listed.join("; ")})`;
+}
+
+function messageOfOther(thrown: unknown): string {
+  return typeof thrown === "string" ? thrown : `not an Error was thrown: ${show(thrown, 2000)}`;
+}
+
+/** An Error of any realm, or something shaped like one; asked without trusting it. */
+function isErrorLike(value: unknown): value is object {
+  if (typeof value !== "object" || value === null) return false;
+  return typeof read(value, "message") === "string" || isError(value);
+}
+
+function isError(value: object): boolean {
+  try {
+    return value instanceof Error;
+  } catch {
+    return false;
+  }
+}
+
+function isList(value: unknown): value is readonly unknown[] {
+  try {
+    return Array.isArray(value) && value.length > 0;
+  } catch {
+    return false;
+  }
+}
+
+/** A member of an object whose getters may throw. */
+function read(from: object, key: string | number): unknown {
+  try {
+    return Reflect.get(from, key);
+  } catch {
+    return undefined;
+  }
+}
+
+function text(value: unknown): string | undefined {
+  if (typeof value === "string") return value === "" ? undefined : value;
+  return typeof value === "number" ? String(value) : undefined;
+}
+
+/** PostgreSQL stores neither NUL nor half a surrogate pair. */
+function clean(value: string): string {
+  return shorten(value, bounds.bytes).replaceAll(/[\0\p{Surrogate}]/gu, "\ufffd");
+}
+
+/** Cuts the messages so that the record as a whole fits: each takes at most half of what is left for it and its causes. */
+function fit(record: ErrorRecord): ErrorRecord {
+  if (encodedBytes(record) <= bounds.bytes) return record;
+  return cut(record, bounds.bytes);
+}
+
+function cut(record: ErrorRecord, bytes: number): ErrorRecord {
+  const { cause, ...own } = record;
+  const frame = encodedBytes({ ...own, message: "" }) + '"cause":,'.length;
+  const forMessage = Math.floor((bytes - frame) / (cause === undefined ? 1 : 2));
+  const message = cutText(own.message, forMessage);
+  if (cause === undefined) return { ...own, message };
+  const left = bytes - frame - encodedBytes(message);
+  return { ...own, message, cause: cut(cause, left) };
+}
+
+/** The longest beginning of `value` that is at most `bytes` long once encoded. */
+function cutText(value: string, bytes: number): string {
+  if (encodedBytes(value) <= bytes) return value;
+  let left = bytes - encodedBytes(cutNote);
+  let kept = "";
+  for (const character of value) {
+    left -= encodedBytes(character) - 2;
+    if (left < 0) break;
+    kept += character;
+  }
+  return kept + cutNote;
+}
+
+function encodedBytes(value: unknown): number {
+  return Buffer.byteLength(JSON.stringify(value));
+}

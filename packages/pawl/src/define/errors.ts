@@ -1,0 +1,178 @@
+/**
+ * The errors that Pawl throws. Each class has a stable string `code`, the same in the library and over REST, and
+ * its name is that code, so that a log line, a record in the database and an `instanceof` all speak of one thing.
+ * Expected races are return values and never errors. Thrown by every layer; written to the database as the
+ * records of `error-record.ts`.
+ */
+
+import type { ErrorRecord } from "./error-record.js";
+
+/** Every code that a `PawlError` can have. */
+export type ErrorCode =
+  | "InvalidInput"
+  | "InvalidOption"
+  | "InvalidOutcome"
+  | "InvalidState"
+  | "KeyConflict"
+  | "NonRetryable"
+  | "NotSerializable"
+  | "NotSupported"
+  | "PayloadTooLarge"
+  | "ResultTimeout"
+  | "RunCancelled"
+  | "RunEnded"
+  | "RunFailed"
+  | "RunNotFound"
+  | "SchemaNotStable"
+  | "TooManyCrashes"
+  | "Unavailable"
+  | "WorkflowVersionMismatch";
+
+/** What all errors of Pawl have in common: test `error.code`, or `instanceof` one of the classes below. */
+export abstract class PawlError extends Error {
+  abstract readonly code: ErrorCode;
+}
+
+/** No run has this id. */
+export class RunNotFound extends PawlError {
+  override readonly code = "RunNotFound";
+}
+
+/** The run is terminal, and what was asked needs one that is not. */
+export class RunEnded extends PawlError {
+  override readonly code = "RunEnded";
+}
+
+/** The unique key and the idempotency key of one start belong to different runs. */
+export class KeyConflict extends PawlError {
+  override readonly code = "KeyConflict";
+}
+
+/** The schema of a definition refuses the input of a run. */
+export class InvalidInput extends PawlError {
+  override readonly code = "InvalidInput";
+}
+
+/** The schema of a definition refuses a stored state. */
+export class InvalidState extends PawlError {
+  override readonly code = "InvalidState";
+}
+
+/** An option or argument is unknown, of the wrong type or out of range. */
+export class InvalidOption extends PawlError {
+  override readonly code = "InvalidOption";
+}
+
+/** A step returned something that is not an outcome, or an outcome that cannot be carried out. */
+export class InvalidOutcome extends PawlError {
+  override readonly code = "InvalidOutcome";
+}
+
+/** A schema refuses, or changes once more, what it gave out itself. */
+export class SchemaNotStable extends PawlError {
+  override readonly code = "SchemaNotStable";
+}
+
+/** A value is longer, as JSON, than the limit. */
+export class PayloadTooLarge extends PawlError {
+  override readonly code = "PayloadTooLarge";
+}
+
+/** JSON cannot carry a value unchanged; `path` says which part of it. */
+export class NotSerializable extends PawlError {
+  override readonly code = "NotSerializable";
+  readonly path: string;
+
+  constructor(path: string, problem: string, options?: ErrorOptions) {
+    super(`${path} ${problem}`, options);
+    this.path = path;
+  }
+}
+
+/** The awaited run failed; `error` is what was recorded. */
+export class RunFailed extends PawlError {
+  override readonly code = "RunFailed";
+  readonly runId: string;
+  readonly error: ErrorRecord;
+
+  constructor(runId: string, error: ErrorRecord) {
+    super(`run ${runId} failed: ${error.message}`);
+    this.runId = runId;
+    this.error = error;
+  }
+}
+
+/** The awaited run was cancelled. */
+export class RunCancelled extends PawlError {
+  override readonly code = "RunCancelled";
+  readonly runId: string;
+  readonly reason: string | undefined;
+
+  constructor(runId: string, reason?: string) {
+    super(reason === undefined ? `run ${runId} was cancelled` : `run ${runId} was cancelled: ${reason}`);
+    this.runId = runId;
+    this.reason = reason;
+  }
+}
+
+/** The awaited run did not end in the time given; it goes on. */
+export class ResultTimeout extends PawlError {
+  override readonly code = "ResultTimeout";
+}
+
+/** Thrown by users: the run fails at once, whatever attempts are left. An error as the reason becomes the cause. */
+export class NonRetryable extends PawlError {
+  override readonly code = "NonRetryable";
+
+  constructor(reason: string | Error, options?: ErrorOptions) {
+    if (typeof reason === "string") super(reason, options);
+    else super(reason.message, { cause: reason, ...options });
+  }
+}
+
+/** The worker died too often while it executed this run. */
+export class TooManyCrashes extends PawlError {
+  override readonly code = "TooManyCrashes";
+}
+
+/** A worker was handed a version of a definition that it does not serve. */
+export class WorkflowVersionMismatch extends PawlError {
+  override readonly code = "WorkflowVersionMismatch";
+}
+
+/** This transport, or this database, cannot do what was asked. */
+export class NotSupported extends PawlError {
+  override readonly code = "NotSupported";
+}
+
+/** The database cannot be reached, or has no schema that this version can use. */
+export class Unavailable extends PawlError {
+  override readonly code = "Unavailable";
+}
+
+const classes: Record<ErrorCode, { readonly prototype: PawlError }> = {
+  InvalidInput,
+  InvalidOption,
+  InvalidOutcome,
+  InvalidState,
+  KeyConflict,
+  NonRetryable,
+  NotSerializable,
+  NotSupported,
+  PayloadTooLarge,
+  ResultTimeout,
+  RunCancelled,
+  RunEnded,
+  RunFailed,
+  RunNotFound,
+  SchemaNotStable,
+  TooManyCrashes,
+  Unavailable,
+  WorkflowVersionMismatch,
+};
+
+// On the prototype, because V8 writes the first line of the stack before any field of the instance exists; as a
+// literal, because minifiers rename classes.
+for (const [name, { prototype }] of Object.entries(classes)) {
+  Object.defineProperty(prototype, "name", { value: name, configurable: true, writable: true });
+}

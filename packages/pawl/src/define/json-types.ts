@@ -1,0 +1,94 @@
+/**
+ * What the type system says about the JSON boundary of `json.ts`: which types may be stored, and as what they come
+ * back. Types only. Used by the definitions, the context of steps and the client.
+ */
+
+/** A JSON value. */
+export type Json = string | number | boolean | null | readonly Json[] | { readonly [member: string]: Json };
+
+/** What JSON carries by itself: `undefined` stands for a member that is left out, `void` for no result. */
+type Carried = string | number | boolean | null | undefined | void;
+
+/** Types whose run-time values the boundary refuses. */
+type Refused =
+  | bigint
+  | symbol
+  | RegExp
+  | Error
+  | Promise<unknown>
+  | ReadonlyMap<unknown, unknown>
+  | ReadonlySet<unknown>
+  | WeakMap<WeakKey, unknown>
+  | WeakSet<WeakKey>
+  | ArrayBufferLike
+  | ArrayBufferView
+  | ((...given: never) => unknown);
+
+/** `T` with `never` in place of everything that the boundary refuses. `unknown` and `any` are left to run time. */
+export type JsonSafe<T> = unknown extends T
+  ? T
+  : T extends Carried
+    ? T
+    : T extends Refused
+      ? never
+      : T extends { toJSON(...given: never): unknown }
+        ? T
+        : T extends readonly (infer Item)[]
+          ? WithoutUndefined<T, Item>
+          : T extends object
+            ? { [K in keyof T]: JsonSafe<T[K]> }
+            : never;
+
+/** A bound for type parameters: `T extends JsonObject<T>`. A mapped type, because a conditional one is circular. */
+export type JsonObject<T> = { [K in keyof T]: JsonSafe<T[K]> };
+
+/** JSON has no `undefined` in arrays: an item that may be undefined is refused. */
+type WithoutUndefined<T, Item> = unknown extends Item
+  ? T
+  : undefined extends Item
+    ? never
+    : { [K in keyof T]: JsonSafe<T[K]> };
+
+/** What comes back of a stored `T`: dates as strings, members that may be undefined as optional ones. */
+export type Jsonify<T> = unknown extends T
+  ? T
+  : T extends string | number | boolean | null
+    ? T
+    : T extends undefined | void
+      ? null
+      : T extends { toJSON(...given: never): infer Encoded }
+        ? Jsonify<Encoded>
+        : T extends Refused
+          ? never
+          : T extends readonly unknown[]
+            ? { [K in keyof T]: Jsonify<T[K]> }
+            : JsonifyMembers<T>;
+
+type JsonifyMembers<T> = Flat<
+  { [K in keyof T as Optional<T[K]> extends true ? never : K]: Jsonify<T[K]> } & {
+    [K in keyof T as Optional<T[K]> extends true ? K : never]?: Jsonify<Exclude<T[K], undefined>>;
+  }
+>;
+
+/** What may be given where a `T` is stored: a `T`, or what came back of one, or a mixture, as a spread makes it. */
+export type Encodable<T> = unknown extends T
+  ? T
+  : T extends Carried
+    ? T
+    : T extends { toJSON(...given: never): unknown }
+      ? T | Jsonify<T>
+      : T extends readonly unknown[]
+        ? { [K in keyof T]: Encodable<T[K]> }
+        : EncodableMembers<T>;
+
+type EncodableMembers<T> = Flat<
+  { [K in keyof T as Optional<T[K]> extends true ? never : K]: Encodable<T[K]> } & {
+    [K in keyof T as Optional<T[K]> extends true ? K : never]?: Encodable<T[K]>;
+  }
+>;
+
+/** Whether a member may be undefined, and says so: `unknown` and `any` do not. */
+type Optional<T> = unknown extends T ? false : undefined extends T ? true : false;
+
+/** The members of an intersection as one object type, as a reader would have written it. */
+type Flat<T> = { [K in keyof T]: T[K] };

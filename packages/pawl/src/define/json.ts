@@ -1,0 +1,239 @@
+/**
+ * The JSON boundary: everything that is stored passes through `toJson`, everything that is read through
+ * `fromJson`. What JSON and PostgreSQL's jsonb cannot carry unchanged is refused here, with the path of the
+ * offending value, so that a step never sees on replay what it did not see at first. The copy that is given back
+ * has the key order that jsonb will give back: by length in bytes, then by bytes. Called for every state, input,
+ * result and payload, so it makes one walk over the value and no allocations but the copy.
+ */
+
+import { NotSerializable, PawlError, PayloadTooLarge } from "./errors.js";
+import type { Json } from "./json-types.js";
+import { className, pathSegment } from "./show.js";
+
+/** A value as it will be read back, and its text. */
+export interface Encoded {
+  readonly value: Json;
+  readonly text: string;
+}
+
+const maxDepth = 100;
+const mebibyte = 1024 * 1024;
+
+/** NUL, which jsonb cannot store, and half a surrogate pair, which UTF-8 cannot. */
+const notStorable = /[\0\p{Surrogate}]/u;
+const notAscii = /[^\0-\x7f]/;
+
+/** Where the walk is: the containers and keys from the top down, and how long the text is at least by now. */
+interface Walk {
+  readonly what: string;
+  readonly limitBytes: number;
+  readonly containers: object[];
+  readonly keys: (string | number)[];
+  bytes: number;
+}
+
+/** Checks and copies `value`. `what` names it in errors, as the root of the path: "state", "input", "result". */
+export function toJson(value: unknown, what: string, limitBytes = mebibyte): Encoded {
+  const walk: Walk = { what, limitBytes, containers: [], keys: [], bytes: 0 };
+  let copy: Json | undefined;
+  try {
+    copy = encode(value, walk);
+  } catch (error) {
+    if (error instanceof PawlError) throw error;
+    // A getter, a proxy or a toJSON method of the user's.
+    throw new NotSerializable(pathOf(walk), "threw when it was read", { cause: error });
+  }
+  const encoded = copy === undefined ? null : copy;
+  const text = JSON.stringify(encoded);
+  // No code unit takes more than three bytes, so that small texts need not be measured.
+  if (text.length * 3 > limitBytes && Buffer.byteLength(text) > limitBytes) {
+    throw tooLarge(what, `${Buffer.byteLength(text)} bytes`, limitBytes);
+  }
+  return { value: encoded, text };
+}
+
+/** The value of a stored text. */
+export function fromJson(text: string): Json {
+  const value: Json = JSON.parse(text);
+  return value;
+}
+
+/** The copy of one value; `undefined` for what is left out. */
+function encode(value: unknown, walk: Walk): Json | undefined {
+  switch (typeof value) {
+    case "string":
+      walk.bytes += value.length + 2;
+      if (notStorable.test(value)) throw refusal(walk, `contains ${badCharacter(value)}`);
+      return value;
+    case "number":
+      walk.bytes += 1;
+      if (!Number.isFinite(value)) throw refusal(walk, `is ${value}, which JSON does not have`);
+      // There is no -0 in PostgreSQL's numeric.
+      return value + 0;
+    case "boolean":
+      walk.bytes += 4;
+      return value;
+    case "undefined":
+      return undefined;
+    case "object":
+      return value === null ? null : encodeObject(value, walk);
+    case "bigint":
+      throw refusal(walk, `is a BigInt (${value}n); store it as a string`);
+    case "function":
+    case "symbol":
+    default:
+      throw refusal(walk, `is a ${typeof value}`);
+  }
+}
+
+function encodeObject(value: object, walk: Walk): Json | undefined {
+  if (Array.isArray(value)) return encodeItems(value, walk);
+  if (ArrayBuffer.isView(value)) {
+    throw refusal(walk, `is binary data (${className(value)}); store it as a string, for example in base64`);
+  }
+  return isReplaceable(value) ? encodeReplacement(value, walk) : encodeMembers(value, walk);
+}
+
+interface Replaceable {
+  toJSON(key: string): unknown;
+}
+
+function isReplaceable(value: object): value is Replaceable {
+  return "toJSON" in value && typeof value.toJSON === "function";
+}
+
+/** What `toJSON` gives is stored in place of the object. As in JSON.stringify it is not asked for its own `toJSON`. */
+function encodeReplacement(value: Replaceable, walk: Walk): Json | undefined {
+  if (value instanceof Date && Number.isNaN(value.getTime())) throw refusal(walk, "is an invalid Date");
+  const replacement = value.toJSON(String(walk.keys.at(-1) ?? ""));
+  if (typeof replacement !== "object" || replacement === null) return encode(replacement, walk);
+  return Array.isArray(replacement) ? encodeItems(replacement, walk) : encodeMembers(replacement, walk);
+}
+
+function encodeItems(items: readonly unknown[], walk: Walk): Json {
+  enter(items, walk);
+  const at = walk.keys.push(0) - 1;
+  const copy: Json[] = [];
+  for (let index = 0; index < items.length; index++) {
+    walk.keys[at] = index;
+    const item = encode(items[index], walk);
+    if (item === undefined) throw refusal(walk, "is undefined, which an array in JSON cannot hold");
+    walk.bytes += 1;
+    if (walk.bytes > walk.limitBytes) throw overrun(walk);
+    copy.push(item);
+  }
+  leave(walk);
+  return copy;
+}
+
+function encodeMembers(members: object, walk: Walk): Json {
+  checkClass(members, walk);
+  enter(members, walk);
+  const keys = sortKeys(Object.keys(members));
+  const at = walk.keys.push("") - 1;
+  const copy: Record<string, Json> = {};
+  for (const key of keys) {
+    walk.keys[at] = key;
+    const member = encode(Reflect.get(members, key), walk);
+    if (member === undefined) continue;
+    if (notStorable.test(key)) throw refusal(walk, `has ${badCharacter(key)} in its name`);
+    walk.bytes += key.length + 4;
+    if (walk.bytes > walk.limitBytes) throw overrun(walk);
+    if (key === "__proto__") setPrototypeKey(copy, member);
+    else copy[key] = member;
+  }
+  leave(walk);
+  return copy;
+}
+
+/** An assignment would set the prototype instead. */
+function setPrototypeKey(copy: Record<string, Json>, value: Json): void {
+  Object.defineProperty(copy, "__proto__", { value, enumerable: true, configurable: true, writable: true });
+}
+
+/**
+ * Instances of classes are stored as their members. Those of Map, Set, RegExp, Error, Promise, boxed primitives and
+ * whatever else keeps its contents elsewhere would become `{}`; all of them have a tag of their own.
+ */
+function checkClass(value: object, walk: Walk): void {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  if (prototype !== Object.prototype && prototype !== null) {
+    const tag = Object.prototype.toString.call(value);
+    if (tag !== "[object Object]") {
+      throw refusal(
+        walk,
+        `is of class ${tag.slice(8, -1)}, which JSON cannot carry; store plain data instead`,
+      );
+    }
+  }
+  for (const symbol of Object.getOwnPropertySymbols(value)) {
+    if (Object.prototype.propertyIsEnumerable.call(value, symbol)) {
+      throw refusal(walk, `has a symbol as a key, ${String(symbol)}`);
+    }
+  }
+}
+
+function enter(container: object, walk: Walk): void {
+  walk.bytes += 1;
+  if (walk.containers.push(container) <= maxDepth) return;
+  throw circular(walk) ?? refusal(walk, `is nested more than ${maxDepth} levels deep`);
+}
+
+function leave(walk: Walk): void {
+  walk.containers.pop();
+  walk.keys.pop();
+}
+
+/** Keys as jsonb orders them. In place and by insertion: they are few, or in order because they were stored before. */
+function sortKeys(keys: string[]): string[] {
+  if (keys.length > 32) return keys.toSorted(compareKeys);
+  for (let index = 1; index < keys.length; index++) {
+    const key = keys[index]!;
+    let place = index;
+    for (; place > 0 && compareKeys(keys[place - 1]!, key) > 0; place--) keys[place] = keys[place - 1]!;
+    keys[place] = key;
+  }
+  return keys;
+}
+
+function compareKeys(left: string, right: string): number {
+  if (notAscii.test(left) || notAscii.test(right)) return compareBytes(Buffer.from(left), Buffer.from(right));
+  if (left.length !== right.length) return left.length - right.length;
+  return left < right ? -1 : left > right ? 1 : 0;
+}
+
+function compareBytes(left: Buffer, right: Buffer): number {
+  return left.length === right.length ? Buffer.compare(left, right) : left.length - right.length;
+}
+
+function refusal(walk: Walk, problem: string): NotSerializable {
+  return new NotSerializable(pathOf(walk), problem);
+}
+
+/** Only looked for when the walk has gone too deep or too far: every circle leads there. */
+function circular({ containers, keys, what }: Walk): NotSerializable | undefined {
+  const again = containers.findIndex((container, index) => containers.indexOf(container) < index);
+  if (again === -1) return undefined;
+  const first = pathOf({ what, keys: keys.slice(0, containers.indexOf(containers[again]!)) });
+  return new NotSerializable(
+    pathOf({ what, keys: keys.slice(0, again) }),
+    `is circular: it is ${first} again`,
+  );
+}
+
+function overrun(walk: Walk): PawlError {
+  return circular(walk) ?? tooLarge(walk.what, `at least ${walk.bytes} bytes`, walk.limitBytes);
+}
+
+function tooLarge(what: string, size: string, limitBytes: number): PayloadTooLarge {
+  return new PayloadTooLarge(`${what} is ${size} long as JSON; the limit is ${limitBytes} bytes`);
+}
+
+/** `state.items[3].price` */
+function pathOf({ what, keys }: Pick<Walk, "what" | "keys">): string {
+  return what + keys.map(pathSegment).join("");
+}
+
+function badCharacter(text: string): string {
+  return text.includes("\0") ? "the character \\u0000" : "half of a surrogate pair";
+}

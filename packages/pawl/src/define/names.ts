@@ -1,0 +1,45 @@
+/**
+ * The rules for names and versions. A bad one is refused where it is written down, at definition time, with the
+ * rule in the message: it would otherwise surface as a run that no worker ever claims. Called by the definitions
+ * and by every option that takes a name.
+ */
+
+import { InvalidOption } from "./errors.js";
+import { checkInteger } from "./options.js";
+import { show } from "./show.js";
+
+const rules = {
+  short: {
+    pattern: /^[a-z0-9][a-z0-9_-]{0,47}$/,
+    text: "1 to 48 characters of a-z, 0-9, _ and -, the first a letter or digit",
+  },
+  long: {
+    pattern: /^[a-zA-Z0-9._-]{1,128}$/,
+    text: "1 to 128 characters of a-z, A-Z, 0-9, ., _ and -",
+  },
+};
+
+/** The name of a definition, a queue or a limit. */
+export function checkName(kind: "definition" | "queue" | "limit", value: unknown): string {
+  return check(rules.short, kind, value);
+}
+
+/** The name of a step. */
+export function checkStepName(value: unknown): string {
+  return check(rules.long, "step", value);
+}
+
+/** The name of a signal. */
+export function checkSignalName(value: unknown): string {
+  return check(rules.long, "signal", value);
+}
+
+/** The version of a definition: stored as an `integer`. */
+export function checkVersion(value: unknown): number {
+  return checkInteger(value, "version", { min: 1, max: 2_147_483_647 });
+}
+
+function check(rule: (typeof rules)[keyof typeof rules], kind: string, value: unknown): string {
+  if (typeof value === "string" && rule.pattern.test(value)) return value;
+  throw new InvalidOption(`the name of a ${kind} must be ${rule.text}, not ${show(value)}`);
+}

@@ -1,0 +1,105 @@
+/**
+ * Checks of everything a user passes in: options of definitions, of `start`, `serve` and `connect`. A check gives
+ * back the value with its type, or throws `InvalidOption` saying what was given, what is allowed and, where it
+ * can be guessed, what was meant. Called at every public entry; nothing behind it checks again.
+ */
+
+import { InvalidOption } from "./errors.js";
+import { show } from "./show.js";
+
+/** The members of an options object: those that are allowed, of whatever type they were given. */
+export type GivenOptions<Name extends string> = Readonly<Partial<Record<Name, unknown>>>;
+
+/** The given object, if it is one and has no members but the allowed ones. `what` names it: "options of start". */
+export function checkOptions<Name extends string>(
+  given: unknown,
+  allowed: readonly Name[],
+  what: string,
+): GivenOptions<Name> {
+  if (!isObject(given)) throw new InvalidOption(`${what} must be an object, not ${show(given)}`);
+  const names: readonly string[] = allowed;
+  const unknown = Object.keys(given).find((name) => !names.includes(name));
+  if (unknown === undefined) return given;
+  throw new InvalidOption(
+    `unknown option ${show(unknown, 60)} in ${what}${suggest(unknown, allowed)}; allowed: ${allowed.join(", ")}`,
+  );
+}
+
+/** A whole number within bounds. */
+export function checkInteger(value: unknown, what: string, bounds: { min: number; max: number }): number {
+  const { min, max } = bounds;
+  if (typeof value === "number" && Number.isSafeInteger(value) && value >= min && value <= max) return value;
+  throw new InvalidOption(`${what} must be a whole number from ${min} to ${max}, not ${show(value)}`);
+}
+
+/** `true` or `false`, and nothing that is merely like one of them. */
+export function checkBoolean(value: unknown, what: string): boolean {
+  if (typeof value === "boolean") return value;
+  throw new InvalidOption(`${what} must be true or false, not ${show(value)}`);
+}
+
+/** A text that is not empty, at most `maxBytes` long in UTF-8, and that PostgreSQL can store. */
+export function checkString(value: unknown, what: string, { maxBytes }: { maxBytes: number }): string {
+  if (typeof value !== "string" || value === "") {
+    throw new InvalidOption(`${what} must be a string that is not empty, not ${show(value)}`);
+  }
+  if (Buffer.byteLength(value) > maxBytes) {
+    throw new InvalidOption(
+      `${what} must be at most ${maxBytes} bytes long, not ${Buffer.byteLength(value)}`,
+    );
+  }
+  if (/[\0\p{Surrogate}]/u.test(value)) {
+    throw new InvalidOption(`${what} must not contain \\u0000 or half of a surrogate pair: ${show(value)}`);
+  }
+  return value;
+}
+
+/** A function; its parameters are the compiler's business. */
+export function checkFunction(value: unknown, what: string): (...given: never[]) => unknown {
+  if (isFunction(value)) return value;
+  throw new InvalidOption(`${what} must be a function, not ${show(value)}`);
+}
+
+function isFunction(value: unknown): value is (...given: never[]) => unknown {
+  return typeof value === "function";
+}
+
+/** Any object that has members by name: not a list, not null. */
+export function isObject(value: unknown): value is Readonly<Partial<Record<string, unknown>>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** One of a few words. */
+export function checkOneOf<Word extends string>(value: unknown, what: string, words: readonly Word[]): Word {
+  const word = words.find((candidate) => candidate === value);
+  if (word !== undefined) return word;
+  const meant = typeof value === "string" ? suggest(value, words) : "";
+  throw new InvalidOption(`${what} must be one of ${words.join(", ")}, not ${show(value)}${meant}`);
+}
+
+/** `; did you mean "…"?` if one of the known names is at most two edits away, else nothing. */
+export function suggest(given: string, known: Iterable<string>): string {
+  let best: string | undefined;
+  let bestDistance = 3;
+  for (const name of known) {
+    if (Math.abs(name.length - given.length) >= bestDistance) continue;
+    const distance = editDistance(given.toLowerCase(), name.toLowerCase());
+    // Every two-letter word is two edits away from every other: that is no suggestion.
+    if (distance < bestDistance && distance < name.length) [best, bestDistance] = [name, distance];
+  }
+  return best === undefined ? "" : `; did you mean "${best}"?`;
+}
+
+/** Insertions, deletions and replacements that lead from one word to the other. */
+function editDistance(from: string, to: string): number {
+  let previous = Array.from({ length: to.length + 1 }, (_, column) => column);
+  for (let row = 1; row <= from.length; row++) {
+    const current = [row];
+    for (let column = 1; column <= to.length; column++) {
+      const replaced = previous[column - 1]! + (from[row - 1] === to[column - 1] ? 0 : 1);
+      current.push(Math.min(replaced, previous[column]! + 1, current[column - 1]! + 1));
+    }
+    previous = current;
+  }
+  return previous[to.length]!;
+}
