@@ -6,7 +6,6 @@
  */
 
 import type { JobContext, StepContext } from "./context.js";
-import type { Duration } from "./duration.js";
 import type { Schema } from "./schema.js";
 import type { PayloadOf, SignalMap } from "./signal.js";
 
@@ -25,7 +24,8 @@ export interface DefinitionBase {
 export interface JobDefinition extends DefinitionBase {
   readonly kind: "job";
   readonly maxAttempts: number;
-  readonly backoff: (attempt: number) => Duration;
+  /** How long to wait after the attempt that failed: a duration, if the user's function keeps to its type. */
+  readonly backoff: (attempt: number) => unknown;
   readonly input: Schema | undefined;
   readonly output: Schema | undefined;
   readonly run: (ctx: JobContext, input: unknown) => unknown;

@@ -54,13 +54,13 @@ export function checkString(value: unknown, what: string, { maxBytes }: { maxByt
   return value;
 }
 
-/** A function; its parameters are the compiler's business. */
-export function checkFunction(value: unknown, what: string): (...given: never[]) => unknown {
+/** A function, to be called with anything: what it takes is the business of the caller's types. */
+export function checkFunction(value: unknown, what: string): (...given: unknown[]) => unknown {
   if (isFunction(value)) return value;
   throw new InvalidOption(`${what} must be a function, not ${show(value)}`);
 }
 
-function isFunction(value: unknown): value is (...given: never[]) => unknown {
+function isFunction(value: unknown): value is (...given: unknown[]) => unknown {
   return typeof value === "function";
 }
 

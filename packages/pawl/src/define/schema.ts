@@ -15,11 +15,11 @@ import { pathSegment, shorten, show } from "./show.js";
 /** A schema of any library. */
 export type Schema<Input = unknown, Output = Input> = StandardSchemaV1<Input, Output>;
 
-declare const typed: unique symbol;
+declare const uncheckedInput: unique symbol;
 
-/** A type without a check at run time: what `type` makes. */
-export interface TypeOnly<T> extends Schema<Encodable<T>, Jsonify<T>> {
-  readonly [typed]?: T;
+/** A type without a check at run time; the member that tells it from a schema exists only for the compiler. */
+export interface Unchecked<Input, Output> extends Schema<Input, Output> {
+  readonly [uncheckedInput]: Input;
 }
 
 const unchecked: Schema = Object.freeze({
@@ -27,7 +27,7 @@ const unchecked: Schema = Object.freeze({
 });
 
 /** A state or input that has a TypeScript type and is not checked at run time: `state: type<{ n: number }>()`. */
-export function type<T extends JsonObject<T>>(): TypeOnly<T>;
+export function type<T extends JsonObject<T>>(): Unchecked<Encodable<T>, Jsonify<T>>;
 export function type(): Schema {
   return unchecked;
 }

@@ -1,0 +1,66 @@
+/**
+ * `job`: one function that runs to completion, with retries. The unit of durability is the whole function: it is
+ * run again from the start after an error or a crash, until it returns, throws `NonRetryable` or has used up its
+ * attempts; crashes count as attempts. Called by users; gives the frozen definition that the engine consumes.
+ */
+
+import { defaultBackoff } from "./backoff.js";
+import type { JobContext } from "./context.js";
+import type { Job, JobDefinition } from "./definition.js";
+import { checkDefinition, type DefinitionOptions } from "./definition-options.js";
+import type { Duration } from "./duration.js";
+import type { Jsonify, JsonSafe } from "./json-types.js";
+import { checkFunction, checkInteger } from "./options.js";
+import { checkSchema, type Schema } from "./schema.js";
+import type { SignalMap } from "./signal.js";
+
+/** The options of `job`. */
+export interface JobOptions<
+  Name extends string,
+  Input,
+  Parsed,
+  Returned,
+  Accepted,
+  Output,
+  Signals,
+> extends DefinitionOptions<Name, Signals> {
+  /** What the input must be. Without it, `run` says the type of its input itself and nothing is checked. */
+  readonly input?: Schema<Input, Parsed>;
+  /** What the result must be. */
+  readonly output?: Schema<Accepted, Output>;
+  readonly run: (ctx: JobContext, input: Parsed) => Returned;
+  /** How often it is tried in all. Default 20. */
+  readonly maxAttempts?: number;
+  /** How long to wait after the attempt that failed, counted from 0. Default: 1 s, doubled each time, at most 5 min. */
+  readonly backoff?: (attempt: number) => Duration;
+}
+
+/** Refuses, at compile time and at `run`, a result that JSON cannot carry. */
+interface ReturnsJson<Returned> {
+  readonly run: (...given: never) => JsonSafe<Awaited<Returned>> | Promise<JsonSafe<Awaited<Returned>>>;
+}
+
+/** Defines a job. */
+export function job<
+  const Name extends string,
+  Returned extends Accepted | Promise<Accepted>,
+  Input = unknown,
+  Parsed = unknown,
+  Accepted = unknown,
+  Output = Awaited<Returned>,
+  Signals extends SignalMap = SignalMap,
+>(
+  options: JobOptions<Name, Input, Parsed, Returned, Accepted, Output, Signals> & ReturnsJson<Returned>,
+): Job<Name, unknown extends Input ? Parsed : Input, Jsonify<Output>, Signals>;
+export function job(options: unknown): JobDefinition {
+  const { base, own } = checkDefinition("job", options, ["input", "output", "run", "maxAttempts", "backoff"]);
+  const { input, output, run, maxAttempts = 20, backoff = defaultBackoff } = own;
+  return Object.freeze({
+    ...base,
+    maxAttempts: checkInteger(maxAttempts, "maxAttempts", { min: 1, max: 1_000_000 }),
+    backoff: checkFunction(backoff, "backoff"),
+    input: checkSchema(input, "input"),
+    output: checkSchema(output, "output"),
+    run: checkFunction(run, "run"),
+  });
+}

@@ -1,0 +1,112 @@
+/**
+ * `machine`: named steps over a typed state. Each step gets `ctx` and returns one outcome that `ctx` made; the outcome
+ * and the new state are committed before the next step begins. The types check, on the offending argument, the
+ * names of steps, the state that is passed on, the initial step and that every step returns an outcome; the output
+ * is the union over all `ctx.done` calls. Called by users; gives the frozen definition that the engine consumes.
+ */
+
+import type { StandardSchemaV1 } from "@standard-schema/spec";
+
+import type { StepContext } from "./context.js";
+import type { Machine, MachineDefinition } from "./definition.js";
+import { checkDefinition, type DefinitionOptions } from "./definition-options.js";
+import { InvalidOption } from "./errors.js";
+import type { Json, Jsonify } from "./json-types.js";
+import { checkStepName } from "./names.js";
+import { checkFunction, isObject, suggest } from "./options.js";
+import type { Done, Outcome } from "./outcome.js";
+import { checkSchema, type Schema, type Unchecked } from "./schema.js";
+import { show } from "./show.js";
+import type { SignalMap } from "./signal.js";
+
+/** The state of a machine that declares none: any object, read as JSON. */
+type UntypedState = Unchecked<object, { readonly [member: string]: Json | undefined }>;
+
+/** What may be given as the next state: a schema takes what it gave out, a type alone also what it is started with. */
+type Given<State extends Schema> =
+  State extends Unchecked<infer Input, unknown> ? Input : StandardSchemaV1.InferOutput<State>;
+
+/** The `ctx` of the steps of a machine. */
+type MachineContext<Step extends string, State extends Schema> = StepContext<
+  Step,
+  StandardSchemaV1.InferOutput<State>,
+  Given<State>
+>;
+
+type Returned = Outcome | Promise<Outcome>;
+
+/** The results of the `done` outcomes among what the steps return. */
+type ResultOf<Outcomes> = Outcomes extends Done<infer Result> ? Result : never;
+
+/** The options of `machine`. */
+export interface MachineOptions<
+  Name extends string,
+  Step extends string,
+  Returns,
+  Handled,
+  State extends Schema,
+  Signals,
+> extends DefinitionOptions<Name, Signals> {
+  /** What the state must be: a schema, or `type<T>()`. The input of a run is its first state. */
+  readonly state?: State;
+  /** The names of the steps come from the first part, what each returns from the second. */
+  readonly steps: { readonly [K in Step]: (ctx: MachineContext<Step, State>) => Returned } & {
+    readonly [K in keyof Returns]: (ctx: MachineContext<Step, State>) => Returns[K];
+  };
+  /** What to do about a value that a step threw. Default: `ctx.stop(error)`. */
+  readonly handle?: (error: unknown, ctx: MachineContext<Step, State>) => Handled;
+}
+
+/** The first step; may be left out only if one is called "start". */
+type InitialOption<Step extends string> = "start" extends Step
+  ? { readonly initial?: NoInfer<Step> }
+  : { readonly initial: NoInfer<Step> };
+
+/** Defines a machine. */
+export function machine<
+  const Name extends string,
+  Step extends string,
+  Returns,
+  Handled extends Returned = never,
+  State extends Schema = UntypedState,
+  Signals extends SignalMap = SignalMap,
+>(
+  options: MachineOptions<Name, Step, Returns, Handled, State, Signals> & InitialOption<Step>,
+): Machine<
+  Name,
+  StandardSchemaV1.InferInput<State>,
+  Jsonify<ResultOf<Awaited<Returns[keyof Returns] | Handled>>>,
+  Signals
+>;
+export function machine(options: unknown): MachineDefinition {
+  const { base, own } = checkDefinition("machine", options, ["initial", "state", "steps", "handle"]);
+  const steps = checkSteps(own.steps);
+  return Object.freeze({
+    ...base,
+    initial: checkInitial(own.initial, steps),
+    state: checkSchema(own.state, "state"),
+    steps,
+    handle: own.handle === undefined ? undefined : checkFunction(own.handle, "handle"),
+  });
+}
+
+function checkSteps(given: unknown): MachineDefinition["steps"] {
+  if (!isObject(given) || Object.keys(given).length === 0) {
+    throw new InvalidOption(`steps must be an object with at least one step, not ${show(given)}`);
+  }
+  return new Map(
+    Object.entries(given).map(([name, step]) => [checkStepName(name), checkFunction(step, `step "${name}"`)]),
+  );
+}
+
+function checkInitial(given: unknown, steps: MachineDefinition["steps"]): string {
+  const initial = given ?? "start";
+  if (typeof initial === "string" && steps.has(initial)) return initial;
+  const names = [...steps.keys()];
+  const meant = typeof given === "string" ? suggest(given, names) : "";
+  const problem =
+    given === undefined
+      ? 'initial must be given, because no step is called "start"'
+      : `initial must be a step, not ${show(given)}${meant}`;
+  throw new InvalidOption(`${problem}; the steps are ${names.join(", ")}`);
+}
