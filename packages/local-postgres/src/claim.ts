@@ -1,0 +1,67 @@
+/**
+ * Decides which supervisor serves a persistent directory, and tells users where to find it. Records are numbered
+ * files in the directory, each naming a control socket. The highest number counts; a record whose socket answers
+ * nobody is dead, since the kernel closes the socket with its process, and is superseded by creating the next number,
+ * which only one process can do. The highest record is never deleted: a slow process that saw it must find its
+ * successor's number taken. That is why there is no moment in which two supervisors both hold the directory.
+ */
+import { linkSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { systemCodeOf } from "./errors.js";
+
+const recordPattern = /^pawl-server\.(\d+)\.json(\..+)?$/;
+
+export interface ServerRecord {
+  generation: number;
+  /** Undefined when there is no record, or none that can be read. */
+  controlSocket: string | undefined;
+}
+
+export function isServerRecord(fileName: string): boolean {
+  return recordPattern.test(fileName);
+}
+
+export function latestRecord(directory: string): ServerRecord {
+  const generation = Math.max(0, ...generationsIn(directory));
+  if (generation === 0) return { generation, controlSocket: undefined };
+  try {
+    const parsed: unknown = JSON.parse(readFileSync(recordPath(directory, generation), "utf8"));
+    const isRecord = typeof parsed === "object" && parsed !== null && "controlSocket" in parsed;
+    const controlSocket =
+      isRecord && typeof parsed.controlSocket === "string" ? parsed.controlSocket : undefined;
+    return { generation, controlSocket };
+  } catch (error) {
+    if (systemCodeOf(error) === "ENOENT") return latestRecord(directory); // superseded while we were reading
+    return { generation, controlSocket: undefined };
+  }
+}
+
+/** True: the directory is ours. False: another supervisor was first, and the caller must look again. */
+export function claim(directory: string, generation: number, controlSocket: string): boolean {
+  const record = recordPath(directory, generation);
+  const draft = `${record}.${process.pid}`;
+  writeFileSync(draft, JSON.stringify({ controlSocket }));
+  try {
+    linkSync(draft, record); // fails when it exists, and shows the whole content or nothing
+  } catch (error) {
+    if (systemCodeOf(error) === "EEXIST") return false;
+    throw error;
+  } finally {
+    rmSync(draft, { force: true });
+  }
+  for (const older of generationsIn(directory)) {
+    if (older < generation) rmSync(recordPath(directory, older), { force: true });
+  }
+  return true;
+}
+
+function generationsIn(directory: string): number[] {
+  return readdirSync(directory).flatMap((name) => {
+    const match = recordPattern.exec(name);
+    return match && match[2] === undefined ? [Number(match[1])] : [];
+  });
+}
+
+function recordPath(directory: string, generation: number): string {
+  return join(directory, `pawl-server.${generation}.json`);
+}

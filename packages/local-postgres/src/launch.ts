@@ -1,0 +1,63 @@
+/**
+ * Starts a supervisor, detached from the calling process: it shares neither terminal, process group, working
+ * directory nor output with it, so that the caller can end whenever it likes and its readers see the end of its output.
+ */
+import { spawn } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { LocalPostgresError, tailOf, type ErrorMessage } from "./errors.js";
+import type { ValidOptions } from "./options.js";
+import type { NativePackage } from "./platform.js";
+
+export interface SupervisorArguments {
+  options: ValidOptions;
+  native: NativePackage;
+  /** The number under which it claims a persistent directory. */
+  generation: number;
+}
+
+export type Announcement =
+  | { kind: "listening"; controlSocket: string }
+  | { kind: "lost" }
+  | { kind: "failed"; error: ErrorMessage };
+
+const supervisorScript = fileURLToPath(new URL("./supervisor.js", import.meta.url));
+
+export function launchSupervisor(input: SupervisorArguments): Promise<Announcement> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, [supervisorScript, JSON.stringify(input)], {
+      cwd: "/",
+      detached: true,
+      env: supervisorEnvironment(),
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    let output = "";
+    let complaints = "";
+    child.stderr.on("data", (chunk: Buffer) => (complaints += chunk.toString("utf8")));
+    child.stdout.on("data", (chunk: Buffer) => {
+      output += chunk.toString("utf8");
+      if (!output.includes("\n")) return;
+      // From here on nothing of the child keeps this process alive.
+      child.stdout.destroy();
+      child.stderr.destroy();
+      child.unref();
+      resolve(JSON.parse(output) as Announcement);
+    });
+    child.once("error", (error) => reject(noSupervisor(error.message)));
+    child.once("close", (exitCode) =>
+      reject(noSupervisor(`it ended with ${exitCode}: ${tailOf(complaints)}`)),
+    );
+  });
+}
+
+/** Options of the user's process (a debugger's port, loaders) are not meant for a process that outlives it. */
+function supervisorEnvironment(): NodeJS.ProcessEnv {
+  const { NODE_OPTIONS: _options, NODE_CHANNEL_FD: _channel, ...environment } = process.env;
+  return environment;
+}
+
+function noSupervisor(reason: string): LocalPostgresError {
+  return new LocalPostgresError(
+    "StartFailed",
+    `the supervisor process of the local Postgres did not start: ${reason}`,
+  );
+}

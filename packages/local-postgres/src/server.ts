@@ -1,0 +1,237 @@
+/**
+ * A local Postgres as its supervisor sees it: prepared, started and stopped on one data directory, with the address
+ * and the password that its users are told. Operations run one after the other, in the order in which users ask.
+ */
+import { randomBytes } from "node:crypto";
+import { chownSync, lstatSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { runnableBinaries } from "./binaries.js";
+import { initialise, isInitialised, repairOwnership } from "./data-directory.js";
+import { LocalPostgresError } from "./errors.js";
+import { findFreePort } from "./free-port.js";
+import type { Identity } from "./identity.js";
+import { invalid, type ValidOptions } from "./options.js";
+import { clearOrphan } from "./orphan.js";
+import type { RuntimePaths } from "./places.js";
+import type { NativePackage } from "./platform.js";
+import { Postmaster, type LaunchPlan, type StopMode } from "./postmaster.js";
+import type { AttachRequest, Attached } from "./protocol.js";
+import { discardTemplate, findOrBuildTemplate, type TemplateRequest } from "./template.js";
+import { queryOverSocket, quoteIdentifier, quoteLiteral } from "./wire-query.js";
+
+export interface ServerConfiguration {
+  options: ValidOptions;
+  native: NativePackage;
+  identity: Identity | undefined;
+  runtime: RuntimePaths;
+  cache: string | undefined;
+  onProcessChange: (pid: number | undefined) => void;
+}
+
+/** PostgreSQL's own default: without TCP it is only the name of the socket, in a directory of our own. */
+const socketOnlyPort = 5432;
+const portAttempts = 10;
+
+/** The socket directory is private, hence trusted; TCP is open to every user of the machine, hence the password. */
+const hostBasedAccess = `local all all trust
+local replication all trust
+host all all 127.0.0.1/32 scram-sha-256
+host replication all 127.0.0.1/32 scram-sha-256
+`;
+
+export class Server {
+  readonly #configuration: ServerConfiguration;
+  readonly dataDirectory: string;
+  #postmaster: Postmaster | undefined;
+  #password = "";
+  #lastOperation: Promise<unknown> = Promise.resolve();
+
+  constructor(configuration: ServerConfiguration) {
+    this.#configuration = configuration;
+    this.dataDirectory = configuration.options.directory ?? configuration.runtime.throwAwayData;
+  }
+
+  /** Prepares everything and starts the server for the first time. */
+  boot(): Promise<void> {
+    return this.#inTurn(async () => {
+      const { native, identity, cache, runtime, options } = this.#configuration;
+      const binaries = await runnableBinaries(native, identity, cache, runtime.directory);
+      const template = {
+        binaries,
+        version: native.version,
+        identity,
+        cache,
+        runtimeDirectory: runtime.directory,
+      };
+      if (options.directory === undefined) mkdirSync(this.dataDirectory, { recursive: true, mode: 0o700 });
+      writeFileSync(runtime.note, JSON.stringify({ dataDirectory: this.dataDirectory }));
+      const hbaFile = join(runtime.directory, "pg_hba.conf");
+      writeFileSync(hbaFile, hostBasedAccess, { mode: 0o600 });
+      if (identity) chownSync(hbaFile, identity.uid, identity.gid);
+
+      const majorVersion = native.version.split(".", 1)[0] ?? "";
+      if (isInitialised(this.dataDirectory, majorVersion)) {
+        await clearOrphan(this.dataDirectory);
+        repairOwnership(this.dataDirectory, identity);
+        await this.#startAtAddress(binaries, hbaFile);
+      } else {
+        await this.#startFresh(template, hbaFile);
+      }
+    });
+  }
+
+  /** A template can be damaged in ways its manifest does not show: then it is made anew, once. */
+  async #startFresh(template: TemplateRequest, hbaFile: string): Promise<void> {
+    const { identity, options } = this.#configuration;
+    const isPersistent = options.directory !== undefined;
+    try {
+      await initialise(this.dataDirectory, await findOrBuildTemplate(template), identity, isPersistent);
+      await this.#startAtAddress(template.binaries, hbaFile);
+    } catch (error) {
+      if (!(error instanceof LocalPostgresError && error.code === "StartFailed")) throw error;
+      discardTemplate(template);
+      await initialise(this.dataDirectory, await findOrBuildTemplate(template), identity, isPersistent);
+      await this.#startAtAddress(template.binaries, hbaFile);
+    }
+  }
+
+  async #startAtAddress(binaries: string, hbaFile: string): Promise<void> {
+    const { options, identity, runtime } = this.#configuration;
+    const plan: Omit<LaunchPlan, "port"> = {
+      binaries,
+      hbaFile,
+      identity,
+      dataDirectory: this.dataDirectory,
+      socketDirectory: runtime.socketDirectory,
+      listensOnTcp: options.port !== undefined,
+      settings: options.settings,
+      logFile: runtime.log,
+    };
+    for (let attempt = 1; ; attempt++) {
+      const port = options.port === "free" ? await findFreePort() : (options.port ?? socketOnlyPort);
+      this.#postmaster = new Postmaster({ ...plan, port }, () =>
+        this.#configuration.onProcessChange(undefined),
+      );
+      try {
+        await this.#start();
+        return;
+      } catch (error) {
+        const isLostRace =
+          error instanceof LocalPostgresError && error.code === "PortTaken" && options.port === "free";
+        if (!isLostRace || attempt === portAttempts) throw error;
+      }
+    }
+  }
+
+  async #start(): Promise<void> {
+    const postmaster = this.#running();
+    if (postmaster.pid !== undefined) return;
+    await postmaster.start();
+    this.#configuration.onProcessChange(postmaster.pid);
+    if (postmaster.plan.listensOnTcp) await this.#setPassword(postmaster);
+  }
+
+  /** Kept in the data directory, so that the URL stays the same from run to run, and a standby's equals its primary's. */
+  async #setPassword(postmaster: Postmaster): Promise<void> {
+    const { identity } = this.#configuration;
+    const file = join(this.dataDirectory, "pawl-password");
+    if (lstatSync(file, { throwIfNoEntry: false })?.isFile()) {
+      this.#password = readFileSync(file, "utf8");
+    } else {
+      this.#password = randomBytes(24).toString("base64url");
+      rmSync(file, { force: true });
+      writeFileSync(file, this.#password, { mode: 0o600, flag: "wx" });
+      if (identity) chownSync(file, identity.uid, identity.gid);
+    }
+    if (await isStandby(postmaster)) return;
+    const statement = `alter role postgres password ${quoteLiteral(this.#password)}`;
+    await queryOverSocket(postmaster.socketPath, "postgres", statement);
+  }
+
+  /** Lets a user in: checks that it wants what there is, starts a killed server, creates the database. */
+  attach(request: AttachRequest): Promise<Attached> {
+    return this.#inTurn(async () => {
+      const postmaster = this.#running();
+      this.#refuseOtherWishes(request);
+      await this.#start();
+      await createDatabase(postmaster, request.database);
+      return { directory: this.dataDirectory, url: this.#url(request) };
+    });
+  }
+
+  #refuseOtherWishes(request: AttachRequest): void {
+    const { options } = this.#configuration;
+    const running = `the server on ${this.dataDirectory} is already running`;
+    const { listensOnTcp, port } = this.#running().plan;
+    if (request.port !== undefined && !listensOnTcp) {
+      throw invalid(`${running} without a port. Stop its other users first, or leave \`port\` out`);
+    }
+    if (typeof request.port === "number" && request.port !== port) {
+      throw invalid(
+        `${running} at port ${port}, not ${request.port}. Stop its other users first, or ask for ${port}`,
+      );
+    }
+    for (const [name, value] of Object.entries(request.settings)) {
+      const current = options.settings[name];
+      if (current !== value) {
+        throw invalid(
+          `${running} with ${name} = ${current ?? "its default"}, not ${value}. Stop its other users first, or give ` +
+            "every user the same settings",
+        );
+      }
+    }
+  }
+
+  #url(request: AttachRequest): string {
+    const { plan } = this.#running();
+    const database = encodeURIComponent(request.database);
+    if (request.port !== undefined)
+      return `postgres://postgres:${this.#password}@127.0.0.1:${plan.port}/${database}`;
+    const socketDirectory = encodeURIComponent(plan.socketDirectory);
+    return `postgres://postgres@localhost:${plan.port}/${database}?host=${socketDirectory}`;
+  }
+
+  start(): Promise<void> {
+    return this.#inTurn(() => this.#start());
+  }
+
+  stop(mode: StopMode): Promise<void> {
+    return this.#inTurn(async () => this.#postmaster?.stop(mode));
+  }
+
+  restart(mode: StopMode): Promise<void> {
+    return this.#inTurn(async () => {
+      await this.#running().stop(mode);
+      await this.#start();
+    });
+  }
+
+  get pid(): number | undefined {
+    return this.#postmaster?.pid;
+  }
+
+  #running(): Postmaster {
+    if (this.#postmaster === undefined)
+      throw new LocalPostgresError("StartFailed", "the server was never started");
+    return this.#postmaster;
+  }
+
+  #inTurn<Result>(operation: () => Promise<Result>): Promise<Result> {
+    const turn = this.#lastOperation.then(operation);
+    this.#lastOperation = turn.catch(() => {});
+    return turn;
+  }
+}
+
+async function isStandby(postmaster: Postmaster): Promise<boolean> {
+  const rows = await queryOverSocket(postmaster.socketPath, "postgres", "select pg_is_in_recovery()");
+  return rows[0]?.[0] === "t";
+}
+
+async function createDatabase(postmaster: Postmaster, database: string): Promise<void> {
+  const { socketPath } = postmaster;
+  const lookup = `select 1 from pg_database where datname = ${quoteLiteral(database)}`;
+  const rows = await queryOverSocket(socketPath, "postgres", lookup);
+  if (rows.length > 0 || (await isStandby(postmaster))) return;
+  await queryOverSocket(socketPath, "postgres", `create database ${quoteIdentifier(database)}`);
+}

@@ -1,0 +1,103 @@
+/**
+ * Runs one statement on the server through its unix socket, in PostgreSQL's own protocol: the launcher needs a
+ * readiness probe and three small statements, which does not justify a dependency on a driver. The socket trusts its
+ * user, so there is no authentication to implement.
+ */
+import { connect } from "node:net";
+
+export class ServerRefusal extends Error {
+  /** The five-character SQLSTATE. */
+  readonly sqlState: string;
+
+  constructor(sqlState: string, message: string) {
+    super(message);
+    this.name = "ServerRefusal";
+    this.sqlState = sqlState;
+  }
+}
+
+const longestQueryMs = 60_000;
+
+/** Answers with the rows, every column as text. */
+export function queryOverSocket(socketPath: string, database: string, sql: string): Promise<string[][]> {
+  return new Promise((resolve, reject) => {
+    const rows: string[][] = [];
+    let pending = Buffer.alloc(0);
+    let isQuerySent = false;
+    let refusal: ServerRefusal | undefined;
+    const socket = connect(socketPath, () => socket.write(startupMessage(database)));
+    socket.setTimeout(longestQueryMs, () => socket.destroy(new Error(`no answer from ${socketPath}`)));
+    socket.once("error", reject);
+    socket.once("close", () =>
+      reject(refusal ?? new Error(`the server closed the connection on ${socketPath}`)),
+    );
+    socket.on("data", (chunk) => {
+      pending = Buffer.concat([pending, chunk]);
+      while (pending.length >= 5 && pending.length > pending.readUInt32BE(1)) {
+        const end = 1 + pending.readUInt32BE(1);
+        const kind = String.fromCharCode(pending[0] ?? 0);
+        const body = pending.subarray(5, end);
+        pending = pending.subarray(end);
+        if (kind === "E") refusal = readRefusal(body);
+        if (kind === "D") rows.push(readRow(body));
+        if (kind !== "Z") continue; // everything else leads up to "ready for query"
+        if (!isQuerySent) {
+          isQuerySent = true;
+          socket.write(message("Q", `${sql}\0`));
+          continue;
+        }
+        socket.end(message("X", ""));
+        if (refusal) reject(refusal);
+        else resolve(rows);
+      }
+    });
+  });
+}
+
+export function quoteIdentifier(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`;
+}
+
+export function quoteLiteral(text: string): string {
+  return `'${text.replaceAll("'", "''")}'`;
+}
+
+function startupMessage(database: string): Buffer {
+  const protocolVersion = Buffer.from([0, 3, 0, 0]);
+  const parameters = Buffer.from(
+    `user\0postgres\0database\0${database}\0application_name\0local-postgres\0\0`,
+  );
+  return withLength(Buffer.concat([protocolVersion, parameters]));
+}
+
+function message(kind: string, text: string): Buffer {
+  return Buffer.concat([Buffer.from(kind), withLength(Buffer.from(text))]);
+}
+
+function withLength(body: Buffer): Buffer {
+  const length = Buffer.alloc(4);
+  length.writeUInt32BE(body.length + 4);
+  return Buffer.concat([length, body]);
+}
+
+/** Fields of an error: one letter, then text up to a zero byte. */
+function readRefusal(body: Buffer): ServerRefusal {
+  const fields = new Map(
+    body
+      .toString("utf8")
+      .split("\0")
+      .map((field) => [field[0], field.slice(1)]),
+  );
+  return new ServerRefusal(fields.get("C") ?? "", fields.get("M") ?? "the server refused without a reason");
+}
+
+function readRow(body: Buffer): string[] {
+  const columns: string[] = [];
+  let offset = 2;
+  for (let column = 0; column < body.readUInt16BE(0); column++) {
+    const length = Math.max(body.readInt32BE(offset), 0); // -1 is null, which none of our statements returns
+    columns.push(body.toString("utf8", offset + 4, offset + 4 + length));
+    offset += 4 + length;
+  }
+  return columns;
+}
