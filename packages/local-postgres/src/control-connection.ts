@@ -3,7 +3,7 @@
  * request is waiting for its reply.
  */
 import { connect, type Socket } from "node:net";
-import { receiveLines, sendLine, type FromSupervisor, type Reply, type Request } from "./protocol.js";
+import { isFromSupervisor, receiveLines, sendLine, type Reply, type Request } from "./protocol.js";
 
 export class ControlConnection {
   readonly #socket: Socket;
@@ -15,7 +15,8 @@ export class ControlConnection {
 
   private constructor(socket: Socket) {
     this.#socket = socket;
-    receiveLines<FromSupervisor>(socket, (message) => {
+    receiveLines(socket, (message) => {
+      if (!isFromSupervisor(message)) return;
       if ("pid" in message) this.pid = message.pid;
       else this.#settle(message.id, message.reply);
     });

@@ -11,9 +11,10 @@ import {
   lchownSync,
   mkdirSync,
   readdirSync,
+  readlinkSync,
   statSync,
+  symlinkSync,
 } from "node:fs";
-import { readlinkSync, symlinkSync } from "node:fs";
 import { open, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { Identity } from "./identity.js";
@@ -52,7 +53,7 @@ export function changeOwner(directory: string, owner: Identity): void {
     if (entry.isDirectory()) changeOwner(path, owner);
     else lchownSync(path, owner.uid, owner.gid);
   }
-  chownSync(directory, owner.uid, owner.gid);
+  lchownSync(directory, owner.uid, owner.gid);
 }
 
 /** Makes a copied tree survive a power failure: PostgreSQL relies on its files being on disk before it starts. */

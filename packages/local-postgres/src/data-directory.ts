@@ -62,21 +62,23 @@ export async function initialise(
   isPersistent: boolean,
 ): Promise<void> {
   const marker = join(directory, initialisingMarker);
-  clearIncomplete(directory);
   try {
     writeFileSync(marker, "");
+    removeContent(directory);
     copyTree(template, directory, { directoryMode: 0o700, fileMode: () => 0o600, owner: identity });
     if (isPersistent) await syncTree(directory);
     rmSync(marker);
   } catch (error) {
-    clearIncomplete(directory);
+    removeContent(directory);
+    rmSync(marker, { force: true }); // last: what is still there must stay recognisable as incomplete
     throw error;
   }
 }
 
-function clearIncomplete(directory: string): void {
+function removeContent(directory: string): void {
   for (const name of readdirSync(directory)) {
-    if (!isServerRecord(name)) rmSync(join(directory, name), { recursive: true, force: true });
+    if (isServerRecord(name) || name === initialisingMarker) continue;
+    rmSync(join(directory, name), { recursive: true, force: true });
   }
 }
 

@@ -40,13 +40,27 @@ export function launchSupervisor(input: SupervisorArguments): Promise<Announceme
       child.stdout.destroy();
       child.stderr.destroy();
       child.unref();
-      resolve(JSON.parse(output) as Announcement);
+      resolve(readAnnouncement(output));
     });
     child.once("error", (error) => reject(noSupervisor(error.message)));
     child.once("close", (exitCode) =>
       reject(noSupervisor(`it ended with ${exitCode}: ${tailOf(complaints)}`)),
     );
   });
+}
+
+function readAnnouncement(line: string): Announcement {
+  const parsed: unknown = JSON.parse(line);
+  if (isAnnouncement(parsed)) return parsed;
+  throw noSupervisor(`it said ${line}`);
+}
+
+function isAnnouncement(value: unknown): value is Announcement {
+  return typeof value === "object" && value !== null && "kind" in value;
+}
+
+export function isSupervisorArguments(value: unknown): value is SupervisorArguments {
+  return typeof value === "object" && value !== null && "options" in value && "native" in value;
 }
 
 /** Options of the user's process (a debugger's port, loaders) are not meant for a process that outlives it. */

@@ -30,7 +30,8 @@ export type StopMode = "fast" | "immediate";
 
 /** Crash recovery of a large directory takes its time; a server that says nothing for this long is stuck. */
 const longestStartMs = 300_000;
-const patienceMs = { fast: 3000, immediate: 1000 };
+/** Short enough that a server without users is gone within 5 s, whatever it is doing. */
+const patienceMs = { fast: 2000, immediate: 1000 };
 
 export class Postmaster {
   readonly plan: LaunchPlan;

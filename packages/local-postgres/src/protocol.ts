@@ -48,14 +48,39 @@ export function sendLine(socket: Socket, message: FromUser | FromSupervisor): vo
   if (socket.writable) socket.write(`${JSON.stringify(message)}\n`);
 }
 
-/** Calls `receive` for every line. Both ends are this package, so that the shape is taken as given. */
-export function receiveLines<Message>(socket: Socket, receive: (message: Message) => void): void {
+export function isFromUser(message: unknown): message is FromUser {
+  return isObject(message) && typeof message["id"] === "number" && isKind(message["request"]);
+}
+
+export function isFromSupervisor(message: unknown): message is FromSupervisor {
+  if (!isObject(message)) return false;
+  return (
+    typeof message["pid"] === "number" || (typeof message["id"] === "number" && isKind(message["reply"]))
+  );
+}
+
+function isKind(value: unknown): boolean {
+  return isObject(value) && typeof value["kind"] === "string";
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null;
+}
+
+/** Calls `receive` for every line; a peer that sends anything but JSON is cut off. */
+export function receiveLines(socket: Socket, receive: (message: unknown) => void): void {
   let pending = "";
   socket.setEncoding("utf8");
   socket.on("data", (chunk: string) => {
     const lines = (pending + chunk).split("\n");
     pending = lines.pop() ?? "";
     if (pending.length > longestLine) socket.destroy();
-    for (const line of lines) receive(JSON.parse(line) as Message);
+    for (const line of lines) {
+      try {
+        receive(JSON.parse(line));
+      } catch (error) {
+        socket.destroy(error instanceof Error ? error : undefined);
+      }
+    }
   });
 }

@@ -2,14 +2,14 @@
  * A local Postgres as its supervisor sees it: prepared, started and stopped on one data directory, with the address
  * and the password that its users are told. Operations run one after the other, in the order in which users ask.
  */
-import { randomBytes } from "node:crypto";
-import { chownSync, lstatSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { setPassword, writeAccessRules } from "./access.js";
 import { runnableBinaries } from "./binaries.js";
 import { initialise, isInitialised, repairOwnership } from "./data-directory.js";
-import { LocalPostgresError } from "./errors.js";
+import { createDatabase } from "./database.js";
+import { LocalPostgresError, toLocalPostgresError } from "./errors.js";
 import { findFreePort } from "./free-port.js";
-import type { Identity } from "./identity.js";
+import { serverIdentity, type Identity } from "./identity.js";
 import { invalid, type ValidOptions } from "./options.js";
 import { clearOrphan } from "./orphan.js";
 import type { RuntimePaths } from "./places.js";
@@ -17,7 +17,6 @@ import type { NativePackage } from "./platform.js";
 import { Postmaster, type LaunchPlan, type StopMode } from "./postmaster.js";
 import type { AttachRequest, Attached } from "./protocol.js";
 import { discardTemplate, findOrBuildTemplate, type TemplateRequest } from "./template.js";
-import { queryOverSocket, quoteIdentifier, quoteLiteral } from "./wire-query.js";
 
 export interface ServerConfiguration {
   options: ValidOptions;
@@ -31,13 +30,6 @@ export interface ServerConfiguration {
 /** PostgreSQL's own default: without TCP it is only the name of the socket, in a directory of our own. */
 const socketOnlyPort = 5432;
 const portAttempts = 10;
-
-/** The socket directory is private, hence trusted; TCP is open to every user of the machine, hence the password. */
-const hostBasedAccess = `local all all trust
-local replication all trust
-host all all 127.0.0.1/32 scram-sha-256
-host replication all 127.0.0.1/32 scram-sha-256
-`;
 
 export class Server {
   readonly #configuration: ServerConfiguration;
@@ -59,15 +51,13 @@ export class Server {
       const template = {
         binaries,
         version: native.version,
-        identity,
+        identity: serverIdentity(undefined),
         cache,
         runtimeDirectory: runtime.directory,
       };
       if (options.directory === undefined) mkdirSync(this.dataDirectory, { recursive: true, mode: 0o700 });
       writeFileSync(runtime.note, JSON.stringify({ dataDirectory: this.dataDirectory }));
-      const hbaFile = join(runtime.directory, "pg_hba.conf");
-      writeFileSync(hbaFile, hostBasedAccess, { mode: 0o600 });
-      if (identity) chownSync(hbaFile, identity.uid, identity.gid);
+      const hbaFile = writeAccessRules(runtime.directory, identity);
 
       const majorVersion = native.version.split(".", 1)[0] ?? "";
       if (isInitialised(this.dataDirectory, majorVersion)) {
@@ -84,14 +74,16 @@ export class Server {
   async #startFresh(template: TemplateRequest, hbaFile: string): Promise<void> {
     const { identity, options } = this.#configuration;
     const isPersistent = options.directory !== undefined;
+    const fillAndStart = async () => {
+      await initialise(this.dataDirectory, await findOrBuildTemplate(template), identity, isPersistent);
+      await this.#startAtAddress(template.binaries, hbaFile);
+    };
     try {
-      await initialise(this.dataDirectory, await findOrBuildTemplate(template), identity, isPersistent);
-      await this.#startAtAddress(template.binaries, hbaFile);
+      await fillAndStart();
     } catch (error) {
-      if (!(error instanceof LocalPostgresError && error.code === "StartFailed")) throw error;
+      if (toLocalPostgresError(error, "").code !== "StartFailed") throw error;
       discardTemplate(template);
-      await initialise(this.dataDirectory, await findOrBuildTemplate(template), identity, isPersistent);
-      await this.#startAtAddress(template.binaries, hbaFile);
+      await fillAndStart();
     }
   }
 
@@ -128,24 +120,7 @@ export class Server {
     if (postmaster.pid !== undefined) return;
     await postmaster.start();
     this.#configuration.onProcessChange(postmaster.pid);
-    if (postmaster.plan.listensOnTcp) await this.#setPassword(postmaster);
-  }
-
-  /** Kept in the data directory, so that the URL stays the same from run to run, and a standby's equals its primary's. */
-  async #setPassword(postmaster: Postmaster): Promise<void> {
-    const { identity } = this.#configuration;
-    const file = join(this.dataDirectory, "pawl-password");
-    if (lstatSync(file, { throwIfNoEntry: false })?.isFile()) {
-      this.#password = readFileSync(file, "utf8");
-    } else {
-      this.#password = randomBytes(24).toString("base64url");
-      rmSync(file, { force: true });
-      writeFileSync(file, this.#password, { mode: 0o600, flag: "wx" });
-      if (identity) chownSync(file, identity.uid, identity.gid);
-    }
-    if (await isStandby(postmaster)) return;
-    const statement = `alter role postgres password ${quoteLiteral(this.#password)}`;
-    await queryOverSocket(postmaster.socketPath, "postgres", statement);
+    if (postmaster.plan.listensOnTcp) this.#password = await setPassword(postmaster);
   }
 
   /** Lets a user in: checks that it wants what there is, starts a killed server, creates the database. */
@@ -221,17 +196,4 @@ export class Server {
     this.#lastOperation = turn.catch(() => {});
     return turn;
   }
-}
-
-async function isStandby(postmaster: Postmaster): Promise<boolean> {
-  const rows = await queryOverSocket(postmaster.socketPath, "postgres", "select pg_is_in_recovery()");
-  return rows[0]?.[0] === "t";
-}
-
-async function createDatabase(postmaster: Postmaster, database: string): Promise<void> {
-  const { socketPath } = postmaster;
-  const lookup = `select 1 from pg_database where datname = ${quoteLiteral(database)}`;
-  const rows = await queryOverSocket(socketPath, "postgres", lookup);
-  if (rows.length > 0 || (await isStandby(postmaster))) return;
-  await queryOverSocket(socketPath, "postgres", `create database ${quoteIdentifier(database)}`);
 }

@@ -30,8 +30,8 @@ export interface LocalPostgres {
   stop(): Promise<void>;
 }
 
-/** Joining can fail when the server is just ending; each attempt ends with one, so that a few are plenty. */
-const joinAttempts = 100;
+/** An attempt fails only when a server has just ended or another process was first, so that a few are plenty. */
+const joinAttempts = 20;
 
 export async function startLocalPostgres(options: LocalPostgresOptions = {}): Promise<LocalPostgres> {
   const valid = validateOptions(options);
@@ -41,10 +41,7 @@ export async function startLocalPostgres(options: LocalPostgresOptions = {}): Pr
     const handle = await joinOrLaunch(valid, native);
     if (handle) return handle;
   }
-  throw new LocalPostgresError(
-    "StartFailed",
-    `the server on ${valid.directory} ended whenever it was joined`,
-  );
+  throw new LocalPostgresError("StartFailed", "the server ended whenever it was joined");
 }
 
 function createDirectory(directory: string): string {

@@ -24,6 +24,7 @@ export interface TemplateRequest {
   /** The runnable `native/` directory. */
   binaries: string;
   version: string;
+  /** Who runs initdb; it must be a user whom initdb can look up, and need not be the one who runs the server. */
   identity: Identity | undefined;
   cache: string | undefined;
   runtimeDirectory: string;
@@ -82,15 +83,24 @@ async function buildTemplate(request: TemplateRequest): Promise<string> {
     chmodSync(directory, 0o711);
     chownSync(data, identity.uid, identity.gid);
   }
-  const settings = Object.entries(defaultSettings).flatMap(([name, value]) => ["--set", `${name}=${value}`]);
+  const options: Record<string, string> = {
+    pgdata: data,
+    username: "postgres",
+    encoding: "UTF8",
+    auth: "trust",
+    // The builtin provider gives the same C.UTF-8 on every system, also where the C library has none.
+    "locale-provider": "builtin",
+    "builtin-locale": "C.UTF-8",
+    locale: "C",
+  };
+  const settings = Object.entries(defaultSettings).map(([name, value]) => `--set=${name}=${value}`);
+  const programArguments = [
+    ...Object.entries(options).map(([name, value]) => `--${name}=${value}`),
+    ...settings,
+  ];
   const { exitCode, output } = await runProgram(
     join(request.binaries, "bin", "initdb"),
-    // The builtin locale provider gives the same C.UTF-8 on every system, also where the C library has none.
-    [
-      ...["--pgdata", data, "--username", "postgres", "--encoding", "UTF8", "--auth", "trust"],
-      ...["--locale-provider", "builtin", "--builtin-locale", "C.UTF-8", "--locale", "C"],
-      ...settings,
-    ],
+    programArguments,
     identity,
   );
   if (exitCode !== 0) throw diagnoseOutput("initdb could not make a data directory", output);

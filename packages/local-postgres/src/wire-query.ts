@@ -43,10 +43,10 @@ export function queryOverSocket(socketPath: string, database: string, sql: strin
         if (kind !== "Z") continue; // everything else leads up to "ready for query"
         if (!isQuerySent) {
           isQuerySent = true;
-          socket.write(message("Q", `${sql}\0`));
+          socket.write(typedMessage("Q", `${sql}\0`));
           continue;
         }
-        socket.end(message("X", ""));
+        socket.end(typedMessage("X", ""));
         if (refusal) reject(refusal);
         else resolve(rows);
       }
@@ -70,7 +70,7 @@ function startupMessage(database: string): Buffer {
   return withLength(Buffer.concat([protocolVersion, parameters]));
 }
 
-function message(kind: string, text: string): Buffer {
+function typedMessage(kind: string, text: string): Buffer {
   return Buffer.concat([Buffer.from(kind), withLength(Buffer.from(text))]);
 }
 

@@ -1,0 +1,46 @@
+/**
+ * Who may connect. The socket directory is private, hence trusted; TCP on 127.0.0.1 is open to every user of the
+ * machine, hence the password. Nothing else is let in, whatever the pg_hba.conf of the data directory says.
+ */
+import { randomBytes } from "node:crypto";
+import { chownSync, lstatSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { isStandby } from "./database.js";
+import type { Identity } from "./identity.js";
+import type { Postmaster } from "./postmaster.js";
+import { queryOverSocket, quoteLiteral } from "./wire-query.js";
+
+const rules = `local all all trust
+local replication all trust
+host all all 127.0.0.1/32 scram-sha-256
+host replication all 127.0.0.1/32 scram-sha-256
+`;
+
+/** Answers with the path for the setting `hba_file`. */
+export function writeAccessRules(runtimeDirectory: string, identity: Identity | undefined): string {
+  const file = join(runtimeDirectory, "pg_hba.conf");
+  writeFileSync(file, rules, { mode: 0o600 });
+  if (identity) chownSync(file, identity.uid, identity.gid);
+  return file;
+}
+
+/**
+ * Gives the superuser its password. It is kept in the data directory, so that the URL stays the same from run to run,
+ * and that of a standby equals its primary's.
+ */
+export async function setPassword(postmaster: Postmaster): Promise<string> {
+  const { dataDirectory, identity } = postmaster.plan;
+  const file = join(dataDirectory, "pawl-password");
+  const isKept = lstatSync(file, { throwIfNoEntry: false })?.isFile() === true;
+  const password = isKept ? readFileSync(file, "utf8") : randomBytes(24).toString("base64url");
+  if (!isKept) {
+    rmSync(file, { force: true });
+    writeFileSync(file, password, { mode: 0o600, flag: "wx" });
+    if (identity) chownSync(file, identity.uid, identity.gid);
+  }
+  if (!(await isStandby(postmaster))) {
+    const statement = `alter role postgres password ${quoteLiteral(password)}`;
+    await queryOverSocket(postmaster.socketPath, "postgres", statement);
+  }
+  return password;
+}
