@@ -9,6 +9,14 @@ import type { JobContext, StepContext } from "./context.js";
 import type { Schema } from "./schema.js";
 import type { PayloadOf, SignalMap } from "./signal.js";
 
+declare const types: unique symbol;
+
+interface Types<Input, Output, Signals> {
+  readonly input: Input;
+  readonly output: Output;
+  readonly signals: Signals;
+}
+
 /** What every definition has. */
 export interface DefinitionBase {
   readonly kind: "job" | "machine";
@@ -19,6 +27,7 @@ export interface DefinitionBase {
   readonly retentionMs: number;
   /** How many crashes without progress a run survives; `null`: any number. */
   readonly maxCrashes: number | null;
+  readonly [types]?: Types<unknown, unknown, SignalMap>;
 }
 
 export interface JobDefinition extends DefinitionBase {
@@ -42,14 +51,6 @@ export interface MachineDefinition extends DefinitionBase {
 /** A definition of any kind, as `serve` takes it. */
 export type AnyDefinition = JobDefinition | MachineDefinition;
 
-declare const types: unique symbol;
-
-interface Types<Input, Output, Signals> {
-  readonly input: Input;
-  readonly output: Output;
-  readonly signals: Signals;
-}
-
 /** A job, as `job` makes it. */
 export interface Job<
   Name extends string = string,
@@ -72,29 +73,35 @@ export interface Machine<
   readonly [types]?: Types<Input, Output, Signals>;
 }
 
-interface Typed<Input, Output, Signals> {
-  readonly [types]?: Types<Input, Output, Signals>;
-}
+type TypesOf<Definition extends DefinitionBase> = NonNullable<Definition[typeof types]>;
 
 /** What a run of this definition is started with. */
-export type InputOf<Definition> = Definition extends Typed<infer Input, unknown, unknown> ? Input : never;
+export type InputOf<Definition extends DefinitionBase> = TypesOf<Definition>["input"];
 
 /** What a run of this definition gives as its result. */
-export type OutputOf<Definition> = Definition extends Typed<unknown, infer Output, unknown> ? Output : never;
+export type OutputOf<Definition extends DefinitionBase> = TypesOf<Definition>["output"];
 
 /** The signals that this definition declares; any, if it declares none. */
-export type SignalsOf<Definition> =
-  Definition extends Typed<unknown, unknown, infer Signals> ? Signals : never;
+export type SignalsOf<Definition extends DefinitionBase> = TypesOf<Definition>["signals"];
 
 /** The names of the signals that can be sent to a run of this definition. */
-export type SignalNameOf<Definition> = keyof SignalsOf<Definition> & string;
+export type SignalNameOf<Definition extends DefinitionBase> = keyof SignalsOf<Definition> & string;
 
 /** The payload of one of these signals. */
-export type SignalPayloadOf<Definition, Name extends SignalNameOf<Definition>> = PayloadOf<
-  SignalsOf<Definition>[Name]
->;
+export type SignalPayloadOf<
+  Definition extends DefinitionBase,
+  Name extends SignalNameOf<Definition>,
+> = PayloadOf<SignalsOf<Definition>[Name]>;
+
+/** What a run can be started from: a definition, or the name of one. */
+export type StartTarget = AnyDefinition | string;
+
+/** The definition that a target is known to be; of a name nothing is known. */
+export type DefinitionOf<Target extends StartTarget> = Target extends AnyDefinition ? Target : AnyDefinition;
 
 declare const definition: unique symbol;
 
 /** The id of a run, which knows the definition it was started with. A plain string serves as well, untyped. */
-export type RunId<Definition = AnyDefinition> = string & { readonly [definition]?: Definition };
+export type RunId<Definition extends DefinitionBase = AnyDefinition> = string & {
+  readonly [definition]?: Definition;
+};

@@ -24,6 +24,7 @@ export type ErrorCode =
   | "RunFailed"
   | "RunNotFound"
   | "SchemaNotStable"
+  | "StepTimeout"
   | "TooManyCrashes"
   | "Unavailable"
   | "WorkflowVersionMismatch";
@@ -135,6 +136,11 @@ export class TooManyCrashes extends PawlError {
   override readonly code = "TooManyCrashes";
 }
 
+/** A step or job ran longer than the worker's `maxStepDuration`. */
+export class StepTimeout extends PawlError {
+  override readonly code = "StepTimeout";
+}
+
 /** A worker was handed a version of a definition that it does not serve. */
 export class WorkflowVersionMismatch extends PawlError {
   override readonly code = "WorkflowVersionMismatch";
@@ -166,6 +172,7 @@ const classes: Record<ErrorCode, { readonly prototype: PawlError }> = {
   RunFailed,
   RunNotFound,
   SchemaNotStable,
+  StepTimeout,
   TooManyCrashes,
   Unavailable,
   WorkflowVersionMismatch,

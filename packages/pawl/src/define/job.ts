@@ -19,7 +19,7 @@ export interface JobOptions<
   Name extends string,
   Input,
   Parsed,
-  Returned,
+  Result,
   Accepted,
   Output,
   Signals,
@@ -28,7 +28,7 @@ export interface JobOptions<
   readonly input?: Schema<Input, Parsed>;
   /** What the result must be. */
   readonly output?: Schema<Accepted, Output>;
-  readonly run: (ctx: JobContext, input: Parsed) => Returned;
+  readonly run: (ctx: JobContext, input: Parsed) => Result | Promise<Result>;
   /** How often it is tried in all. Default 20. */
   readonly maxAttempts?: number;
   /** How long to wait after the attempt that failed, counted from 0. Default: 1 s, doubled each time, at most 5 min. */
@@ -36,21 +36,21 @@ export interface JobOptions<
 }
 
 /** Refuses, at compile time and at `run`, a result that JSON cannot carry. */
-interface ReturnsJson<Returned> {
-  readonly run: (...given: never) => JsonSafe<Awaited<Returned>> | Promise<JsonSafe<Awaited<Returned>>>;
+interface ReturnsJson<Result> {
+  readonly run: (...given: never) => JsonSafe<Result> | Promise<JsonSafe<Result>>;
 }
 
 /** Defines a job. */
 export function job<
   const Name extends string,
-  Returned extends Accepted | Promise<Accepted>,
+  Result extends Accepted,
   Input = unknown,
   Parsed = unknown,
   Accepted = unknown,
-  Output = Awaited<Returned>,
+  Output = Result,
   Signals extends SignalMap = SignalMap,
 >(
-  options: JobOptions<Name, Input, Parsed, Returned, Accepted, Output, Signals> & ReturnsJson<Returned>,
+  options: JobOptions<Name, Input, Parsed, Result, Accepted, Output, Signals> & ReturnsJson<NoInfer<Result>>,
 ): Job<Name, unknown extends Input ? Parsed : Input, Jsonify<Output>, Signals>;
 export function job(options: unknown): JobDefinition {
   const { base, own } = checkDefinition("job", options, ["input", "output", "run", "maxAttempts", "backoff"]);

@@ -27,7 +27,7 @@ type Refused =
 /** `T` with `never` in place of everything that the boundary refuses. `unknown` and `any` are left to run time. */
 export type JsonSafe<T> = unknown extends T
   ? T
-  : T extends Carried
+  : T extends Json | Carried
     ? T
     : T extends Refused
       ? never
@@ -52,7 +52,7 @@ type WithoutUndefined<T, Item> = unknown extends Item
 /** What comes back of a stored `T`: dates as strings, members that may be undefined as optional ones. */
 export type Jsonify<T> = unknown extends T
   ? T
-  : T extends string | number | boolean | null
+  : T extends Json
     ? T
     : T extends undefined | void
       ? null
@@ -73,7 +73,7 @@ type JsonifyMembers<T> = Flat<
 /** What may be given where a `T` is stored: a `T`, or what came back of one, or a mixture, as a spread makes it. */
 export type Encodable<T> = unknown extends T
   ? T
-  : T extends Carried
+  : T extends Json | Carried
     ? T
     : T extends { toJSON(...given: never): unknown }
       ? T | Jsonify<T>
@@ -90,5 +90,5 @@ type EncodableMembers<T> = Flat<
 /** Whether a member may be undefined, and says so: `unknown` and `any` do not. */
 type Optional<T> = unknown extends T ? false : undefined extends T ? true : false;
 
-/** The members of an intersection as one object type, as a reader would have written it. */
-type Flat<T> = { [K in keyof T]: T[K] };
+/** The members of an intersection as one object type; by way of `infer`, so that messages show it as one. */
+type Flat<T> = T extends infer Members ? { [K in keyof Members]: Members[K] } : never;

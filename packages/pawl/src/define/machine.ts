@@ -11,7 +11,7 @@ import type { StepContext } from "./context.js";
 import type { Machine, MachineDefinition } from "./definition.js";
 import { checkDefinition, type DefinitionOptions } from "./definition-options.js";
 import { InvalidOption } from "./errors.js";
-import type { Json, Jsonify } from "./json-types.js";
+import type { Json, Jsonify, JsonSafe } from "./json-types.js";
 import { checkStepName } from "./names.js";
 import { checkFunction, isObject, suggest } from "./options.js";
 import type { Done, Outcome } from "./outcome.js";
@@ -25,6 +25,9 @@ type UntypedState = Unchecked<object, { readonly [member: string]: Json | undefi
 /** What may be given as the next state: a schema takes what it gave out, a type alone also what it is started with. */
 type Given<State extends Schema> =
   State extends Unchecked<infer Input, unknown> ? Input : StandardSchemaV1.InferOutput<State>;
+
+/** Refuses, at compile time and at `state`, a schema whose output JSON cannot carry. */
+type StorableSchema<State extends Schema> = Schema<unknown, JsonSafe<StandardSchemaV1.InferOutput<State>>>;
 
 /** The `ctx` of the steps of a machine. */
 type MachineContext<Step extends string, State extends Schema> = StepContext<
@@ -48,7 +51,7 @@ export interface MachineOptions<
   Signals,
 > extends DefinitionOptions<Name, Signals> {
   /** What the state must be: a schema, or `type<T>()`. The input of a run is its first state. */
-  readonly state?: State;
+  readonly state?: State & StorableSchema<State>;
   /** The names of the steps come from the first part, what each returns from the second. */
   readonly steps: { readonly [K in Step]: (ctx: MachineContext<Step, State>) => Returned } & {
     readonly [K in keyof Returns]: (ctx: MachineContext<Step, State>) => Returns[K];

@@ -28,7 +28,9 @@ export type PayloadOf<S> = S extends SignalType<infer Payload> ? Payload : never
 const marker: SignalType<never> = Object.freeze({});
 
 /** Declares a signal. A payload is an object, a list or a plain value, but never `null`. */
-export function signal<Payload extends JsonObject<Payload> & {} = NoPayload>(): SignalType<Payload> {
+export function signal(): SignalType<NoPayload>;
+export function signal<Payload extends JsonObject<Payload>>(): SignalType<NonNullable<Payload>>;
+export function signal(): SignalType<never> {
   return marker;
 }
 
