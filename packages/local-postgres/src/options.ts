@@ -26,7 +26,7 @@ export interface ValidOptions {
   settings: Record<string, string>;
 }
 
-const defaults = { database: "pawl" } as const;
+export const defaults = { database: "pawl" } as const;
 
 const allowedOptions = ["directory", "port", "database", "settings"];
 

@@ -32,12 +32,13 @@ export function runProgram(
   program: string,
   programArguments: string[],
   identity: Identity | undefined,
+  input = "",
 ): Promise<ProgramResult> {
   return new Promise((resolve, reject) => {
     const child = spawn(program, programArguments, {
       cwd: "/",
       env: serverEnvironment(),
-      stdio: ["ignore", "pipe", "pipe"],
+      stdio: ["pipe", "pipe", "pipe"],
       timeout: longestRunMs,
       ...identity,
     });
@@ -45,6 +46,8 @@ export function runProgram(
     const collect = (chunk: Buffer) => {
       output = (output + chunk.toString("utf8")).slice(-longestOutput);
     };
+    child.stdin.on("error", () => {}); // it may end without reading
+    child.stdin.end(input);
     child.stdout.on("data", collect);
     child.stderr.on("data", collect);
     child.once("error", (error) => reject(explainSpawnError(error, program, identity)));

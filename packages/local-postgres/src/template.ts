@@ -17,8 +17,10 @@ import {
 import { join } from "node:path";
 import { diagnoseOutput } from "./errors.js";
 import type { Identity } from "./identity.js";
+import { defaults } from "./options.js";
 import { runProgram } from "./run-program.js";
 import { discard, publish } from "./trusted-cache.js";
+import { quoteIdentifier } from "./wire-query.js";
 
 export interface TemplateRequest {
   /** The runnable `native/` directory. */
@@ -30,8 +32,8 @@ export interface TemplateRequest {
   runtimeDirectory: string;
 }
 
-/** Raised whenever the settings below change, so that old templates are not used. */
-const revision = 1;
+/** Raised whenever the content of a template changes, so that old templates are not used. */
+const revision = 2;
 
 /**
  * Durable, and sized for a laptop. Statement errors reach the client anyway; leaving them out of the log (`log` ranks
@@ -104,8 +106,23 @@ async function buildTemplate(request: TemplateRequest): Promise<string> {
     identity,
   );
   if (exitCode !== 0) throw diagnoseOutput("initdb could not make a data directory", output);
+  await createDefaultDatabase(request, data);
   writeFileSync(join(directory, "manifest.json"), JSON.stringify(listFiles(data)));
   return directory;
+}
+
+/** Once here instead of at every start: PostgreSQL takes longer to create a database than to start. */
+async function createDefaultDatabase(request: TemplateRequest, data: string): Promise<void> {
+  const { exitCode, output } = await runProgram(
+    join(request.binaries, "bin", "postgres"),
+    ["--single", "-D", data, "postgres"],
+    request.identity,
+    `create database ${quoteIdentifier(defaults.database)};\n`,
+  );
+  // In this mode a refused statement is only logged.
+  if (exitCode !== 0 || /^.*(ERROR|FATAL|PANIC): /m.test(output)) {
+    throw diagnoseOutput(`the database ${defaults.database} could not be created`, output);
+  }
 }
 
 /** Every directory (with a trailing slash) and file (with its size) below `root`, relative to it. */
