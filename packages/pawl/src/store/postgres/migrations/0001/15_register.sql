@@ -15,8 +15,8 @@ begin
     from unnest(p_name, p_version, p_kind) u(name, version, kind)
     join definitions d on d.name = u.name and d.version = u.version and d.kind <> u.kind limit 1;
   if found then
-    raise exception '%@% is registered as a %, not a %', v_clash.name, v_clash.version, v_clash.kind, v_clash.given
-      using errcode = 'PW422', hint = 'Runs of this version exist as another kind: give the changed definition a new version.';
+    raise exception '%@% is registered as a %, not a %: give the changed definition a new version',
+      v_clash.name, v_clash.version, v_clash.kind, v_clash.given using errcode = 'PW422';
   end if;
   insert into definitions as d (name, version, kind, queue, priority, retention, registered)
     select u.name, u.version, u.kind, u.queue, u.priority, u.retention_ms * interval '1 millisecond', v_now

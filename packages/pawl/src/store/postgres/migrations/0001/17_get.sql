@@ -1,14 +1,16 @@
--- The runs with these ids, as people see them.
+-- The runs with these ids, as people see them. Times are ISO 8601 with microseconds, whatever the session's DateStyle.
 create type run_record as (
   id bigint, name text, version int, kind text, status run_status, step text, attempt int, queue text, priority smallint,
   input text, state text, result text, error text, parent_id bigint, idempotency_key text,
-  inserted_at timestamptz, completed_at timestamptz, eligible_at timestamptz, expires_at timestamptz);
+  inserted_at text, completed_at text, eligible_at text, expires_at text);
+
+create function iso(p_at timestamptz) returns text language sql stable as $$ select to_jsonb(p_at) #>> '{}' $$;
 
 create function get(p_shard smallint, p_id bigint[]) returns setof run_record language plpgsql stable as $f$
 begin
   return query
     select r.id, r.name, r.version, r.kind, r.status, r.step, r.attempt, coalesce(r.queue, 'default'), r.priority,
       r.input::text, r.state::text, r.result::text, r.error::text, r.parent_id, r.idempotency_key,
-      r.inserted_at, r.completed_at, case when r.eligible_at < 'infinity' then r.eligible_at end, r.expires_at
+      iso(r.inserted_at), iso(r.completed_at), iso(nullif(r.eligible_at, 'infinity')), iso(r.expires_at)
     from unnest(p_id) v(id) join runs r on r.shard = p_shard and r.id = v.id;
 end $f$;

@@ -8,7 +8,7 @@ begin
   return query
     select r.id, r.name, r.version, r.kind, r.status, r.step, r.attempt, coalesce(r.queue, 'default'), r.priority,
       r.input::text, r.state::text, r.result::text, r.error::text, r.parent_id, r.idempotency_key,
-      r.inserted_at, r.completed_at, case when r.eligible_at < 'infinity' then r.eligible_at end, r.expires_at
+      iso(r.inserted_at), iso(r.completed_at), iso(nullif(r.eligible_at, 'infinity')), iso(r.expires_at)
     from runs r
     where (p_name is null or r.name = p_name)
       and (p_version is null or r.version = p_version)

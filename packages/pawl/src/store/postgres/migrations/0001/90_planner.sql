@@ -10,7 +10,7 @@ begin
   for f in
     select p.oid::regprocedure as signature, p.proname as name from pg_proc p
     where p.pronamespace = current_schema()::regnamespace and p.proname not in
-      ('now', 'require_read_committed', 'require_durable_commit', 'resolve', 'claim_entering_scope', 'commit_one',
+      ('now', 'iso', 'require_read_committed', 'require_durable_commit', 'resolve', 'claim_entering_scope', 'commit_one',
        'apply_transitions', 'let_go', 'claims_ending')
   loop
     execute format('alter function %s set search_path from current', f.signature);

@@ -1,0 +1,231 @@
+/**
+ * `connect`: the client that starts runs, waits for their results and looks at them. Nothing is opened before the
+ * first call; every call either answers with what is committed or throws one of the errors of `define/errors.ts`.
+ * Idle connections do not keep the process alive.
+ */
+
+import type { AnyDefinition, InputOf, OutputOf, RunId } from "./define/definition.js";
+import { type Duration, toMilliseconds } from "./define/duration.js";
+import type { ErrorRecord } from "./define/error-record.js";
+import {
+  InvalidOption,
+  KeyConflict,
+  ResultTimeout,
+  RunCancelled,
+  RunFailed,
+  RunNotFound,
+  Unavailable,
+} from "./define/errors.js";
+import { fromJson } from "./define/json.js";
+import type { Logger } from "./define/logger.js";
+import { checkInteger, checkOptions } from "./define/options.js";
+import { show } from "./define/show.js";
+import { hubOf } from "./engine/nudge.js";
+import { checkLogger, checkSchemaName } from "./engine/serve-options.js";
+import { Starter } from "./engine/start.js";
+import { checkSchema, givenUrl, locate } from "./locate.js";
+import { Results } from "./results.js";
+import { isRunId, type ListOptions, type Page, type Run, type Status, statusOf, toFilter, toRun, writeCursor } from "./run.js";
+import { newRun, type StartOptions } from "./start-options.js";
+import { addressKey, isOutage } from "./store/postgres/database.js";
+import { PostgresStore } from "./store/postgres/postgres-store.js";
+import type { StartedRun } from "./store/store.js";
+
+export interface ConnectOptions {
+  /** The schema of Pawl in the database. Default "pawl". */
+  readonly schema?: string;
+  /** How many connections the client may open. Default 10. */
+  readonly pool?: number;
+  readonly logger?: Logger;
+}
+
+export interface Started<Definition extends AnyDefinition = AnyDefinition> {
+  readonly runId: RunId<Definition>;
+  /** False if a key was taken: the run is the one that holds it. */
+  readonly created: boolean;
+  readonly status: Status;
+}
+
+/** What `startMany` takes per run: its input and the options of `start`. */
+export interface StartItem<Input> extends StartOptions {
+  readonly input: Input;
+}
+
+/** The most runs that one call of `startMany` starts. */
+const maxStarts = 10_000;
+
+const defaults = { pool: 10 };
+
+/** The client of one database. */
+export function connect(url?: string, options: ConnectOptions = {}): Pawl {
+  const given = checkOptions(options, ["schema", "pool", "logger"], "the options of connect");
+  checkLogger(given.logger);
+  const pool = checkInteger(given.pool ?? defaults.pool, "pool", { min: 1, max: 1_000 });
+  return new Pawl(givenUrl(url), checkSchemaName(given.schema), pool);
+}
+
+interface Opened {
+  readonly store: PostgresStore;
+  readonly starter: Starter;
+  readonly results: Results;
+  close(): Promise<void>;
+}
+
+export class Pawl {
+  readonly runs: {
+    /** The run with this id. Throws `RunNotFound`. */
+    get(runId: string): Promise<Run>;
+    /** A page of runs, newest first. */
+    list(options?: ListOptions): Promise<Page>;
+  };
+  readonly #url: string | undefined;
+  readonly #schema: string;
+  readonly #poolSize: number;
+  #opening: Promise<Opened> | undefined;
+  #isClosed = false;
+
+  constructor(url: string | undefined, schema: string, poolSize: number) {
+    this.#url = url;
+    this.#schema = schema;
+    this.#poolSize = poolSize;
+    this.runs = { get: (runId) => this.#get(runId), list: (options) => this.#list(options) };
+  }
+
+  /** Starts a run. Resolves when it is committed. */
+  start<const Definition extends AnyDefinition>(
+    definition: Definition,
+    input: NoInfer<InputOf<Definition>>,
+    options?: StartOptions,
+  ): Promise<Started<Definition>>;
+  start(name: string, input?: unknown, options?: StartOptions): Promise<Started>;
+  async start(target: AnyDefinition | string, input?: unknown, options: StartOptions = {}): Promise<Started> {
+    const run = await newRun(target, input, options);
+    const { starter } = await this.#opened();
+    return toStarted(await starter.start(run));
+  }
+
+  /** Starts up to 10,000 runs in one statement and answers in the same order. Conflicting keys start none of them. */
+  startMany<const Definition extends AnyDefinition>(
+    definition: Definition,
+    items: readonly StartItem<NoInfer<InputOf<Definition>>>[],
+  ): Promise<Started<Definition>[]>;
+  startMany(name: string, items: readonly StartItem<unknown>[]): Promise<Started[]>;
+  async startMany(target: AnyDefinition | string, items: readonly StartItem<unknown>[]): Promise<Started[]> {
+    if (!Array.isArray(items) || items.length > maxStarts) {
+      throw new InvalidOption(
+        `startMany takes a list of at most ${maxStarts} items such as { input, uniqueKey }, not ` +
+          `${Array.isArray(items) ? `${items.length} items` : show(items)}`,
+      );
+    }
+    const runs = await Promise.all(items.map((item, index) => itemRun(target, item, index)));
+    const { starter } = await this.#opened();
+    return runs.length === 0 ? [] : (await starter.startMany(runs)).map(toStarted);
+  }
+
+  /** The output of a run, once it is done. Throws `RunFailed`, `RunCancelled`, `ResultTimeout` or `RunNotFound`. */
+  result<Definition extends AnyDefinition = AnyDefinition>(
+    runId: RunId<Definition>,
+    options?: { readonly timeout?: Duration },
+  ): Promise<OutputOf<Definition>>;
+  async result(runId: string, options: { readonly timeout?: Duration } = {}): Promise<unknown> {
+    const { timeout } = checkOptions(options, ["timeout"], "the options of result");
+    const timeoutMs = timeout === undefined ? null : toMilliseconds(timeout, "timeout");
+    const { results } = await this.#opened();
+    const ended = await results.wait(checkRunId(runId), timeoutMs);
+    if (ended === null) {
+      throw new ResultTimeout(`run ${runId} has not ended within ${timeoutMs} ms; it goes on`);
+    }
+    const error = ended.error === null ? null : (fromJson(ended.error) as unknown as ErrorRecord);
+    switch (ended.phase) {
+      case "done":
+        return fromJson(ended.result ?? "null");
+      case "failed":
+        throw new RunFailed(runId, error ?? { name: "Error", message: "no error was recorded" });
+      case "cancelled":
+        throw new RunCancelled(runId, error?.message);
+      case null:
+        throw notFound(runId);
+    }
+  }
+
+  /** Ends the connections. Whoever still waits for a result gets `Unavailable`. */
+  async close(): Promise<void> {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    const opened = await this.#opening?.catch(() => undefined);
+    await opened?.close();
+  }
+
+  async #get(runId: string): Promise<Run> {
+    const { store } = await this.#opened();
+    const [run] = await store.get([checkRunId(runId)]);
+    if (run === undefined) throw notFound(runId);
+    return toRun(run);
+  }
+
+  async #list(options: ListOptions = {}): Promise<Page> {
+    const filter = toFilter(options);
+    const { store } = await this.#opened();
+    const { runs, last } = await store.list(filter);
+    return { runs: runs.map(toRun), cursor: last !== null && runs.length === filter.limit ? writeCursor(last) : null };
+  }
+
+  /** Opens the database at the first call; a failure is the caller's, and the next call tries again. */
+  #opened(): Promise<Opened> {
+    if (this.#isClosed) return Promise.reject(new Unavailable("this client was closed"));
+    this.#opening ??= this.#open().catch((error: unknown) => {
+      this.#opening = undefined;
+      throw error;
+    });
+    return this.#opening;
+  }
+
+  async #open(): Promise<Opened> {
+    const database = await locate(this.#url, this.#schema);
+    try {
+      await checkSchema(database.url, this.#schema);
+    } catch (error) {
+      await database.close();
+      throw error;
+    }
+    const address = { url: database.url, schema: this.#schema };
+    const store = new PostgresStore(address, { connections: this.#poolSize });
+    const hub = hubOf(addressKey(address));
+    const results = new Results(store, hub);
+    return {
+      store,
+      starter: new Starter(store, hub, isOutage),
+      results,
+      close: async () => {
+        results.close(new Unavailable("this client was closed"));
+        await store.close();
+        await database.close();
+      },
+    };
+  }
+}
+
+function toStarted({ runId, created, phase, conflict }: StartedRun): Started {
+  if (conflict !== null) {
+    throw new KeyConflict(`the unique key is held by run ${runId}, the idempotency key by run ${conflict}`);
+  }
+  return { runId, created, status: statusOf(phase) };
+}
+
+async function itemRun(target: AnyDefinition | string, item: StartItem<unknown>, index: number): ReturnType<typeof newRun> {
+  if (typeof item !== "object" || item === null || !("input" in item)) {
+    throw new InvalidOption(`item ${index} of startMany must be an object such as { input: … }, not ${show(item)}`);
+  }
+  const { input, ...options } = item;
+  return newRun(target, input, options);
+}
+
+function checkRunId(runId: unknown): string {
+  if (isRunId(runId)) return runId;
+  if (typeof runId === "string") throw notFound(runId);
+  throw new InvalidOption(`a run id is a string, not ${show(runId)}`);
+}
+
+function notFound(runId: string): RunNotFound {
+  return new RunNotFound(`there is no run ${show(runId, 60)}`);
+}

@@ -1,0 +1,70 @@
+/**
+ * One claimed run while this worker executes it: where it stands, and whether its claim still holds. Made by the
+ * feeder (or by a direct start), carried by the executor, ended by an outcome, an abort or the end of the worker.
+ */
+
+import type { AnyDefinition } from "../define/definition.js";
+import { RunCancelled } from "../define/errors.js";
+import type { ClaimedRun } from "../store/store.js";
+import { monotonicMs } from "./monotonic.js";
+
+export class Execution {
+  readonly runId: string;
+  readonly claimId: string;
+  readonly definition: AnyDefinition;
+  readonly queue: string;
+  readonly crashes: number;
+  /** On the clock that the heartbeat reads too. */
+  readonly begunAtMs = monotonicMs();
+  /** Applied transitions of this claim. */
+  turn = 0;
+  step: string | null;
+  attempt: number;
+  /** JSON as claimed, until it is loaded. */
+  readonly input: string | null;
+  state: string | null;
+  /** The claim is gone, or the run is cancelled: whatever the step still does is dropped. */
+  aborted = false;
+  /** The signal of this claim is used up: the next step needs a claim of its own. */
+  interrupted = false;
+  #controller: AbortController | undefined;
+  #reason: unknown;
+
+  constructor(run: ClaimedRun, claimId: string, definition: AnyDefinition, queue: string) {
+    this.runId = run.runId;
+    this.claimId = claimId;
+    this.definition = definition;
+    this.queue = queue;
+    this.crashes = run.crashes;
+    this.step = run.step;
+    this.attempt = run.attempt;
+    this.input = run.input;
+    this.state = run.state;
+  }
+
+  get isCancelled(): boolean {
+    return this.#reason instanceof RunCancelled;
+  }
+
+  /** Made when a step first asks for it: most never do. */
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController();
+      if (this.aborted) this.#controller.abort(this.#reason);
+    }
+    return this.#controller.signal;
+  }
+
+  /** The step took too long: tell it, while the run goes on with the error. */
+  interrupt(reason: Error): void {
+    this.interrupted = true;
+    this.#controller?.abort(reason);
+  }
+
+  abort(reason: Error): void {
+    if (this.aborted) return;
+    this.aborted = true;
+    this.#reason = reason;
+    this.#controller?.abort(reason);
+  }
+}

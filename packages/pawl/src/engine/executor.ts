@@ -1,0 +1,216 @@
+/**
+ * Executes one claimed run: load → user code with `ctx` → outcome or error → decide → commit → next. After `next` the
+ * claim is kept and the next step runs at once, unless the slice of the run is used up while others wait. Whatever
+ * user code does ends as an outcome of its step; only a lost claim ends an execution without one. `execute` never
+ * rejects. Called by the worker with what the feeder claimed or a direct start handed over.
+ */
+
+import type { JobDefinition, MachineDefinition } from "../define/definition.js";
+import { InvalidState, type PawlError, StepTimeout } from "../define/errors.js";
+import { type Encoded, fromJson } from "../define/json.js";
+import type { Logger } from "../define/logger.js";
+import { checkOutcome } from "../define/outcome.js";
+import { parse } from "../define/schema.js";
+import type { Verdict } from "../store/store.js";
+import type { Execution } from "./execution.js";
+import type { Flusher } from "./flusher.js";
+import type { Hub } from "./nudge.js";
+import { jobContext, stepContext } from "./step-context.js";
+import {
+  both,
+  crashLimit,
+  decide,
+  decideFailure,
+  decideJobError,
+  decideResult,
+  type Decision,
+  type Situation,
+} from "./transition.js";
+
+const sliceSteps = 100;
+const sliceMs = 1_000;
+
+export interface Surroundings {
+  readonly flusher: Flusher;
+  readonly hub: Hub;
+  readonly logger: Logger;
+  readonly maxStepMs: number | null;
+  /** Whether other runs of this queue wait for a slot. */
+  hasBacklog(queue: string): boolean;
+  /** A run of this queue becomes due again after this time. */
+  expect(queue: string, delayMs: number): void;
+}
+
+/** Executes a run until its claim ends. */
+export async function execute(execution: Execution, around: Surroundings): Promise<void> {
+  try {
+    const { definition } = execution;
+    const limit = crashLimit(definition, execution);
+    if (limit !== null) await commit(execution, decideFailure(execution.step, limit), around);
+    else if (definition.kind === "job") await executeJob(execution, definition, around);
+    else await executeMachine(execution, definition, around);
+  } catch (error) {
+    // The database refused a commit for a reason that is no step's fault: the claim is let go by the next beats.
+    around.logger.error({ err: error, runId: execution.runId }, "pawl: the outcome of a run could not be committed");
+  }
+}
+
+async function executeJob(execution: Execution, definition: JobDefinition, around: Surroundings): Promise<void> {
+  let input: unknown = fromJson(execution.input ?? "null");
+  try {
+    if (definition.input !== undefined) input = await parse(definition.input, input, "InvalidInput", "input");
+  } catch (error) {
+    await commit(execution, decideFailure(null, error), around);
+    return;
+  }
+  let decision: Decision;
+  try {
+    const returned = definition.run(jobContext(execution, around.logger), input);
+    let result = returned instanceof Promise ? await withinTime(returned, execution, around) : await returned;
+    if (definition.output !== undefined) result = await parse(definition.output, result, "InvalidState", "result");
+    decision = decideResult(result);
+  } catch (error) {
+    decision = decideJobError(definition, execution.attempt, error);
+  }
+  const refused = await commit(execution, decision, around);
+  if (refused !== null) await commit(execution, decideJobError(definition, execution.attempt, refused), around);
+}
+
+async function executeMachine(execution: Execution, definition: MachineDefinition, around: Surroundings): Promise<void> {
+  const isNew = execution.state === null;
+  const text = execution.state ?? execution.input ?? "null";
+  let stored: Encoded = { text, value: fromJson(text) };
+  execution.step ??= definition.initial;
+  const begunMs = performance.now();
+
+  for (let steps = 1; ; steps++) {
+    const isUsedUp = steps >= sliceSteps || performance.now() - begunMs >= sliceMs;
+    const at: Situation = {
+      step: execution.step,
+      storedState: steps === 1 ? null : stored.text,
+      mayKeep: !(isUsedUp && around.hasBacklog(execution.queue)),
+    };
+    let decision = await takeStep(execution, definition, stored.value, at, isNew && steps === 1, around);
+    let refused = await commit(execution, decision, around);
+    if (refused !== null) {
+      decision = await decideByHandle(execution, definition, fromJson(stored.text), at, refused, around);
+      refused = await commit(execution, decision, around);
+      if (refused !== null) await commit(execution, (decision = decideFailure(at.step, refused)), around);
+    }
+    if (execution.aborted || decision.state === null) return;
+    stored = decision.state;
+  }
+}
+
+/** One step, from the stored state to a decision. A new run whose input is refused fails without any step. */
+async function takeStep(
+  execution: Execution,
+  definition: MachineDefinition,
+  value: unknown,
+  at: Situation,
+  isNew: boolean,
+  around: Surroundings,
+): Promise<Decision> {
+  let state = value;
+  try {
+    if (definition.state !== undefined) {
+      const parsed = parse(definition.state, value, isNew ? "InvalidInput" : "InvalidState", isNew ? "input" : "state");
+      state = parsed instanceof Promise ? await parsed : parsed;
+    }
+  } catch (error) {
+    return isNew ? decideFailure(null, error) : decideByHandle(execution, definition, value, at, error, around);
+  }
+  try {
+    const step = definition.steps.get(at.step);
+    if (step === undefined) throw unknownStep(definition, at.step);
+    const returned = step(stepContext(execution, around.logger, at.step, state));
+    const outcome = returned instanceof Promise ? await withinTime(returned, execution, around) : await returned;
+    return decide(at, checkOutcome(outcome, definition.steps, at.step));
+  } catch (error) {
+    return decideByHandle(execution, definition, state, at, error, around);
+  }
+}
+
+/** What the machine's `handle` makes of an error; without one, or if it throws too, the run fails. */
+async function decideByHandle(
+  execution: Execution,
+  definition: MachineDefinition,
+  state: unknown,
+  at: Situation,
+  error: unknown,
+  around: Surroundings,
+): Promise<Decision> {
+  if (definition.handle === undefined) return decideFailure(at.step, error);
+  try {
+    const returned = await definition.handle(error, stepContext(execution, around.logger, at.step, state));
+    const mayKeep = at.mayKeep && !execution.interrupted;
+    return decide({ ...at, mayKeep }, checkOutcome(returned, definition.steps, at.step));
+  } catch (handleError) {
+    return decideFailure(at.step, both("handle", handleError, error));
+  }
+}
+
+/** Commits a decision. Null: it is settled (committed, or dropped with the claim); else why the database refused it. */
+async function commit(execution: Execution, { transition }: Decision, around: Surroundings): Promise<PawlError | null> {
+  if (execution.aborted) return null;
+  const { runId, claimId, turn } = execution;
+  const verdict: Verdict = await around.flusher.commit({ runId, claimId, turn, transition });
+  switch (verdict.kind) {
+    case "committed":
+      if (verdict.uniqueLost) around.logger.warn({ runId }, "pawl: unique_lost: the unique key was taken meanwhile");
+      break;
+    case "already":
+      break;
+    case "stale":
+      execution.abort(new Error("the claim on this run was lost"));
+      return null;
+    case "failed":
+      return new InvalidState(`the database refused the outcome (${verdict.code}): ${verdict.message}`);
+    case "busy":
+      throw new Error("the flusher answered busy");
+  }
+  execution.turn++;
+  switch (transition.kind) {
+    case "keep":
+      execution.step = transition.step;
+      execution.attempt = 0;
+      break;
+    case "next":
+      around.expect(execution.queue, 0);
+      break;
+    case "retry":
+      around.expect(execution.queue, transition.delayMs);
+      break;
+    case "done":
+      around.hub.announce({ runId, phase: "done", result: transition.result, error: null });
+      break;
+    case "stop":
+      around.hub.announce({ runId, phase: "failed", result: null, error: transition.error });
+      break;
+  }
+  return null;
+}
+
+function unknownStep(definition: MachineDefinition, step: string): InvalidState {
+  return new InvalidState(
+    `the run is at step "${step}", which ${definition.name}@${definition.version} does not have; its steps are ` +
+      `${[...definition.steps.keys()].join(", ")}. A changed machine needs a new version while runs of the old one exist`,
+  );
+}
+
+/** What user code promised, or `StepTimeout` once `maxStepDuration` has passed. */
+function withinTime(
+  promised: Promise<unknown>,
+  execution: Execution,
+  { maxStepMs }: Surroundings,
+): Promise<unknown> {
+  if (maxStepMs === null) return promised;
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => {
+      const error = new StepTimeout(`the step ran longer than ${maxStepMs} ms (maxStepDuration)`);
+      execution.interrupt(error);
+      reject(error);
+    }, maxStepMs);
+    promised.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
+}

@@ -1,0 +1,232 @@
+/**
+ * Keeps the slots of one queue filled: claims as many runs as there are free slots (and prefetch), again at once
+ * while batches come back full, else when a slot frees, a nudge comes, a run falls due, or the poll interval passes.
+ * The interval adapts: short after work, growing while the queue stays empty. An outage only makes it wait.
+ * Owned by the worker, which executes what it claims.
+ */
+
+import type { Logger } from "../define/logger.js";
+import type { Claimed, ClaimedRun, LookFrom, WorkerStore } from "../store/store.js";
+import { newClaimId } from "./claim-id.js";
+import { Patience } from "./patience.js";
+
+const maxClaim = 500;
+const floorMs = 1_000;
+const nowhere: LookFrom = { floor: null, after: null };
+
+export interface FeederOptions {
+  readonly queue: string;
+  readonly concurrency: number;
+  readonly prefetch: number;
+  readonly minDemand: number;
+  readonly pollMs: number;
+  readonly maxPollMs: number;
+  readonly names: readonly string[];
+  readonly versions: readonly number[];
+}
+
+export interface FeederHost {
+  readonly store: Pick<WorkerStore, "claim" | "release">;
+  readonly logger: Logger;
+  /** The id to claim under; null while the worker has no lease. */
+  workerId(): string | null;
+  /** The ids of claims in flight: what they hold is not to be let go by a beat. */
+  readonly claiming: Set<string>;
+  /** Executes a run; resolves when its claim has ended. */
+  execute(run: ClaimedRun, claimId: string): Promise<void>;
+}
+
+export class Feeder {
+  readonly #options: FeederOptions;
+  readonly #host: FeederHost;
+  readonly #patience = new Patience();
+  #buffer: { run: ClaimedRun; claimId: string }[] = [];
+  #active = 0;
+  #isRunning = false;
+  #loop: Promise<void> = Promise.resolve();
+  /** Set by whatever makes another look worth while. */
+  #isNudged = false;
+  #wake: (() => void) | null = null;
+  #dueAtMs = Number.POSITIVE_INFINITY;
+  #pollMs: number;
+  #from: LookFrom = nowhere;
+  #floorSinceMs = 0;
+  #isBehind = false;
+
+  constructor(options: FeederOptions, host: FeederHost) {
+    this.#options = options;
+    this.#host = host;
+    this.#pollMs = options.pollMs;
+  }
+
+  /** More runs are due than there are slots. */
+  get hasBacklog(): boolean {
+    return this.#isBehind || this.#buffer.length > 0;
+  }
+
+  start(): void {
+    if (this.#isRunning) return;
+    this.#isRunning = true;
+    this.#isNudged = true;
+    this.#loop = this.#run();
+  }
+
+  /** Stops claiming; resolves when no claim is in flight. */
+  async stop(): Promise<void> {
+    this.#isRunning = false;
+    this.nudge();
+    await this.#loop;
+  }
+
+  /** Claimed runs whose execution has not begun, taken out of the buffer. */
+  takeUnstarted(): { run: ClaimedRun; claimId: string }[] {
+    const unstarted = this.#buffer;
+    this.#buffer = [];
+    return unstarted;
+  }
+
+  /** The runs that wait in the buffer. */
+  unstartedIds(): string[] {
+    return this.#buffer.map(({ run }) => run.runId);
+  }
+
+  /** Work may have come. */
+  nudge(): void {
+    this.#isNudged = true;
+    this.#wake?.();
+  }
+
+  /** Runs older than the low-water mark have become claimable: begin at the head again. */
+  rewind(): void {
+    this.#from = nowhere;
+    this.nudge();
+  }
+
+  /** A run becomes due after this time. */
+  expect(delayMs: number): void {
+    const atMs = performance.now() + delayMs;
+    if (atMs >= this.#dueAtMs) return;
+    this.#dueAtMs = atMs;
+    this.#wake?.();
+  }
+
+  /** Takes a slot for a run that is being started right now; false if there is none, or others wait for it. */
+  reserve(): boolean {
+    if (!this.#isRunning || this.hasBacklog || this.#active >= this.#options.concurrency) return false;
+    this.#active++;
+    return true;
+  }
+
+  /** Gives a slot back that `reserve` took. */
+  unreserve(): void {
+    this.#active--;
+    this.nudge();
+  }
+
+  /** Executes a run in a slot that `reserve` took. */
+  async fill(run: ClaimedRun, claimId: string): Promise<void> {
+    await this.#host.execute(run, claimId);
+    this.#free();
+  }
+
+  async #run(): Promise<void> {
+    while (this.#isRunning) {
+      const { concurrency, prefetch, minDemand } = this.#options;
+      const demand = concurrency + prefetch - this.#active - this.#buffer.length;
+      const workerId = this.#host.workerId();
+      if (demand < Math.min(minDemand, concurrency + prefetch) || workerId === null) {
+        // What was announced now is looked for when a slot frees.
+        this.#isBehind ||= this.#isNudged;
+        this.#isNudged = false;
+        await this.#sleep(this.#options.maxPollMs);
+        continue;
+      }
+      this.#isNudged = false;
+      const limit = Math.min(demand, maxClaim);
+      const claimed = await this.#claim(workerId, limit);
+      if (claimed === null) {
+        await this.#sleep(this.#patience.next());
+        continue;
+      }
+      if (claimed.runs.length < limit && claimed.after === null) await this.#idle(claimed);
+      // Let the commits of this turn free their slots before the next look.
+      else await new Promise((resolve) => setImmediate(resolve));
+    }
+  }
+
+  async #claim(workerId: string, limit: number): Promise<Claimed | null> {
+    const { queue, names, versions } = this.#options;
+    const claimId = newClaimId();
+    this.#host.claiming.add(claimId);
+    try {
+      const look = { queue, limit, names, versions, floor: this.#from.floor, after: this.#from.after };
+      const claimed = await this.#host.store.claim({ ...look, workerId, claimId });
+      this.#patience.reset();
+      if (this.#isRunning && this.#host.workerId() === workerId) {
+        this.#accept(claimed, claimId, limit);
+        return claimed;
+      }
+      await this.#host.store.release(claimed.runs.map(({ runId }) => ({ runId, claimId })));
+      return null;
+    } catch (error) {
+      this.#host.logger.warn({ err: error, queue }, "pawl: claim failed, trying again");
+      return null;
+    } finally {
+      this.#host.claiming.delete(claimId);
+    }
+  }
+
+  #accept({ runs, after, floor }: Claimed, claimId: string, limit: number): void {
+    this.#isBehind = runs.length === limit || after !== null;
+    const nowMs = performance.now();
+    // The mark is only a shortcut past dead index entries; dropping it every second keeps it from hiding anything.
+    if (this.#from.floor === null) this.#floorSinceMs = nowMs;
+    this.#from = { after, floor: nowMs - this.#floorSinceMs < floorMs ? floor : null };
+    if (runs.length > 0) this.#pollMs = this.#options.pollMs;
+    for (const run of runs) this.#buffer.push({ run, claimId });
+    this.#dispatch();
+  }
+
+  #dispatch(): void {
+    while (this.#active < this.#options.concurrency) {
+      const next = this.#buffer.shift();
+      if (next === undefined) return;
+      this.#active++;
+      void this.#host.execute(next.run, next.claimId).then(() => this.#free());
+    }
+  }
+
+  /** A slot is free: for the buffer, else for another look, if work was left over at the last. */
+  #free(): void {
+    this.#active--;
+    this.#dispatch();
+    if (this.#isBehind) this.nudge();
+  }
+
+  /** Nothing is left to claim: wait for a nudge, the next due time, or the poll interval. */
+  async #idle({ runs, dueMs }: Claimed): Promise<void> {
+    const nowMs = performance.now();
+    this.#dueAtMs = dueMs === null ? Number.POSITIVE_INFINITY : nowMs + dueMs;
+    const pollMs = this.#pollMs * (0.85 + Math.random() * 0.3);
+    if (runs.length === 0) this.#pollMs = Math.min(this.#pollMs * 1.5, this.#options.maxPollMs);
+    await this.#sleep(pollMs);
+  }
+
+  /** Until a nudge, a due time, or this long. */
+  async #sleep(longestMs: number): Promise<void> {
+    const endMs = performance.now() + longestMs;
+    while (this.#isRunning && !this.#isNudged) {
+      const leftMs = Math.min(endMs, this.#dueAtMs) - performance.now();
+      if (leftMs <= 0) break;
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, Math.ceil(leftMs));
+        this.#wake = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+      });
+      this.#wake = null;
+    }
+    if (this.#dueAtMs <= performance.now()) this.#dueAtMs = Number.POSITIVE_INFINITY;
+  }
+}

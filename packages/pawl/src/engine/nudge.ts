@@ -1,0 +1,62 @@
+/**
+ * What the clients and workers of one process tell each other about one database, so that nobody there waits for a
+ * poll: work has come into a queue, a worker has a free slot for a run that is just being started, a run has ended.
+ * Hints only: whatever is lost here is found by polling. Never crosses processes.
+ */
+
+import type { ClaimedRun, EndedRun } from "../store/store.js";
+
+/** A worker of this process, as starts see it. */
+export interface LocalWorker {
+  /** Sets a slot aside for a run that is about to be inserted already claimed; null if there is none to give. */
+  reserve(run: { name: string; version: number; queue: string }): Reservation | null;
+  /** Work may have come into this queue. */
+  nudge(queue: string): void;
+}
+
+/** A slot set aside on one worker. Exactly one of its methods must be called. */
+export interface Reservation {
+  readonly workerId: string;
+  /** The worker's ids of claims in flight: holds the id of this one while the insert is. */
+  readonly claiming: Set<string>;
+  /** The run is committed as claimed: execute it. */
+  fill(run: ClaimedRun, claimId: string): void;
+  /** Nothing came of it. */
+  cancel(): void;
+}
+
+export class Hub {
+  readonly workers = new Set<LocalWorker>();
+  readonly #waiting = new Map<string, Set<(ended: EndedRun) => void>>();
+
+  nudge(queue: string): void {
+    for (const worker of this.workers) worker.nudge(queue);
+  }
+
+  /** A run of this database has ended, durably. */
+  announce(ended: EndedRun): void {
+    const waiting = this.#waiting.get(ended.runId);
+    if (waiting === undefined) return;
+    this.#waiting.delete(ended.runId);
+    for (const tell of waiting) tell(ended);
+  }
+
+  /** Calls `tell` if the run ends in this process; the returned function takes that back. */
+  await(runId: string, tell: (ended: EndedRun) => void): () => void {
+    const waiting = this.#waiting.get(runId) ?? new Set();
+    this.#waiting.set(runId, waiting.add(tell));
+    return () => {
+      waiting.delete(tell);
+      if (waiting.size === 0 && this.#waiting.get(runId) === waiting) this.#waiting.delete(runId);
+    };
+  }
+}
+
+const hubs = new Map<string, Hub>();
+
+/** The one hub of this process for a database (see `addressKey`). */
+export function hubOf(key: string): Hub {
+  let hub = hubs.get(key);
+  if (hub === undefined) hubs.set(key, (hub = new Hub()));
+  return hub;
+}

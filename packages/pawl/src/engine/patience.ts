@@ -1,0 +1,23 @@
+/**
+ * Waits between tries during an outage: from 50 ms up to a second, with jitter so that a fleet does not come back
+ * in step. Used by every loop of the engine that must never give up.
+ */
+
+const shortestMs = 50;
+const longestMs = 1_000;
+
+export class Patience {
+  #nextMs = shortestMs;
+
+  /** How long to wait before the next try. */
+  next(): number {
+    const ms = this.#nextMs;
+    this.#nextMs = Math.min(ms * 2, longestMs);
+    return ms * (0.75 + Math.random() / 2);
+  }
+
+  /** It worked again. */
+  reset(): void {
+    this.#nextMs = shortestMs;
+  }
+}

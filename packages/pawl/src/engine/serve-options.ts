@@ -1,0 +1,187 @@
+/**
+ * The options of `serve`: their types, defaults and checks. What comes out is complete and in milliseconds; the
+ * worker checks nothing again.
+ */
+
+import type { AnyDefinition } from "../define/definition.js";
+import { type Duration, toMilliseconds } from "../define/duration.js";
+import { InvalidOption } from "../define/errors.js";
+import type { Logger } from "../define/logger.js";
+import { checkName } from "../define/names.js";
+import { checkFunction, checkInteger, checkOptions, checkString, isObject } from "../define/options.js";
+import { show } from "../define/show.js";
+import { consoleLogger } from "./console-logger.js";
+
+export interface ServeOptions {
+  /** Where the runs are. Default: `PAWL_URL`, `DATABASE_URL`, else a local Postgres in `.pawl/`. */
+  readonly url?: string;
+  /** The schema of Pawl in that database. Default "pawl". */
+  readonly schema?: string;
+  /** Queues to serve and how many runs of each at once. Default: the queue of each served definition, 10 each. */
+  readonly queues?: Readonly<Record<string, number>>;
+  /** How long claims last without a heartbeat. Default "10s". */
+  readonly lease?: Duration;
+  /** How often the worker shows that it lives; at most a third of the lease. Default "2s". */
+  readonly heartbeat?: Duration;
+  /** The shortest wait between two looks at an empty queue. Default "20ms", growing up to `maxPollInterval`. */
+  readonly pollInterval?: Duration;
+  /** The longest wait between two looks at an empty queue. Default "1s". */
+  readonly maxPollInterval?: Duration;
+  /** Runs claimed ahead of free slots, per queue. Default 0. */
+  readonly prefetch?: number;
+  /** Do not look before this many slots are free. Default 1. */
+  readonly minDemand?: number;
+  /** How often claims of dead workers are looked for. Default "1s". */
+  readonly reapInterval?: Duration;
+  /** How often terminal runs past their retention are deleted; `false`: never by this worker. Default "5m". */
+  readonly sweepInterval?: Duration | false;
+  /** How long `stop` waits for running steps before it aborts them. Default "5s". */
+  readonly drainTimeout?: Duration;
+  /** Steps that run longer get an aborted `ctx.signal` and fail with `StepTimeout`. Default: no limit. */
+  readonly maxStepDuration?: Duration;
+  readonly logger?: Logger;
+}
+
+export interface ServeSettings {
+  readonly definitions: readonly AnyDefinition[];
+  readonly url: string | undefined;
+  readonly schema: string;
+  readonly queues: ReadonlyMap<string, number>;
+  readonly leaseMs: number;
+  readonly heartbeatMs: number;
+  readonly pollMs: number;
+  readonly maxPollMs: number;
+  readonly prefetch: number;
+  readonly minDemand: number;
+  readonly reapMs: number;
+  readonly sweepMs: number | null;
+  readonly drainMs: number;
+  readonly maxStepMs: number | null;
+  readonly logger: Logger;
+}
+
+const defaults = {
+  schema: "pawl",
+  concurrency: 10,
+  lease: "10s",
+  heartbeat: "2s",
+  pollInterval: "20ms",
+  maxPollInterval: "1s",
+  prefetch: 0,
+  minDemand: 1,
+  reapInterval: "1s",
+  sweepInterval: "5m",
+  drainTimeout: "5s",
+} as const;
+
+const names = [
+  "url",
+  "schema",
+  "queues",
+  "lease",
+  "heartbeat",
+  "pollInterval",
+  "maxPollInterval",
+  "prefetch",
+  "minDemand",
+  "reapInterval",
+  "sweepInterval",
+  "drainTimeout",
+  "maxStepDuration",
+  "logger",
+] as const;
+
+export function checkServe(definitions: unknown, options: unknown): ServeSettings {
+  const given = checkOptions(options, names, "the options of serve");
+  const served = checkServed(definitions);
+  const leaseMs = atLeast(given.lease ?? defaults.lease, "lease", 100);
+  const heartbeatMs = atLeast(given.heartbeat ?? defaults.heartbeat, "heartbeat", 10);
+  if (heartbeatMs * 3 > leaseMs) {
+    throw new InvalidOption(
+      `heartbeat must be at most a third of the lease, so that two may fail: heartbeat is ${heartbeatMs} ms, lease ${leaseMs} ms`,
+    );
+  }
+  const pollMs = atLeast(given.pollInterval ?? defaults.pollInterval, "pollInterval", 1);
+  const { sweepInterval = defaults.sweepInterval, maxStepDuration } = given;
+  return {
+    definitions: served,
+    url: given.url as string | undefined,
+    schema: checkSchemaName(given.schema),
+    queues: checkQueues(given.queues, served),
+    leaseMs,
+    heartbeatMs,
+    pollMs,
+    maxPollMs: Math.max(pollMs, toMilliseconds(given.maxPollInterval ?? defaults.maxPollInterval, "maxPollInterval")),
+    prefetch: checkInteger(given.prefetch ?? defaults.prefetch, "prefetch", { min: 0, max: 10_000 }),
+    minDemand: checkInteger(given.minDemand ?? defaults.minDemand, "minDemand", { min: 1, max: 10_000 }),
+    reapMs: atLeast(given.reapInterval ?? defaults.reapInterval, "reapInterval", 10),
+    sweepMs: sweepInterval === false ? null : atLeast(sweepInterval, "sweepInterval", 10),
+    drainMs: toMilliseconds(given.drainTimeout ?? defaults.drainTimeout, "drainTimeout"),
+    maxStepMs: maxStepDuration === undefined ? null : atLeast(maxStepDuration, "maxStepDuration", 1),
+    logger: checkLogger(given.logger),
+  };
+}
+
+/** The name of the schema; any that PostgreSQL takes. */
+export function checkSchemaName(given: unknown): string {
+  return checkString(given ?? defaults.schema, "schema", { maxBytes: 63 });
+}
+
+/** A logger with the four methods that Pawl calls; the console's if none is given. */
+export function checkLogger(given: unknown): Logger {
+  if (given === undefined) return consoleLogger;
+  for (const level of ["debug", "info", "warn", "error"] as const) {
+    checkFunction(isObject(given) ? given[level] : undefined, `logger.${level}`);
+  }
+  return given as Logger;
+}
+
+function checkServed(given: unknown): AnyDefinition[] {
+  if (!Array.isArray(given) || given.length === 0) {
+    throw new InvalidOption(`serve takes a list of definitions, at least one, not ${show(given)}`);
+  }
+  const seen = new Map<string, unknown>();
+  for (const item of given as unknown[]) {
+    if (!isDefinition(item)) {
+      throw new InvalidOption(`serve takes definitions made by job(…) or machine(…), not ${show(item)}`);
+    }
+    const key = `${item.name}@${item.version}`;
+    if (seen.has(key)) {
+      throw new InvalidOption(`serve got ${key} twice; give one of them another version or name`);
+    }
+    seen.set(key, item);
+  }
+  return given as AnyDefinition[];
+}
+
+export function isDefinition(value: unknown): value is AnyDefinition {
+  return isObject(value) && (value.kind === "job" || value.kind === "machine") && "retentionMs" in value;
+}
+
+function checkQueues(given: unknown, served: readonly AnyDefinition[]): ReadonlyMap<string, number> {
+  const needed = new Set(served.map((definition) => definition.queue));
+  if (given === undefined) return new Map([...needed].map((queue) => [queue, defaults.concurrency]));
+  if (!isObject(given)) {
+    throw new InvalidOption(`queues must be an object such as { default: 10 }, not ${show(given)}`);
+  }
+  const queues = new Map(
+    Object.entries(given).map(([queue, concurrency]) => [
+      checkName("queue", queue),
+      checkInteger(concurrency, `the concurrency of queue "${queue}"`, { min: 1, max: 10_000 }),
+    ]),
+  );
+  for (const definition of served) {
+    if (queues.has(definition.queue)) continue;
+    throw new InvalidOption(
+      `${definition.name}@${definition.version} runs on queue "${definition.queue}", which queues does not list; ` +
+        `queues, when given, is the whole list: add ${definition.queue}: ${defaults.concurrency}`,
+    );
+  }
+  return queues;
+}
+
+function atLeast(value: unknown, what: string, minMs: number): number {
+  const ms = toMilliseconds(value, what);
+  if (ms >= minMs) return ms;
+  throw new InvalidOption(`${what} must be at least ${minMs} ms, not ${show(value)}`);
+}

@@ -1,0 +1,69 @@
+/**
+ * The `ctx` objects that user code sees. Cheap to make, one per step: the helpers are on the prototype and use no
+ * `this`, the abort signal and the logger are made when they are first asked for.
+ */
+
+import type { JobContext, StepContext } from "../define/context.js";
+import type { Logger, LogMethod } from "../define/logger.js";
+import { stepHelpers } from "../define/outcome.js";
+import type { Execution } from "./execution.js";
+
+class RunContext {
+  readonly runId: string;
+  readonly name: string;
+  readonly version: number;
+  readonly attempt: number;
+  readonly #execution: Execution;
+  readonly #logger: Logger;
+  #log: Logger | undefined;
+
+  constructor(execution: Execution, logger: Logger) {
+    this.runId = execution.runId;
+    this.name = execution.definition.name;
+    this.version = execution.definition.version;
+    this.attempt = execution.attempt;
+    this.#execution = execution;
+    this.#logger = logger;
+  }
+
+  get signal(): AbortSignal {
+    return this.#execution.signal;
+  }
+
+  get log(): Logger {
+    const { runId, name, attempt } = this;
+    const { step } = this.#execution;
+    return (this.#log ??= bind(this.#logger, { runId, name, attempt, ...(step === null ? {} : { step }) }));
+  }
+}
+
+class MachineStepContext extends RunContext {
+  readonly step: string;
+  readonly state: unknown;
+
+  constructor(execution: Execution, logger: Logger, step: string, state: unknown) {
+    super(execution, logger);
+    this.step = step;
+    this.state = state;
+  }
+}
+Object.assign(MachineStepContext.prototype, stepHelpers);
+
+export function jobContext(execution: Execution, logger: Logger): JobContext {
+  return new RunContext(execution, logger);
+}
+
+export function stepContext(execution: Execution, logger: Logger, step: string, state: unknown): StepContext {
+  return new MachineStepContext(execution, logger, step, state) as unknown as StepContext;
+}
+
+/** A logger that adds these details to every line. */
+function bind(logger: Logger, bindings: object): Logger {
+  const method =
+    (level: keyof Logger): LogMethod =>
+    (given: object | string, message?: string) => {
+      if (typeof given === "string") logger[level](bindings, given);
+      else logger[level]({ ...bindings, ...given }, message);
+    };
+  return { debug: method("debug"), info: method("info"), warn: method("warn"), error: method("error") };
+}

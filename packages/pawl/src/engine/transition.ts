@@ -1,0 +1,114 @@
+/**
+ * Decides what an outcome, or an error, makes of a run. Pure: no clock, no database, no user code but what encoding
+ * touches. The executor calls it and hands the transition to the flusher. What cannot be encoded throws here, inside
+ * the guarded region of the step that returned it.
+ */
+
+import type { JobDefinition } from "../define/definition.js";
+import { toMilliseconds } from "../define/duration.js";
+import { describeError, describeStop } from "../define/error-record.js";
+import { NonRetryable, TooManyCrashes } from "../define/errors.js";
+import { type Encoded, toJson } from "../define/json.js";
+import type { Outcome } from "../define/outcome.js";
+import type { Transition } from "../store/store.js";
+
+/** What a run is at when it is decided. */
+export interface Situation {
+  readonly step: string;
+  /** The text of the state as this claim stored it; null if it has stored none yet. */
+  readonly storedState: string | null;
+  /** Whether the claim may be kept, so that the next step runs at once. */
+  readonly mayKeep: boolean;
+}
+
+export interface Decision {
+  readonly transition: Transition;
+  /** The new state, when the claim is kept. */
+  readonly state: Encoded | null;
+}
+
+/** The transition of a machine's outcome. */
+export function decide(at: Situation, outcome: Outcome): Decision {
+  switch (outcome.kind) {
+    case "next": {
+      const state = toJson(outcome.state, "state");
+      const text = state.text === at.storedState ? null : state.text;
+      const { priority } = outcome.options;
+      if (at.mayKeep && priority === undefined) {
+        return { transition: { kind: "keep", step: outcome.step, state: text }, state };
+      }
+      return end({ kind: "next", step: outcome.step, state: text, priority: priority ?? null });
+    }
+    case "retry": {
+      const { text } = toJson(outcome.state, "state");
+      const delayMs = toMilliseconds(outcome.delay, "delay");
+      return end({
+        kind: "retry",
+        step: at.step,
+        state: text === at.storedState ? null : text,
+        delayMs,
+        error: null,
+      });
+    }
+    case "done":
+      return end({ kind: "done", step: at.step, result: toJson(outcome.result, "result").text });
+    case "stop":
+      return end(fail(at.step, describeStop(outcome.reason, at.step)));
+  }
+}
+
+/** The transition of what a job returned. */
+export function decideResult(result: unknown): Decision {
+  return end({ kind: "done", step: null, result: toJson(result, "result").text });
+}
+
+/** The transition of what a job threw: again after its backoff, until its attempts are used up. */
+export function decideJobError(definition: JobDefinition, attempt: number, error: unknown): Decision {
+  if (error instanceof NonRetryable || attempt + 1 >= definition.maxAttempts) return decideFailure(null, error);
+  let delayMs: number;
+  try {
+    delayMs = toMilliseconds(definition.backoff(attempt), "backoff");
+  } catch (backoffError) {
+    return decideFailure(null, both("backoff", backoffError, error));
+  }
+  const record = JSON.stringify(describeError(error));
+  return end({ kind: "retry", step: null, state: null, delayMs, error: record });
+}
+
+/** A run that fails by an error nobody handled. */
+export function decideFailure(step: string | null, error: unknown): Decision {
+  return end(fail(step, describeError(error, step ?? undefined)));
+}
+
+/** The error of a run that crashed too often to be tried again, or null. */
+export function crashLimit(
+  definition: { readonly kind: string; readonly maxCrashes: number | null; readonly maxAttempts?: number },
+  run: { readonly attempt: number; readonly crashes: number },
+): TooManyCrashes | null {
+  const { maxCrashes, maxAttempts } = definition;
+  if (maxCrashes !== null && run.crashes > maxCrashes) {
+    return new TooManyCrashes(
+      `${run.crashes} crashes without progress, at most ${maxCrashes} are allowed (maxCrashes)`,
+    );
+  }
+  if (maxAttempts !== undefined && run.attempt >= maxAttempts) {
+    return new TooManyCrashes(
+      `the worker died during attempt ${run.attempt}, the last of ${maxAttempts} (maxAttempts)`,
+    );
+  }
+  return null;
+}
+
+/** Two errors as one: what failed while an earlier error was being handled, and that error as its cause. */
+export function both(what: string, later: unknown, earlier: unknown): Error {
+  const { message } = describeError(later);
+  return new Error(`${what} threw (${message}) while handling an error`, { cause: earlier });
+}
+
+function fail(step: string | null, record: ReturnType<typeof describeError>): Transition {
+  return { kind: "stop", step, error: JSON.stringify(record) };
+}
+
+function end(transition: Transition): Decision {
+  return { transition, state: null };
+}

@@ -1,0 +1,316 @@
+/**
+ * A worker: serves definitions until it is stopped. It registers (its row is the lease of its claims), then beats,
+ * feeds its queues, executes, commits and sweeps. If the lease cannot be relied on any more, it aborts its steps,
+ * drops their outcomes, and goes on under a new id, so that its old claims lapse like those of a dead worker. No
+ * outage ends the process. Made by `serve`.
+ */
+
+import { randomUUID } from "node:crypto";
+import { hostname } from "node:os";
+import type { AnyDefinition } from "../define/definition.js";
+import { RunCancelled, WorkflowVersionMismatch } from "../define/errors.js";
+import type { ClaimedRun } from "../store/store.js";
+import { addressKey, isOutage } from "../store/postgres/database.js";
+import { PostgresStore } from "../store/postgres/postgres-store.js";
+import { Execution } from "./execution.js";
+import { execute, type Surroundings } from "./executor.js";
+import { Feeder } from "./feeder.js";
+import { Flusher } from "./flusher.js";
+import { type ConfirmedBeat, Heartbeat } from "./heartbeat.js";
+import { type Hub, hubOf, type LocalWorker, type Reservation } from "./nudge.js";
+import { Patience } from "./patience.js";
+import type { ServeSettings } from "./serve-options.js";
+import { Sweeper } from "./sweeper.js";
+
+const connections = 5;
+const afterAbortMs = 1_000;
+const closeMs = 2_000;
+
+export interface Database {
+  readonly url: string;
+  /** Lets go of what was opened to reach it. */
+  close(): Promise<void>;
+}
+
+export class Worker implements LocalWorker {
+  /** Resolves once the worker is registered and claims; rejects if it cannot be: it is stopped then. */
+  readonly ready: Promise<void>;
+  readonly #settings: ServeSettings;
+  readonly #open: () => Promise<Database>;
+  readonly #served: ReadonlyMap<string, AnyDefinition>;
+  readonly #feeders = new Map<string, Feeder>();
+  readonly #executions = new Map<string, Execution>();
+  /** Ids of claims whose call is in flight. */
+  readonly #claiming = new Set<string>();
+  #database: Database | undefined;
+  #store!: PostgresStore;
+  #flusher!: Flusher;
+  #hub!: Hub;
+  #surroundings!: Surroundings;
+  #heartbeat: Heartbeat | undefined;
+  #sweeper: Sweeper | undefined;
+  /** null while there is no lease. */
+  #workerId: string | null = null;
+  #isStopping = false;
+  #idle: (() => void) | undefined;
+  #stopped: Promise<void> | undefined;
+
+  constructor(settings: ServeSettings, open: () => Promise<Database>) {
+    this.#settings = settings;
+    this.#open = open;
+    this.#served = new Map(settings.definitions.map((one) => [`${one.name}@${one.version}`, one]));
+    this.ready = this.#begin();
+  }
+
+  /**
+   * Stops gracefully: claims nothing more, lets unstarted claims go, waits `drainTimeout` for running steps, aborts
+   * the rest, and lets go after one more second, with their attempts unchanged.
+   */
+  stop(): Promise<void> {
+    this.#isStopping = true;
+    this.#stopped ??= this.#end();
+    return this.#stopped;
+  }
+
+  reserve({ name, version, queue }: { name: string; version: number; queue: string }): Reservation | null {
+    const workerId = this.#workerId;
+    const feeder = this.#feeders.get(queue);
+    if (workerId === null || feeder === undefined || !this.#served.has(`${name}@${version}`)) return null;
+    if (!feeder.reserve()) return null;
+    return {
+      workerId,
+      claiming: this.#claiming,
+      fill: (run, claimId) => {
+        if (this.#workerId === workerId && !this.#isStopping) {
+          void feeder.fill(run, claimId);
+        } else {
+          feeder.unreserve();
+          this.#release([{ runId: run.runId, claimId }]);
+        }
+      },
+      cancel: () => feeder.unreserve(),
+    };
+  }
+
+  nudge(queue: string): void {
+    this.#feeders.get(queue)?.nudge();
+  }
+
+  async #begin(): Promise<void> {
+    const { logger, schema, sweepMs, reapMs, maxStepMs } = this.#settings;
+    this.#database = await this.#open();
+    const address = { url: this.#database.url, schema };
+    this.#store = new PostgresStore(address, { connections });
+    this.#flusher = new Flusher(this.#store, logger, isOutage);
+    this.#hub = hubOf(addressKey(address));
+    this.#surroundings = {
+      flusher: this.#flusher,
+      hub: this.#hub,
+      logger,
+      maxStepMs,
+      hasBacklog: (queue) => this.#feeders.get(queue)?.hasBacklog ?? false,
+      expect: (queue, delayMs) => this.#feeders.get(queue)?.expect(delayMs),
+    };
+    await this.#register();
+    if (this.#isStopping) return;
+    for (const [queue, concurrency] of this.#settings.queues) {
+      this.#feeders.set(queue, this.#makeFeeder(queue, concurrency));
+    }
+    this.#hub.workers.add(this);
+    this.#sweeper = new Sweeper({
+      store: this.#store,
+      logger,
+      reapMs,
+      sweepMs,
+      onClaimable: (queue) => {
+        for (const [name, feeder] of this.#feeders) if (queue === null || queue === name) feeder.rewind();
+      },
+    });
+    for (const feeder of this.#feeders.values()) feeder.start();
+  }
+
+  /** Takes a new worker id and its lease; tries until it works, the worker stops, or it can never work. */
+  async #register(): Promise<void> {
+    const { definitions, leaseMs, heartbeatMs, logger, schema } = this.#settings;
+    const patience = new Patience();
+    const info = JSON.stringify({ host: hostname(), pid: process.pid, node: process.version });
+    while (!this.#isStopping) {
+      const workerId = `${hostname().slice(0, 60)}-${process.pid}-${randomUUID().slice(0, 8)}`;
+      try {
+        await this.#store.register({ workerId, leaseMs, info, definitions });
+        this.#workerId = workerId;
+        this.#heartbeat = new Heartbeat({
+          url: this.#store.address.url,
+          schema,
+          workerId,
+          intervalMs: heartbeatMs,
+          leaseMs,
+          logger,
+          onLost: (reason) => this.#lose(reason),
+          onBeat: (confirmed) => this.#compare(workerId, confirmed),
+        });
+        return;
+      } catch (error) {
+        if (!isOutage(error)) throw error;
+        logger.warn({ err: error }, "pawl: the worker cannot register, trying again");
+        await new Promise((resolve) => setTimeout(resolve, patience.next()));
+      }
+    }
+  }
+
+  /** The lease is gone: nothing of it is to be committed any more. */
+  #lose(reason: string): void {
+    const { logger } = this.#settings;
+    logger.error({ workerId: this.#workerId, reason }, "pawl: the lease is lost, steps are aborted");
+    this.#workerId = null;
+    const heartbeat = this.#heartbeat;
+    this.#abortAll(new Error(`the worker lost its lease: ${reason}`));
+    void heartbeat?.stop();
+    if (this.#isStopping) return;
+    this.#register().then(
+      () => {
+        for (const feeder of this.#feeders.values()) feeder.rewind();
+      },
+      (error: unknown) => {
+        logger.error({ err: error }, "pawl: the worker cannot register again and stops");
+        void this.stop();
+      },
+    );
+  }
+
+  #abortAll(reason: Error): void {
+    for (const execution of this.#executions.values()) execution.abort(reason);
+    this.#executions.clear();
+    for (const feeder of this.#feeders.values()) feeder.takeUnstarted();
+    this.#flusher.dropAll();
+  }
+
+  /** Compares what the database said at a beat with what this worker executes. */
+  #compare(workerId: string, { cancelled, held, sentAtMs }: ConfirmedBeat): void {
+    if (workerId !== this.#workerId) return;
+    for (const runId of cancelled) {
+      this.#executions.get(runId)?.abort(new RunCancelled(runId));
+      this.#flusher.drop(runId);
+    }
+    if (held === null) return;
+    for (const [runId, execution] of this.#executions) {
+      if (held[runId] === execution.claimId || execution.begunAtMs >= sentAtMs) continue;
+      execution.abort(new Error("the claim on this run was lost"));
+      this.#flusher.drop(runId);
+    }
+    // Claims of a call whose answer never came: nobody executes them.
+    const buffered = new Set([...this.#feeders.values()].flatMap((feeder) => feeder.unstartedIds()));
+    const orphans = Object.entries(held)
+      .filter(([runId, claimId]) => this.#executions.get(runId)?.claimId !== claimId)
+      .filter(([runId, claimId]) => !buffered.has(runId) && !this.#claiming.has(claimId))
+      .map(([runId, claimId]) => ({ runId, claimId }));
+    this.#release(orphans);
+  }
+
+  async #execute(run: ClaimedRun, claimId: string, queue: string): Promise<void> {
+    const { runId } = run;
+    const definition = this.#served.get(`${run.name}@${run.version}`);
+    if (definition === undefined) {
+      const error = new WorkflowVersionMismatch(`this worker does not serve ${run.name}@${run.version}`);
+      this.#settings.logger.error({ err: error, runId }, "pawl: a run was released");
+      this.#release([{ runId, claimId }]);
+      return;
+    }
+    if (run.uniqueLost) {
+      this.#settings.logger.warn({ runId }, "pawl: unique_lost: the unique key was taken meanwhile");
+    }
+    const older = this.#executions.get(runId);
+    if (older !== undefined) {
+      older.abort(new Error("the claim on this run was lost"));
+      this.#flusher.drop(runId);
+    }
+    const execution = new Execution(run, claimId, definition, queue);
+    this.#executions.set(runId, execution);
+    await execute(execution, this.#surroundings);
+    if (this.#executions.get(runId) === execution) this.#executions.delete(runId);
+    // A cancelled run keeps its holder until the code of its step has returned.
+    if (execution.isCancelled) this.#release([{ runId, claimId }]);
+    if (this.#executions.size === 0) this.#idle?.();
+  }
+
+  /** Lets claims go; what this misses, the reaper or a later beat finds. */
+  #release(claims: readonly { runId: string; claimId: string }[]): void {
+    if (claims.length === 0) return;
+    this.#store.release(claims).then(
+      () => {
+        for (const feeder of this.#feeders.values()) feeder.rewind();
+      },
+      (error: unknown) => {
+        this.#settings.logger.warn({ err: error, runs: claims.length }, "pawl: claims could not be let go");
+      },
+    );
+  }
+
+  async #end(): Promise<void> {
+    await this.ready.catch(() => {});
+    if (this.#database === undefined) return;
+    this.#hub.workers.delete(this);
+    await Promise.all([...this.#feeders.values()].map((feeder) => feeder.stop()));
+    const unstarted = [...this.#feeders.values()].flatMap((feeder) => feeder.takeUnstarted());
+    await this.#letGo(unstarted.map(({ run, claimId }) => ({ runId: run.runId, claimId })));
+    await this.#drained(this.#settings.drainMs);
+    for (const execution of this.#executions.values()) execution.interrupt(new Error("the worker is stopping"));
+    await this.#drained(afterAbortMs);
+    const left = [...this.#executions.values()];
+    this.#abortAll(new Error("the worker has stopped"));
+    await this.#letGo(left);
+    await this.#sweeper?.stop();
+    await this.#heartbeat?.stop();
+    if (this.#workerId !== null) await atMost(this.#store.unregister(this.#workerId), closeMs);
+    this.#workerId = null;
+    await atMost(this.#store.close(), closeMs);
+    await this.#database.close();
+  }
+
+  async #letGo(claims: readonly { readonly runId: string; readonly claimId: string }[]): Promise<void> {
+    if (claims.length > 0) await atMost(this.#store.release(claims), closeMs);
+  }
+
+  /** Resolves when nothing is executed any more, or after this time. */
+  async #drained(longestMs: number): Promise<void> {
+    if (this.#executions.size === 0) return;
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, longestMs);
+      this.#idle = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+    this.#idle = undefined;
+  }
+
+  #makeFeeder(queue: string, concurrency: number): Feeder {
+    const { definitions, prefetch, minDemand, pollMs, maxPollMs, logger } = this.#settings;
+    return new Feeder(
+      {
+        queue,
+        concurrency,
+        prefetch,
+        minDemand,
+        pollMs,
+        maxPollMs,
+        names: definitions.map((definition) => definition.name),
+        versions: definitions.map((definition) => definition.version),
+      },
+      {
+        store: this.#store,
+        logger,
+        workerId: () => this.#workerId,
+        claiming: this.#claiming,
+        execute: (run, claimId) => this.#execute(run, claimId, queue),
+      },
+    );
+  }
+}
+
+/** Waits for a call that the database may never answer; its failure changes nothing any more. */
+async function atMost(call: Promise<unknown>, longestMs: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  await Promise.race([call.catch(() => {}), new Promise((resolve) => (timer = setTimeout(resolve, longestMs)))]);
+  clearTimeout(timer);
+}

@@ -1,0 +1,37 @@
+/**
+ * `migrate`: brings the schema of a database to the version of this release, or takes it away. Safe to run again and
+ * from many processes at once, so a deploy can simply call it first.
+ */
+
+import { checkInteger, checkOptions } from "./define/options.js";
+import { checkSchemaName } from "./engine/serve-options.js";
+import { Unavailable } from "./define/errors.js";
+import { givenUrl } from "./locate.js";
+import { migrateSchema, type MigrationResult, schemaVersion } from "./store/postgres/migrate.js";
+
+export interface MigrateOptions {
+  /** Default: `PAWL_URL`, else `DATABASE_URL`. The role must be allowed to create the schema. */
+  readonly url?: string;
+  /** Default "pawl". */
+  readonly schema?: string;
+  /** The version to bring it to. Default: that of this release. */
+  readonly to?: number;
+}
+
+interface Migrate {
+  (options?: MigrateOptions): Promise<MigrationResult>;
+  /** Takes the schema down to version `to`; by default (0) all of it, with every run. */
+  down(options?: MigrateOptions): Promise<MigrationResult>;
+}
+
+async function run(options: MigrateOptions, defaultTo: number): Promise<MigrationResult> {
+  const given = checkOptions(options, ["url", "schema", "to"], "the options of migrate");
+  const to = checkInteger(given.to ?? defaultTo, "to", { min: 0, max: schemaVersion });
+  const url = givenUrl(given.url);
+  if (url === undefined) throw new Unavailable("no database: pass url, or set PAWL_URL or DATABASE_URL");
+  return migrateSchema({ url, schema: checkSchemaName(given.schema) }, to);
+}
+
+export const migrate: Migrate = Object.assign((options: MigrateOptions = {}) => run(options, schemaVersion), {
+  down: (options: MigrateOptions = {}) => run(options, 0),
+});

@@ -1,0 +1,105 @@
+/**
+ * Waits for runs to end. A run that ends in this process is announced at once (`nudge.ts`); all others are found by
+ * polling, one call for all that wait, each run at intervals that grow. An outage only delays. Used by the client.
+ */
+
+import { isOutage } from "./store/postgres/database.js";
+import type { ClientStore, EndedRun } from "./store/store.js";
+import type { Hub } from "./engine/nudge.js";
+
+const firstPollMs = 10;
+const longestPollMs = 500;
+const maxBatch = 1_000;
+
+interface Waiter {
+  readonly runId: string;
+  settle(ended: EndedRun | Error): void;
+  intervalMs: number;
+  dueAtMs: number;
+}
+
+export class Results {
+  readonly #store: ClientStore;
+  readonly #hub: Hub;
+  readonly #waiters = new Set<Waiter>();
+  #timer: NodeJS.Timeout | undefined;
+  #isPolling = false;
+
+  constructor(store: ClientStore, hub: Hub) {
+    this.#store = store;
+    this.#hub = hub;
+  }
+
+  /** The end of a run; null once `timeoutMs` has passed without it. */
+  wait(runId: string, timeoutMs: number | null): Promise<EndedRun | null> {
+    return new Promise((resolve, reject) => {
+      let timeout: NodeJS.Timeout | undefined;
+      const finish = (): void => {
+        clearTimeout(timeout);
+        this.#waiters.delete(waiter);
+        forget();
+      };
+      const waiter: Waiter = {
+        runId,
+        intervalMs: firstPollMs,
+        dueAtMs: performance.now() + firstPollMs,
+        settle: (ended) => {
+          finish();
+          if (ended instanceof Error) reject(ended);
+          else resolve(ended);
+        },
+      };
+      const forget = this.#hub.await(runId, waiter.settle);
+      this.#waiters.add(waiter);
+      if (timeoutMs !== null) {
+        timeout = setTimeout(
+          () => {
+            finish();
+            resolve(null);
+          },
+          // The longest that a timer takes; nobody waits 24 days for more.
+          Math.min(timeoutMs, 2 ** 31 - 1),
+        );
+      }
+      this.#schedule();
+    });
+  }
+
+  /** Gives up on everything that still waits. */
+  close(reason: Error): void {
+    clearTimeout(this.#timer);
+    for (const waiter of this.#waiters) waiter.settle(reason);
+  }
+
+  #schedule(): void {
+    if (this.#isPolling || this.#waiters.size === 0) return;
+    clearTimeout(this.#timer);
+    let dueAtMs = Number.POSITIVE_INFINITY;
+    for (const waiter of this.#waiters) dueAtMs = Math.min(dueAtMs, waiter.dueAtMs);
+    this.#timer = setTimeout(() => void this.#poll(), Math.max(0, dueAtMs - performance.now()));
+  }
+
+  async #poll(): Promise<void> {
+    this.#isPolling = true;
+    const nowMs = performance.now();
+    const due = [...this.#waiters].filter((waiter) => waiter.dueAtMs <= nowMs + 1).slice(0, maxBatch);
+    try {
+      if (due.length > 0) {
+        const ended = await this.#store.ended([...new Set(due.map((waiter) => waiter.runId))]);
+        const byId = new Map(ended.map((run) => [run.runId, run]));
+        for (const waiter of due) {
+          const run = byId.get(waiter.runId);
+          if (run !== undefined) waiter.settle(run);
+        }
+      }
+    } catch (error) {
+      if (!isOutage(error)) for (const waiter of due) waiter.settle(error as Error);
+    }
+    for (const waiter of due) {
+      waiter.intervalMs = Math.min(waiter.intervalMs * 1.5, longestPollMs);
+      waiter.dueAtMs = performance.now() + waiter.intervalMs;
+    }
+    this.#isPolling = false;
+    this.#schedule();
+  }
+}

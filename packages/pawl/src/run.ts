@@ -1,0 +1,136 @@
+/**
+ * Runs as people see them: the `Run` object, its statuses, and the filters and cursors of `runs.list`. Pure mapping
+ * between the store and the public API, the same for every transport.
+ */
+
+import type { ErrorRecord } from "./define/error-record.js";
+import { InvalidOption } from "./define/errors.js";
+import { fromJson } from "./define/json.js";
+import type { Json } from "./define/json-types.js";
+import { checkName, checkVersion } from "./define/names.js";
+import { checkInteger, checkOneOf, checkOptions } from "./define/options.js";
+import { show } from "./define/show.js";
+import { checkDate, checkPhase } from "./start-options.js";
+import type { Phase, RunFilter, StoredRun } from "./store/store.js";
+
+export type Status = "running" | "completed" | "failed" | "cancelled";
+
+export interface Run {
+  readonly runId: string;
+  readonly name: string;
+  readonly version: number;
+  /** null until a worker has registered the definition of a run started by name. */
+  readonly kind: "job" | "machine" | null;
+  readonly status: Status;
+  readonly phase: Phase;
+  readonly step: string | null;
+  readonly attempt: number;
+  readonly queue: string;
+  readonly priority: number;
+  readonly input: Json;
+  readonly state: Json | null;
+  readonly output: Json | null;
+  readonly error: ErrorRecord | null;
+  readonly parentId: string | null;
+  readonly idempotencyKey: string | null;
+  readonly startedAt: Date;
+  readonly completedAt: Date | null;
+  readonly eligibleAt: Date | null;
+  readonly expiresAt: Date | null;
+}
+
+export interface ListOptions {
+  readonly name?: string;
+  readonly version?: number;
+  readonly status?: Status;
+  readonly phase?: Phase;
+  readonly queue?: string;
+  /** Started at this time or later. */
+  readonly since?: Date | string;
+  /** Started before this time. */
+  readonly until?: Date | string;
+  /** What the page before gave as `cursor`. */
+  readonly cursor?: string;
+  /** 1 to 100. Default 20. */
+  readonly limit?: number;
+}
+
+export interface Page {
+  /** Newest first. */
+  readonly runs: Run[];
+  /** Give it to `runs.list` for the next page; null at the end. */
+  readonly cursor: string | null;
+}
+
+const statuses = ["running", "completed", "failed", "cancelled"] as const;
+const phasesOf: Record<Status, readonly Phase[]> = {
+  running: ["runnable", "executing", "awaiting_signal", "awaiting_children"],
+  completed: ["done"],
+  failed: ["failed"],
+  cancelled: ["cancelled"],
+};
+
+export function statusOf(phase: Phase): Status {
+  return statuses.find((status) => phasesOf[status].includes(phase)) ?? "running";
+}
+
+export function toRun(stored: StoredRun): Run {
+  const { result, error, input, state, kind, ...rest } = stored;
+  return {
+    ...rest,
+    kind: kind as Run["kind"],
+    status: statusOf(stored.phase),
+    input: fromJson(input),
+    state: state === null ? null : fromJson(state),
+    output: result === null ? null : fromJson(result),
+    error: error === null ? null : (fromJson(error) as unknown as ErrorRecord),
+  };
+}
+
+/** What `runs.list` asks the store: one more than the page, to know whether another follows. */
+export function toFilter(options: unknown): RunFilter {
+  const names = ["name", "version", "status", "phase", "queue", "since", "until", "cursor", "limit"] as const;
+  const given = checkOptions(options, names, "the options of runs.list");
+  const { name, version, status, phase, queue, since, until, cursor, limit = 20 } = given;
+  return {
+    name: name === undefined ? null : checkName("definition", name),
+    version: version === undefined ? null : checkVersion(version),
+    phases: checkPhases(status, phase),
+    queue: queue === undefined ? null : checkName("queue", queue),
+    since: since === undefined ? null : checkDate(since, "since"),
+    until: until === undefined ? null : checkDate(until, "until"),
+    before: cursor === undefined ? null : readCursor(cursor),
+    limit: checkInteger(limit, "limit", { min: 1, max: 100 }),
+  };
+}
+
+function checkPhases(status: unknown, phase: unknown): readonly Phase[] | null {
+  const ofStatus = status === undefined ? null : phasesOf[checkOneOf(status, "status", statuses)];
+  if (phase === undefined) return ofStatus;
+  const one = checkPhase(phase, "phase");
+  return ofStatus === null || ofStatus.includes(one) ? [one] : [];
+}
+
+export function writeCursor(last: NonNullable<RunFilter["before"]>): string {
+  return Buffer.from(JSON.stringify([last.startedAt, last.runId])).toString("base64url");
+}
+
+function readCursor(cursor: unknown): NonNullable<RunFilter["before"]> {
+  try {
+    const parsed: unknown = JSON.parse(Buffer.from(String(cursor), "base64url").toString());
+    if (Array.isArray(parsed) && parsed.length === 2) {
+      const [startedAt, runId] = parsed as unknown[];
+      if (typeof startedAt === "string" && !Number.isNaN(Date.parse(startedAt)) && isRunId(runId)) {
+        return { startedAt, runId };
+      }
+    }
+  } catch {
+    // Not one of ours: refused below.
+  }
+  throw new InvalidOption(`cursor must be what runs.list gave as cursor, unchanged, not ${show(cursor)}`);
+}
+
+/** Whether this can be the id of a run: a positive number of at most 63 bits, in decimal. */
+export function isRunId(value: unknown): value is string {
+  return typeof value === "string" && /^[1-9]\d{0,18}$/.test(value) && BigInt(value) < 2n ** 63n;
+}

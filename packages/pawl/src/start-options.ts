@@ -1,0 +1,159 @@
+/**
+ * The options of `start` and `startMany`: their types and checks, and what they make of a definition and an input:
+ * a `NewRun` for the store. Schemas are applied here, before anything is written.
+ */
+
+import type { AnyDefinition } from "./define/definition.js";
+import { type Duration, toMilliseconds } from "./define/duration.js";
+import { InvalidOption } from "./define/errors.js";
+import { toJson, type Encoded } from "./define/json.js";
+import { checkName, checkStepName } from "./define/names.js";
+import { checkInteger, checkOneOf, checkOptions, checkString, suggest } from "./define/options.js";
+import { checkStable, parse, type Schema } from "./define/schema.js";
+import { show } from "./define/show.js";
+import { isDefinition } from "./engine/serve-options.js";
+import type { NewRun, Phase } from "./store/store.js";
+
+export interface StartOptions {
+  /** Default: the queue of the definition. */
+  readonly queue?: string;
+  /** Lower runs first. Default: the priority of the definition. */
+  readonly priority?: number;
+  /** Run it not before this much time has passed. */
+  readonly delay?: Duration;
+  /** Run it not before this time. */
+  readonly at?: Date | string;
+  /** While a run with this key is in its unique scope, starting another returns that one. At most 512 bytes. */
+  readonly uniqueKey?: string | Uint8Array;
+  /** The phases in which the unique key is taken. Default: all that are not terminal. */
+  readonly uniqueScope?: readonly Phase[];
+  /** The same key of the same definition name never starts a second run, until the first is swept. */
+  readonly idempotencyKey?: string;
+  /** How long to keep the run once it is terminal. Default: the retention of the definition. */
+  readonly retention?: Duration;
+  /** Machines: begin at this step. */
+  readonly step?: string;
+}
+
+const names = [
+  "queue",
+  "priority",
+  "delay",
+  "at",
+  "uniqueKey",
+  "uniqueScope",
+  "idempotencyKey",
+  "retention",
+  "step",
+] as const;
+
+const phases = [
+  "runnable",
+  "executing",
+  "awaiting_signal",
+  "awaiting_children",
+  "done",
+  "failed",
+  "cancelled",
+] as const;
+
+/** Schemas that have proved to accept their own output. */
+const stable = new WeakSet<Schema>();
+
+/** The run that these arguments mean. A promise only if a schema is asynchronous. */
+export async function newRun(target: AnyDefinition | string, input: unknown, options: unknown): Promise<NewRun> {
+  const given = checkOptions(options, names, "the options of start");
+  const definition = checkTarget(target);
+  if (given.delay !== undefined && given.at !== undefined) {
+    throw new InvalidOption("start takes delay or at, not both");
+  }
+  if (given.uniqueScope !== undefined && given.uniqueKey === undefined) {
+    throw new InvalidOption("uniqueScope has no meaning without uniqueKey");
+  }
+  const { text } = await encodeInput(definition, input);
+  const fromDefinition = {
+    version: definition?.version ?? null,
+    kind: definition?.kind ?? null,
+    queue: definition?.queue ?? null,
+    priority: definition?.priority ?? null,
+    retentionMs: definition?.retentionMs ?? null,
+  };
+  return {
+    ...fromDefinition,
+    name: typeof target === "string" ? target : target.name,
+    input: text,
+    ...(given.queue === undefined ? {} : { queue: checkName("queue", given.queue) }),
+    ...(given.priority === undefined ? {} : { priority: checkPriority(given.priority) }),
+    ...(given.retention === undefined ? {} : { retentionMs: toMilliseconds(given.retention, "retention") }),
+    step: given.step === undefined ? null : checkFirstStep(definition, given.step),
+    delayMs: given.delay === undefined ? null : toMilliseconds(given.delay, "delay"),
+    at: given.at === undefined ? null : checkDate(given.at, "at"),
+    idempotencyKey:
+      given.idempotencyKey === undefined
+        ? null
+        : checkString(given.idempotencyKey, "idempotencyKey", { maxBytes: 512 }),
+    uniqueKey: given.uniqueKey === undefined ? null : checkUniqueKey(given.uniqueKey),
+    uniqueScope: given.uniqueScope === undefined ? null : checkScope(given.uniqueScope),
+    direct: false,
+  };
+}
+
+/** A point in time: a Date, or a text with a date that a Date reads. */
+export function checkDate(value: unknown, what: string): Date {
+  const date = value instanceof Date ? value : typeof value === "string" ? new Date(value) : new Date(Number.NaN);
+  if (!Number.isNaN(date.getTime())) return date;
+  throw new InvalidOption(`${what} must be a Date or an ISO 8601 text such as "2030-01-31T12:00:00Z", not ${show(value)}`);
+}
+
+/** One of the phases of a run. */
+export function checkPhase(value: unknown, what: string): Phase {
+  return checkOneOf(value, what, phases);
+}
+
+function checkTarget(target: unknown): AnyDefinition | undefined {
+  if (isDefinition(target)) return target;
+  if (typeof target === "string") {
+    checkName("definition", target);
+    return undefined;
+  }
+  throw new InvalidOption(`start takes a definition made by job(…) or machine(…), or its name, not ${show(target)}`);
+}
+
+async function encodeInput(definition: AnyDefinition | undefined, input: unknown): Promise<Encoded> {
+  const schema = definition?.kind === "machine" ? definition.state : definition?.input;
+  if (schema === undefined) return toJson(input, "input");
+  if (stable.has(schema)) return toJson(await parse(schema, input, "InvalidInput", "input"), "input");
+  const encoded = await checkStable(schema, input, "input");
+  stable.add(schema);
+  return encoded;
+}
+
+function checkPriority(value: unknown): number {
+  return checkInteger(value, "priority", { min: -32_768, max: 32_767 });
+}
+
+function checkFirstStep(definition: AnyDefinition | undefined, value: unknown): string {
+  const step = checkStepName(value);
+  if (definition === undefined) return step;
+  if (definition.kind !== "machine") {
+    throw new InvalidOption(`step is for machines, and ${definition.name} is a ${definition.kind}`);
+  }
+  if (definition.steps.has(step)) return step;
+  const known = [...definition.steps.keys()];
+  throw new InvalidOption(
+    `${definition.name} has no step "${step}"${suggest(step, known)}; its steps are ${known.join(", ")}`,
+  );
+}
+
+function checkUniqueKey(value: unknown): Uint8Array {
+  if (value instanceof Uint8Array) {
+    if (value.length > 0 && value.length <= 512) return value;
+    throw new InvalidOption(`uniqueKey must be 1 to 512 bytes long, not ${value.length}`);
+  }
+  return Buffer.from(checkString(value, "uniqueKey", { maxBytes: 512 }));
+}
+
+function checkScope(value: unknown): Phase[] {
+  if (Array.isArray(value) && value.length > 0) return value.map((phase) => checkPhase(phase, "uniqueScope"));
+  throw new InvalidOption(`uniqueScope must be a list of phases, at least one of ${phases.join(", ")}; not ${show(value)}`);
+}

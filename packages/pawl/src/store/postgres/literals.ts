@@ -1,0 +1,41 @@
+/**
+ * PostgreSQL literals: quoted names and array texts. Arrays carry whole batches through `unnest`, one array per
+ * column, so they are built here once, without the driver's generic conversion. Called by the store alone.
+ */
+
+/** A quoted identifier, safe to put into SQL text. */
+export function quoteName(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`;
+}
+
+type Item = string | number | boolean | Date | Uint8Array | null;
+
+/** The array of one column of a batch; null if every item is null, which the functions read as the same. */
+export function column<T>(rows: readonly T[], pick: (row: T) => Item): string | null {
+  let text = "{";
+  let empty = true;
+  for (const row of rows) {
+    const item = pick(row);
+    if (text.length > 1) text += ",";
+    if (item === null) {
+      text += "NULL";
+    } else {
+      empty = false;
+      text += encode(item);
+    }
+  }
+  return empty ? null : `${text}}`;
+}
+
+function encode(item: NonNullable<Item>): string {
+  if (typeof item === "string") return quoteText(item);
+  if (typeof item === "number" || typeof item === "boolean") return String(item);
+  if (item instanceof Date) return `"${item.toISOString()}"`;
+  return `"\\\\x${Buffer.from(item.buffer, item.byteOffset, item.byteLength).toString("hex")}"`;
+}
+
+const special = /["\\]/g;
+
+function quoteText(text: string): string {
+  return `"${text.replace(special, "\\$&")}"`;
+}

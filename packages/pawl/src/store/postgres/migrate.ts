@@ -1,0 +1,116 @@
+/**
+ * Brings a schema to a version. Each version is a directory of plain SQL files (`migrations/0001/*.sql`, which psql
+ * can run with the schema as search_path), applied whole, in one transaction, under a transaction-level advisory
+ * lock: running it twice or from many processes at once is safe, and a failure leaves nothing behind. A schema that
+ * is newer than this release is refused. Called by users, by tests, and by `connect` on the local Postgres.
+ */
+
+import { readdir, readFile } from "node:fs/promises";
+import pg from "pg";
+import { Unavailable } from "../../define/errors.js";
+import { type Address, connectionOptions, explain, migrateCall, SchemaMismatch, sqlState } from "./database.js";
+import { quoteName } from "./literals.js";
+
+// The same from src/ and dist/, so that no build step has to copy the files.
+const directory = new URL("../../../src/store/postgres/migrations/", import.meta.url);
+
+/** The version that this release of Pawl works with. */
+export const schemaVersion = 1;
+
+export interface MigrationResult {
+  readonly schema: string;
+  readonly from: number;
+  readonly to: number;
+  /** One line per thing done, empty if nothing was to do. */
+  readonly steps: readonly string[];
+}
+
+/** Takes the schema up, or down, to version `to` (0: nothing left). */
+export async function migrateSchema(address: Address, to: number): Promise<MigrationResult> {
+  const client = new pg.Client({ ...connectionOptions(address.url), query_timeout: 0 });
+  // Without a listener a connection lost between two statements would end the process; the statement after it fails.
+  client.on("error", () => {});
+  try {
+    await client.connect();
+    await client.query("begin isolation level read committed");
+    await client.query("select pg_advisory_xact_lock(hashtextextended($1, 0))", [`pawl migrate ${address.schema}`]);
+    const steps = await moveTo(client, address.schema, to);
+    const { command } = await client.query("commit");
+    // After an error in the transaction COMMIT resolves all the same, as a rollback.
+    if (command !== "COMMIT") throw new Unavailable("the migration was rolled back by the server");
+    return steps;
+  } catch (error) {
+    throw explain(error, address);
+  } finally {
+    await client.end().catch(() => {});
+  }
+}
+
+/** The version of the schema in this database; 0 if there is none. */
+export async function readVersion(
+  query: (text: string) => Promise<{ rows: { version: number }[] }>,
+  schema: string,
+): Promise<number> {
+  try {
+    const { rows } = await query(`select max(version)::int4 as version from ${quoteName(schema)}.migrations`);
+    return rows[0]?.version ?? 0;
+  } catch (error) {
+    if (["42P01", "3F000"].includes(sqlState(error) ?? "")) return 0;
+    throw error;
+  }
+}
+
+/** What to do when the schema found is not the one this release needs; null if it is. */
+export function explainVersion(found: number, schema: string): SchemaMismatch | null {
+  if (found === schemaVersion) return null;
+  const call = migrateCall(schema);
+  if (found > schemaVersion) return newer(found, schema);
+  return found === 0
+    ? new SchemaMismatch(`the database has no schema "${schema}" of Pawl yet; run ${call} once`)
+    : new SchemaMismatch(
+        `the schema "${schema}" is at version ${found}, this release needs ${schemaVersion}; run ${call}`,
+      );
+}
+
+function newer(found: number, schema: string): SchemaMismatch {
+  return new SchemaMismatch(
+    `the schema "${schema}" is at version ${found}, newer than this release of Pawl knows (${schemaVersion}); upgrade the pawl package`,
+  );
+}
+
+async function moveTo(client: pg.Client, schema: string, to: number): Promise<MigrationResult> {
+  const name = quoteName(schema);
+  await client.query(`create schema if not exists ${name}`);
+  await client.query(`set local search_path = ${name}, pg_catalog, pg_temp`);
+  await client.query(
+    "create table if not exists migrations (version int primary key, applied_at timestamptz not null default clock_timestamp())",
+  );
+  const { rows } = await client.query<{ version: number }>("select coalesce(max(version), 0) as version from migrations");
+  const from = rows[0]!.version;
+  if (from > schemaVersion) throw newer(from, schema);
+
+  const steps: string[] = [];
+  for (let version = from + 1; version <= to; version++) {
+    for (const file of await filesOf(version)) await client.query(await readFile(file, "utf8"));
+    await client.query("insert into migrations (version) values ($1)", [version]);
+    steps.push(`applied version ${version} to schema "${schema}"`);
+  }
+  for (let version = from; version > to; version--) {
+    await client.query(await readFile(new URL(`${pad(version)}.down.sql`, directory), "utf8"));
+    await client.query("delete from migrations where version = $1", [version]);
+    steps.push(`took version ${version} away from schema "${schema}"`);
+  }
+  if (to === 0) {
+    await client.query("drop table migrations");
+    await client.query(`drop schema ${name} restrict`);
+  }
+  return { schema, from, to: Math.max(to, 0), steps };
+}
+
+async function filesOf(version: number): Promise<URL[]> {
+  const folder = new URL(`${pad(version)}/`, directory);
+  const names = (await readdir(folder)).filter((name) => name.endsWith(".sql")).toSorted();
+  return names.map((name) => new URL(name, folder));
+}
+
+const pad = (version: number): string => String(version).padStart(4, "0");

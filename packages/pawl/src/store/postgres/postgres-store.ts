@@ -1,0 +1,308 @@
+/**
+ * The store on PostgreSQL: each operation is one call of one SQL function (`migrations/`), sent as one unnamed
+ * statement, so it works the same behind a pooler in transaction mode. Batches travel as one array per column.
+ * This file only encodes and decodes; what the functions guarantee is written at their heads.
+ */
+
+import type pg from "pg";
+import { InvalidOption, KeyConflict } from "../../define/errors.js";
+import type {
+  Claim,
+  Claimed,
+  ClaimRequest,
+  ClientStore,
+  Commit,
+  EndedRun,
+  NewRun,
+  Registration,
+  RunFilter,
+  StartedRun,
+  StoredRun,
+  Verdict,
+  WorkerStore,
+} from "../store.js";
+import { type Address, explain, isRetryable, openPool, sqlState, types } from "./database.js";
+import { column, quoteName } from "./literals.js";
+
+/** One shard for now: every function takes it, every id carries it in its last six bits. */
+const shard = 0;
+
+const retries = 5;
+
+export class PostgresStore implements ClientStore, WorkerStore {
+  readonly address: Address;
+  readonly #pool: pg.Pool;
+  readonly #schema: string;
+
+  constructor(address: Address, options: { connections: number; pool?: pg.Pool }) {
+    this.address = address;
+    this.#pool = options.pool ?? openPool(address.url, options.connections);
+    this.#schema = quoteName(address.schema);
+  }
+
+  /** Ends the connections once their calls are answered. */
+  async close(): Promise<void> {
+    await this.#pool.end();
+  }
+
+  async start(
+    runs: readonly NewRun[],
+    { allOrNothing, claim }: { allOrNothing: boolean; claim: Claim | null },
+  ): Promise<StartedRun[]> {
+    const rows = await this.#call<{ position: number; id: string; created: boolean; status: StartedRun["phase"]; conflict: string | null }>(
+      "start",
+      [
+        shard,
+        column(runs, (run) => run.name),
+        column(runs, (run) => run.version),
+        column(runs, (run) => run.kind),
+        column(runs, (run) => run.queue),
+        column(runs, (run) => run.priority),
+        column(runs, (run) => run.input),
+        column(runs, (run) => run.step),
+        column(runs, (run) => run.delayMs),
+        column(runs, (run) => run.at),
+        column(runs, (run) => run.retentionMs),
+        column(runs, (run) => run.idempotencyKey),
+        column(runs, (run) => run.uniqueKey),
+        column(runs, (run) => run.uniqueScope && `{${run.uniqueScope.join(",")}}`),
+        null,
+        allOrNothing,
+        claim?.workerId ?? null,
+        claim?.claimId ?? null,
+        column(runs, (run) => run.direct || null),
+      ],
+    );
+    const started: StartedRun[] = [];
+    for (const row of rows) {
+      started[row.position - 1] = { runId: row.id, created: row.created, phase: row.status, conflict: row.conflict };
+    }
+    return started;
+  }
+
+  async claim(request: ClaimRequest): Promise<Claimed> {
+    const { floor, after } = request;
+    const rows = await this.#call<ClaimRow>("claim", [
+      shard,
+      request.queue,
+      request.workerId,
+      request.claimId,
+      request.limit,
+      column(request.names, (name) => name),
+      column(request.versions, (version) => version),
+      floor?.[0],
+      floor?.[1],
+      after?.[0],
+      after?.[1],
+      after?.[2],
+    ]);
+    const last = rows.pop();
+    if (last === undefined || last.meta === null) throw new Error("pawl.claim answered without its last row");
+    const meta = JSON.parse(last.meta) as { floor: Claimed["floor"]; after: Claimed["after"]; due_ms: number | null };
+    return {
+      runs: rows.map((row) => ({
+        runId: row.id,
+        name: row.name,
+        version: row.version,
+        step: row.step,
+        priority: row.priority,
+        attempt: row.attempt,
+        crashes: row.crashes,
+        input: row.input,
+        state: row.state,
+        uniqueLost: row.unique_lost,
+      })),
+      floor: meta.floor,
+      after: meta.after,
+      dueMs: meta.due_ms,
+    };
+  }
+
+  async commit(commits: readonly Commit[], { patient }: { patient: boolean }): Promise<Verdict[]> {
+    const [answer] = await this.#call<{ committed: number; others: string | null }>("commit", [
+      shard,
+      column(commits, (commit) => commit.runId),
+      column(commits, (commit) => commit.claimId),
+      column(commits, (commit) => commit.turn),
+      column(commits, ({ transition }) => transition.kind),
+      column(commits, ({ transition }) => transition.step),
+      column(commits, ({ transition }) => ("state" in transition ? transition.state : null)),
+      column(commits, ({ transition }) => ("result" in transition ? transition.result : null)),
+      column(commits, ({ transition }) => ("error" in transition ? transition.error : null)),
+      column(commits, ({ transition }) => ("delayMs" in transition ? transition.delayMs : null)),
+      column(commits, ({ transition }) => ("priority" in transition ? transition.priority : null)),
+      patient,
+    ]);
+    const others = answer?.others ? (JSON.parse(answer.others) as OtherVerdict[]) : [];
+    if (answer?.committed !== commits.length - others.length) {
+      throw new Error(`pawl.commit answered for ${answer?.committed} and ${others.length} of ${commits.length} runs`);
+    }
+    const verdicts = new Array<Verdict>(commits.length).fill(committed);
+    for (const other of others) verdicts[other.position - 1] = toVerdict(other);
+    return verdicts;
+  }
+
+  async release(claims: readonly { readonly runId: string; readonly claimId: string }[]): Promise<string[]> {
+    const rows = await this.#call<{ release: string }>("release", [
+      shard,
+      column(claims, (claim) => claim.runId),
+      column(claims, (claim) => claim.claimId),
+    ]);
+    return rows.map((row) => row.release);
+  }
+
+  async register({ workerId, leaseMs, info, definitions }: Registration): Promise<void> {
+    await this.#call("register", [
+      workerId,
+      leaseMs,
+      info,
+      column(definitions, (definition) => definition.name),
+      column(definitions, (definition) => definition.version),
+      column(definitions, (definition) => definition.kind),
+      column(definitions, (definition) => definition.queue),
+      column(definitions, (definition) => definition.priority),
+      column(definitions, (definition) => definition.retentionMs),
+    ]);
+  }
+
+  async unregister(workerId: string): Promise<void> {
+    await this.#call("unregister", [shard, workerId]);
+  }
+
+  async reap(limit: number): Promise<number> {
+    const [row] = await this.#call<{ reaped: number }>("reap", [shard, limit]);
+    return row?.reaped ?? 0;
+  }
+
+  async place(limit: number): Promise<string[]> {
+    const rows = await this.#call<{ place_runs: string }>("place_runs", [shard, limit]);
+    return rows.map((row) => row.place_runs);
+  }
+
+  async sweep(limit: number): Promise<number> {
+    const [row] = await this.#call<{ sweep: number }>("sweep", [shard, limit]);
+    return row?.sweep ?? 0;
+  }
+
+  async get(runIds: readonly string[]): Promise<StoredRun[]> {
+    const rows = await this.#call<RunRow>("get", [shard, column(runIds, (id) => id)]);
+    return rows.map(toRun);
+  }
+
+  async list(filter: RunFilter): Promise<{ runs: StoredRun[]; last: { startedAt: string; runId: string } | null }> {
+    const rows = await this.#call<RunRow>("list", [
+      filter.name,
+      filter.version,
+      filter.phases && `{${filter.phases.join(",")}}`,
+      filter.queue,
+      filter.since,
+      filter.until,
+      filter.before?.startedAt,
+      filter.before?.runId,
+      filter.limit,
+    ]);
+    const last = rows.at(-1);
+    return { runs: rows.map(toRun), last: last ? { startedAt: last.inserted_at, runId: last.id } : null };
+  }
+
+  async ended(runIds: readonly string[]): Promise<EndedRun[]> {
+    const rows = await this.#call<{ id: string; status: EndedRun["phase"]; result: string | null; error: string | null }>(
+      "results",
+      [shard, column(runIds, (id) => id)],
+    );
+    return rows.map((row) => ({ runId: row.id, phase: row.status, result: row.result, error: row.error }));
+  }
+
+  /** Calls one function of the schema; a deadlock or serialization failure has written nothing and is tried again. */
+  async #call<Row>(name: string, values: readonly unknown[]): Promise<Row[]> {
+    const text = `select * from ${this.#schema}.${name}(${values.map((_, index) => `$${index + 1}`).join(",")})`;
+    for (let attempt = 0; ; attempt++) {
+      try {
+        const { rows } = await this.#pool.query({ text, values: values as unknown[], types });
+        return rows as Row[];
+      } catch (error) {
+        if (isRetryable(error) && attempt < retries) continue;
+        if (sqlState(error) === "PW409") throw new KeyConflict((error as Error).message, { cause: error });
+        if (sqlState(error) === "PW422") throw new InvalidOption((error as Error).message, { cause: error });
+        throw explain(error, this.address);
+      }
+    }
+  }
+}
+
+interface ClaimRow {
+  id: string;
+  name: string;
+  version: number;
+  step: string | null;
+  priority: number;
+  attempt: number;
+  crashes: number;
+  input: string | null;
+  state: string | null;
+  unique_lost: boolean;
+  meta: string | null;
+}
+
+interface OtherVerdict {
+  position: number;
+  verdict: "already" | "stale" | "busy" | "failed" | "unique_lost";
+  code?: string;
+  message?: string;
+}
+
+const committed: Verdict = { kind: "committed", uniqueLost: false };
+
+function toVerdict({ verdict, code = "", message = "" }: OtherVerdict): Verdict {
+  if (verdict === "failed") return { kind: "failed", code, message };
+  if (verdict === "unique_lost") return { kind: "committed", uniqueLost: true };
+  return { kind: verdict };
+}
+
+interface RunRow {
+  id: string;
+  name: string;
+  version: number;
+  kind: string | null;
+  status: StoredRun["phase"];
+  step: string | null;
+  attempt: number;
+  queue: string;
+  priority: number;
+  input: string;
+  state: string | null;
+  result: string | null;
+  error: string | null;
+  parent_id: string | null;
+  idempotency_key: string | null;
+  inserted_at: string;
+  completed_at: string | null;
+  eligible_at: string | null;
+  expires_at: string | null;
+}
+
+const toDate = (text: string | null): Date | null => (text === null ? null : new Date(text));
+
+function toRun(row: RunRow): StoredRun {
+  return {
+    runId: row.id,
+    name: row.name,
+    version: row.version,
+    kind: row.kind,
+    phase: row.status,
+    step: row.step,
+    attempt: row.attempt,
+    queue: row.queue,
+    priority: row.priority,
+    input: row.input,
+    state: row.state,
+    result: row.result,
+    error: row.error,
+    parentId: row.parent_id,
+    idempotencyKey: row.idempotency_key,
+    startedAt: new Date(row.inserted_at),
+    completedAt: toDate(row.completed_at),
+    eligibleAt: toDate(row.eligible_at),
+    expiresAt: toDate(row.expires_at),
+  };
+}
