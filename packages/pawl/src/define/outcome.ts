@@ -87,7 +87,13 @@ export function checkOutcome(returned: unknown, steps: StepNames, step: string):
 }
 
 function isOutcome(value: unknown): value is Outcome {
-  return typeof value === "object" && value !== null && Reflect.get(value, made) === true;
+  if (typeof value !== "object" || value === null) return false;
+  try {
+    return Reflect.get(value, made) === true;
+  } catch {
+    // A proxy of the user's, which is no outcome.
+    return false;
+  }
 }
 
 function checkParts(outcome: Outcome, steps: StepNames): void {

@@ -115,8 +115,10 @@ export class Heartbeat {
         }
         const ended = new Promise((resolve) => thread.once("exit", resolve));
         thread.postMessage("stop");
-        await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, 1_000).unref())]);
-        await thread.terminate();
+        // A beat may hang in a database that does not answer.
+        const deadline = setTimeout(() => void thread.terminate(), 1_000);
+        await ended;
+        clearTimeout(deadline);
       },
     };
   }

@@ -102,7 +102,9 @@ async function moveTo(client: pg.Client, schema: string, to: number): Promise<Mi
   }
   if (to === 0) {
     await client.query("drop table migrations");
-    await client.query(`drop schema ${name} restrict`);
+    const { rowCount } = await client.query("select from pg_depend where refobjid = to_regnamespace($1) limit 1", [name]);
+    // Somebody else's objects may live in it.
+    if (rowCount === 0) await client.query(`drop schema ${name} restrict`);
   }
   return { schema, from, to: Math.max(to, 0), steps };
 }
