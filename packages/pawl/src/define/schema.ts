@@ -82,17 +82,27 @@ export function parse(
  * What is stored of `value`, once it is sure that the schema will accept it again and leave it as it is.
  * A refusal of `value` itself is `InvalidInput`.
  */
-export function checkStable(schema: Schema, value: unknown, what: string): Encoded | Promise<Encoded> {
+export function checkStable(
+  schema: Schema,
+  value: unknown,
+  what: string,
+  limitBytes?: number,
+): Encoded | Promise<Encoded> {
   const parsed = parse(schema, value, "InvalidInput", what);
   return parsed instanceof Promise
-    ? parsed.then((output: unknown) => checkOutput(schema, output, what))
-    : checkOutput(schema, parsed, what);
+    ? parsed.then((output: unknown) => checkOutput(schema, output, what, limitBytes))
+    : checkOutput(schema, parsed, what, limitBytes);
 }
 
-function checkOutput(schema: Schema, output: unknown, what: string): Encoded | Promise<Encoded> {
-  const stored = toJson(output, what);
+function checkOutput(
+  schema: Schema,
+  output: unknown,
+  what: string,
+  limitBytes?: number,
+): Encoded | Promise<Encoded> {
+  const stored = toJson(output, what, limitBytes);
   const compare = (again: unknown): Encoded => {
-    if (toJson(again, what).text === stored.text) return stored;
+    if (toJson(again, what, limitBytes).text === stored.text) return stored;
     throw unstable(what, `it made ${show(again)} of its own output ${show(stored.value)}`);
   };
   const refuse = (cause: unknown): never => {

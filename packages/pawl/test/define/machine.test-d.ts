@@ -6,6 +6,7 @@
 import * as v from "valibot";
 import * as z from "zod";
 
+import type { StepContext } from "../../dist/define/context.js";
 import type { InputOf, OutputOf } from "../../dist/define/definition.js";
 import type { Json } from "../../dist/define/json-types.js";
 import { machine } from "../../dist/define/machine.js";
@@ -159,6 +160,28 @@ machine({
       ctx.next("start", { name: ctx.state.children[0]?.children[0]?.name ?? "", children: [ctx.state] }),
   },
 });
+
+// Steps may be written elsewhere, and shared.
+async function charge(ctx: StepContext<"start" | "ship", { n: number }>) {
+  return ctx.next("ship", ctx.state);
+}
+const elsewhere = machine({
+  name: "steps-from-elsewhere",
+  state: type<{ n: number }>(),
+  steps: { start: charge, ship: ({ state, done }) => done(state.n) },
+});
+law<Equal<OutputOf<typeof elsewhere>, number>>();
+
+interface Receipt {
+  readonly total: number;
+  readonly lines: string[];
+}
+declare const receipt: Receipt;
+const withInterface = machine({
+  name: "interface-as-result",
+  steps: { start: ({ done }) => done(receipt) },
+});
+law<Equal<OutputOf<typeof withInterface>, Receipt>>();
 
 // ---- what does not
 

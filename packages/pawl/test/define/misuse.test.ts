@@ -42,7 +42,7 @@ beforeAll(async () => {
 
 afterAll(() => rm(scratch, { recursive: true, force: true }));
 
-describe("every misuse is an error on the offending argument", async () => {
+describe("every misuse is an error on the offending argument", () => {
   let output: string;
   beforeAll(async () => {
     output = await compile();

@@ -1,5 +1,7 @@
 /** Laws about types: they hold when the file compiles. */
 
+// oxlint-disable typescript/no-unnecessary-type-parameters -- the compiler compares what it cannot resolve
+
 /** Whether two types are the same, and not only assignable to each other. */
 export type Equal<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
 

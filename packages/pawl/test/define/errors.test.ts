@@ -1,0 +1,52 @@
+import { describe, expect, test } from "vitest";
+
+import * as errors from "../../dist/define/errors.js";
+
+const { PawlError, RunFailed, RunCancelled, NonRetryable, NotSerializable, ...plain } = errors;
+
+describe("every error", () => {
+  for (const [name, PlainError] of Object.entries(plain)) {
+    test(`${name} has its name as its code, and in the first line of its stack`, () => {
+      const cause = new Error("before");
+      const error = new PlainError("what happened", { cause });
+      expect(error).toBeInstanceOf(PawlError);
+      expect(error).toMatchObject({ name, code: name, message: "what happened", cause });
+      expect(error.stack).toMatch(new RegExp(`^${name}: what happened`));
+      expect(String(error)).toBe(`${name}: what happened`);
+    });
+  }
+
+  test("is found by instanceof and is not another", () => {
+    expect(new errors.RunEnded("")).not.toBeInstanceOf(errors.RunNotFound);
+  });
+});
+
+test("RunFailed carries the run and its recorded error", () => {
+  const record = { name: "TypeError", message: "no card", step: "charge" };
+  const error = new RunFailed("42", record);
+  expect(error).toMatchObject({ name: "RunFailed", code: "RunFailed", runId: "42", error: record });
+  expect(error.message).toBe("run 42 failed: no card");
+});
+
+test("RunCancelled carries the run and the reason, if there was one", () => {
+  expect(new RunCancelled("42", "too late")).toMatchObject({
+    code: "RunCancelled",
+    runId: "42",
+    reason: "too late",
+    message: "run 42 was cancelled: too late",
+  });
+  expect(new RunCancelled("42")).toMatchObject({ reason: undefined, message: "run 42 was cancelled" });
+});
+
+test("NonRetryable takes a text, or an error that becomes its cause", () => {
+  expect(new NonRetryable("no card")).toMatchObject({ code: "NonRetryable", message: "no card" });
+  const cause = new TypeError("no card");
+  expect(new NonRetryable(cause)).toMatchObject({ message: "no card", cause });
+});
+
+test("NotSerializable carries the path", () => {
+  expect(new NotSerializable("state.n", "is NaN")).toMatchObject({
+    path: "state.n",
+    message: "state.n is NaN",
+  });
+});

@@ -1,0 +1,67 @@
+import * as fc from "fast-check";
+import { Client } from "pg";
+import { afterAll, beforeAll, expect, inject, test } from "vitest";
+
+import { fromJson, toJson } from "../../dist/define/json.js";
+import type { Json } from "../../dist/define/json-types.js";
+
+declare module "vitest" {
+  interface ProvidedContext {
+    databaseUrl: string;
+  }
+}
+
+const client = new Client({ connectionString: inject("databaseUrl") });
+beforeAll(() => client.connect());
+afterAll(() => client.end());
+
+/** Key order included. */
+function withOrder(value: Json): unknown {
+  if (Array.isArray(value)) return value.map(withOrder);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.entries(value).map(([key, member]) => [key, withOrder(member)]);
+}
+
+async function store(values: readonly { text: string }[]): Promise<Json[]> {
+  const { rows } = await client.query<{ stored: string }>(
+    "select value::jsonb::text as stored from unnest($1::text[]) with ordinality as given(value, place) order by place",
+    [values.map(({ text }) => text)],
+  );
+  return rows.map(({ stored }) => fromJson(stored));
+}
+
+// Keys that jsonb and JavaScript order differently: other lengths in bytes than in characters, integers, astral ones.
+const key = fc.oneof(
+  fc.string({ unit: fc.constantFrom("a", "B", "é", "ﬀ", "😀", "\uffff", "0", "9", "_"), maxLength: 4 }),
+  fc.nat().map(String),
+  fc.constantFrom("__proto__", "constructor", "", "toString"),
+);
+const { value: json } = fc.letrec<{ value: unknown }>((tie) => ({
+  value: fc.oneof(
+    { depthSize: "small", withCrossShrink: true },
+    fc.double({ noNaN: true, noDefaultInfinity: true }),
+    fc.integer(),
+    fc.string({ unit: "binary", maxLength: 12 }).filter((text) => !text.includes("\0")),
+    fc.constantFrom(null, true, false, 1e21, 5e-324, Number.MAX_VALUE, -0),
+    fc.array(tie("value"), { maxLength: 4 }),
+    fc.dictionary(key, tie("value"), { maxKeys: 8, noNullPrototype: false }),
+  ),
+}));
+
+test("what jsonb gives back is the copy, in values and in key order", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(json, { minLength: 10, maxLength: 20 }), async (values) => {
+      const encoded = values.map((value) => toJson(value, "state"));
+      const stored = await store(encoded);
+      expect(stored.map(withOrder)).toStrictEqual(encoded.map(({ value }) => withOrder(value)));
+    }),
+    { numRuns: 100 },
+  );
+});
+
+test("a large object keeps its order too", async () => {
+  const value = Object.fromEntries(Array.from({ length: 1000 }, (_, n) => [`${"k".repeat(n % 7)}é${n}`, n]));
+  const encoded = toJson(value, "state");
+  const [stored] = await store([encoded]);
+  expect(withOrder(stored!)).toStrictEqual(withOrder(encoded.value));
+});
