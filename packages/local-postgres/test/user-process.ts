@@ -1,0 +1,122 @@
+/**
+ * Runs the fixtures as real processes: what this package promises is about processes that come, go and are killed.
+ */
+import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import { afterEach } from "vitest";
+
+export const packageModule = fileURLToPath(new URL("../dist/index.js", import.meta.url));
+export const fixtureDirectory = fileURLToPath(new URL("./dist/fixtures", import.meta.url));
+
+export interface Started {
+  url: string;
+  directory: string;
+  pid: number;
+}
+
+export interface Failed {
+  code: string;
+  message: string;
+}
+
+export interface UserSettings {
+  module?: string;
+  fixture?: string;
+  afterwards?: "stay" | "leave" | "stop";
+  uid?: number;
+  gid?: number;
+  env?: NodeJS.ProcessEnv;
+  /** Words in front of the command, for example `unshare --user`. */
+  wrapper?: string[];
+}
+
+const children: ChildProcess[] = [];
+
+afterEach(() => {
+  for (const child of children.splice(0)) child.kill("SIGKILL");
+});
+
+export class UserProcess {
+  readonly child: ChildProcess;
+  readonly #firstLine: Promise<unknown>;
+
+  constructor(options: object, settings: UserSettings = {}) {
+    const fixture = settings.fixture ?? `${fixtureDirectory}/user.js`;
+    const command = [process.execPath, fixture, settings.module ?? packageModule];
+    const [program = "", ...rest] = [...(settings.wrapper ?? []), ...command];
+    this.child = runFixture(
+      program,
+      [...rest, JSON.stringify(options), settings.afterwards ?? "stay"],
+      settings,
+    );
+    this.#firstLine = firstLineOf(this.child);
+  }
+
+  async started(): Promise<Started> {
+    const line = await this.#firstLine;
+    if (isStarted(line)) return line;
+    throw new Error(`the server did not start: ${JSON.stringify(line)}`);
+  }
+
+  async failed(): Promise<Failed> {
+    const line = await this.#firstLine;
+    if (isFailed(line)) return line;
+    throw new Error(`the server started: ${JSON.stringify(line)}`);
+  }
+
+  /** Its process has ended, and with it everything that writes to its output. */
+  async ended(): Promise<void> {
+    if (this.child.exitCode === null && this.child.signalCode === null) await once(this.child, "close");
+  }
+
+  async kill(): Promise<void> {
+    this.child.kill("SIGKILL");
+    await this.ended();
+  }
+}
+
+export async function failureElsewhere(platform: string, arch: string): Promise<Failed> {
+  const child = runFixture(
+    process.execPath,
+    [`${fixtureDirectory}/elsewhere.js`, packageModule, platform, arch],
+    {},
+  );
+  const line = await firstLineOf(child);
+  if (isFailed(line)) return line;
+  throw new Error(`no failure: ${JSON.stringify(line)}`);
+}
+
+function runFixture(program: string, programArguments: string[], settings: UserSettings): ChildProcess {
+  const { uid, gid, env } = settings;
+  const child = spawn(program, programArguments, {
+    cwd: "/",
+    env: { ...process.env, ...env },
+    stdio: ["pipe", "pipe", "inherit"],
+    ...(uid === undefined ? {} : { uid, gid: gid ?? uid }),
+  });
+  children.push(child);
+  return child;
+}
+
+function firstLineOf(child: ChildProcess): Promise<unknown> {
+  return new Promise((resolve, reject) => {
+    let output = "";
+    child.stdout?.on("data", (chunk: Buffer) => {
+      output += chunk.toString("utf8");
+      if (output.includes("\n")) resolve(JSON.parse(output));
+    });
+    child.once("error", reject);
+    child.once("close", (exitCode, signal) =>
+      reject(new Error(`ended with ${exitCode ?? signal}, saying "${output}"`)),
+    );
+  });
+}
+
+function isStarted(line: unknown): line is Started {
+  return typeof line === "object" && line !== null && "url" in line;
+}
+
+function isFailed(line: unknown): line is Failed {
+  return typeof line === "object" && line !== null && "message" in line;
+}

@@ -1,0 +1,119 @@
+/** Which operating system users can run a server, from which projects, on which directories. */
+import { chmodSync, chownSync, existsSync, mkdirSync, readdirSync, statSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { startLocalPostgres } from "../dist/index.js";
+import {
+  isGone,
+  isRoot,
+  query,
+  stopAtEnd,
+  temporaryBase,
+  temporaryDirectory,
+  until,
+  userOf,
+} from "./observe.js";
+import { installProject } from "./project.js";
+import { UserProcess, type UserSettings } from "./user-process.js";
+
+const nobody = 65_534;
+const daemon = 1;
+const withoutEntry = 12_345;
+
+if (!isRoot) console.log("not root: the tests that change the user are skipped; all others run as this user");
+
+/** Starts a server as somebody, sees it answer, and lets it go. Answers with the user who ran it. */
+async function runServer(options: object, settings: UserSettings): Promise<number> {
+  const user = new UserProcess(options, { ...settings, afterwards: "stop" });
+  const server = await user.started();
+  const runner = userOf(server.pid);
+  if (isRoot) expect(await query(server.url, "select 1")).toEqual([[1]]);
+  user.child.stdin?.end();
+  await user.ended();
+  await until("the server is gone", () => isGone(server));
+  return runner;
+}
+
+it("an install with --ignore-scripts runs: the missing library links are made", async () => {
+  const project = installProject(temporaryDirectory(0o755), { withBinaries: true });
+  expect(readdirSync(project.libraries)).not.toContain("libpq.so.5");
+  await runServer({}, project);
+  if (process.platform === "linux") expect(readdirSync(project.libraries)).toContain("libpq.so.5");
+});
+
+it("a server never runs as root", async () => {
+  const server = stopAtEnd(await startLocalPostgres());
+  expect(userOf(server.pid)).not.toBe(0);
+});
+
+describe.skipIf(!isRoot)("for root", () => {
+  it("a project that only root can read is served from a copy of its binaries", async () => {
+    const project = installProject(temporaryDirectory(0o700), { withBinaries: true });
+    expect(await runServer({}, project)).toBe(nobody);
+    const cached = readdirSync(join(temporaryBase, "pawl-postgres-cache-0"));
+    expect(cached.filter((name) => name.startsWith("native-"))).toHaveLength(1);
+    await runServer({}, project); // the second time from the cache
+  });
+
+  it("a persistent directory below a home that only root can enter is served", async () => {
+    const home = temporaryDirectory(0o700);
+    const server = stopAtEnd(await startLocalPostgres({ directory: join(home, "project", "data") }));
+    await query(server.url, "create table kept as select 42 as answer");
+    await server.restart({ mode: "immediate" });
+    expect(await query(server.url, "select answer from kept")).toEqual([[42]]);
+    expect(statSync(home).mode & 0o777).toBe(0o700);
+  });
+
+  it("a directory of an ordinary user stays that user's", async () => {
+    const home = temporaryDirectory(0o755);
+    chownSync(home, daemon, daemon);
+    const directory = join(home, "data");
+    expect(await runServer({ directory }, { uid: daemon })).toBe(daemon);
+    expect(await runServer({ directory }, {})).toBe(daemon);
+    expect(await runServer({ directory }, { uid: daemon })).toBe(daemon);
+  });
+
+  it("a root that can become nobody else is told so", async () => {
+    const wrapper = ["unshare", "--user", "--map-root-user"];
+    if (spawnSync(wrapper[0] ?? "", [...wrapper.slice(1), "true"]).status !== 0) {
+      console.log("skipped: this system makes no user namespaces");
+      return;
+    }
+    const failure = await new UserProcess({}, { wrapper }).failed();
+    expect(failure).toMatchObject({ code: "UnsupportedPlatform", message: /refuses to run as root/ });
+  });
+});
+
+describe.skipIf(!isRoot)("for an ordinary user", () => {
+  it("a server starts with an unreadable home and a read-only node_modules", async () => {
+    const home = temporaryDirectory(0o700);
+    const project = installProject(temporaryDirectory(0o755), { withBinaries: true });
+    const env = { HOME: home, XDG_CACHE_HOME: home };
+    expect(await runServer({}, { ...project, uid: nobody, env })).toBe(nobody);
+    expect(readdirSync(project.libraries)).not.toContain("libpq.so.5");
+  });
+
+  it("a directory of somebody else is refused by name of its owner", async () => {
+    const directory = join(temporaryDirectory(0o755), "data");
+    mkdirSync(directory);
+    for (const mode of [0o755, 0o700]) {
+      chmodSync(directory, mode);
+      const failure = await new UserProcess({ directory }, { uid: nobody }).failed();
+      expect(failure).toMatchObject({
+        code: "StartFailed",
+        message: /belongs to user id 0, not to you \(65534\)/,
+      });
+    }
+    expect(readdirSync(directory)).toEqual([]);
+  });
+
+  it("a user without an entry in /etc/passwd is told how to get one", async () => {
+    const failure = await new UserProcess({}, { uid: withoutEntry }).failed();
+    expect(failure).toMatchObject({
+      code: "NoPasswdEntry",
+      message: /user id 12345 has no entry in \/etc\/passwd/,
+    });
+    expect(existsSync(join(temporaryBase, `pawl-postgres-cache-${withoutEntry}`))).toBe(true);
+  });
+});
