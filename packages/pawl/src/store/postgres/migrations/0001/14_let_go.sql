@@ -7,15 +7,19 @@ language plpgsql as $f$
 declare
   v_now timestamptz := now();
   v_id bigint;
+  v_ended bigint[];
   v_constraint text;
 begin
   begin
-    return query
+    -- into a variable: what RETURN QUERY has handed out, a rollback does not take back
+    with ended as (
       update runs r set
         locked_by = null, status = v.status, attempt = v.attempt, crashes = v.crashes, eligible_at = v.eligible_at
       from claims_ending(p_shard, p_id, p_crashes, v_now) v
       where r.shard = p_shard and r.id = v.id and r.locked_by is not null
-      returning r.id;
+      returning r.id)
+    select array_agg(ended.id) into v_ended from ended;
+    return query select unnest(v_ended);
     return;
   exception when data_exception or integrity_constraint_violation or lock_not_available or raise_exception then
     null;

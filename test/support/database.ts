@@ -1,0 +1,56 @@
+/**
+ * A database of its own for a test file, copied from the migrated template, with the store on it and a plain
+ * connection to look behind it. Dropped when the file ends.
+ */
+
+import { randomBytes } from "node:crypto";
+import pg from "pg";
+import { afterAll, inject } from "vitest";
+import { PostgresStore } from "../../packages/pawl/dist/store/postgres/postgres-store.js";
+
+export interface TestDatabase {
+  readonly url: string;
+  readonly store: PostgresStore;
+  /** Runs SQL with the schema as search_path and answers its rows. */
+  sql<Row = Record<string, unknown>>(text: string, values?: unknown[]): Promise<Row[]>;
+  /** A connection of its own, closed at the end. */
+  connect(): Promise<pg.Client>;
+}
+
+/** Makes the database; call it at the top of a test file. */
+export async function testDatabase(options: { empty?: boolean } = {}): Promise<TestDatabase> {
+  const server = inject("databaseUrl");
+  const name = `pawl_test_${randomBytes(6).toString("hex")}`;
+  const admin = new pg.Client({ connectionString: server });
+  await admin.connect();
+  await admin.query(`create database ${name} ${options.empty ? "" : `template ${inject("templateName")}`}`);
+  const address = new URL(server);
+  address.pathname = `/${name}`;
+  const url = address.href;
+  const store = new PostgresStore({ url, schema: "pawl" }, { connections: 5 });
+  const clients: pg.Client[] = [];
+  const connect = async (): Promise<pg.Client> => {
+    const client = new pg.Client({ connectionString: url });
+    client.on("error", () => {});
+    await client.connect();
+    await client.query("set search_path = pawl, public");
+    clients.push(client);
+    return client;
+  };
+  let plain: Promise<pg.Client> | undefined;
+  afterAll(async () => {
+    await store.close();
+    for (const client of clients) await client.end().catch(() => {});
+    await admin.query(`drop database ${name} with (force)`);
+    await admin.end();
+  });
+  return {
+    url,
+    store,
+    connect,
+    sql: async <Row>(text: string, values: unknown[] = []) => {
+      plain ??= connect();
+      return (await (await plain).query(text, values)).rows as Row[];
+    },
+  };
+}

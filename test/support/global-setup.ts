@@ -1,0 +1,38 @@
+/**
+ * One server for all test files: `PAWL_TEST_DATABASE_URL`, or a throw-away local Postgres. A migrated template
+ * database is made once; each file copies it (`support/database.ts`).
+ */
+
+import { startLocalPostgres } from "@pawl/local-postgres";
+import { migrate } from "pawl";
+import pg from "pg";
+import type { TestProject } from "vitest/node";
+
+declare module "vitest" {
+  interface ProvidedContext {
+    /** A server on which databases may be created. */
+    databaseUrl: string;
+    /** The name of a database with a migrated schema, to copy. */
+    templateName: string;
+  }
+}
+
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const given = process.env["PAWL_TEST_DATABASE_URL"];
+  const local = given === undefined ? await startLocalPostgres({ settings: { max_connections: 300 } }) : null;
+  const url = given ?? local!.url;
+  const templateName = `pawl_template_${process.pid}`;
+  const admin = new pg.Client({ connectionString: url });
+  await admin.connect();
+  await admin.query(`create database ${templateName}`);
+  const template = new URL(url);
+  template.pathname = `/${templateName}`;
+  await migrate({ url: template.href });
+  project.provide("databaseUrl", url);
+  project.provide("templateName", templateName);
+  return async () => {
+    await admin.query(`drop database if exists ${templateName}`);
+    await admin.end();
+    await local?.stop();
+  };
+}
