@@ -4,6 +4,8 @@
  */
 import { readFileSync, statSync } from "node:fs";
 import { dirname } from "node:path";
+import type { LocalPostgresError } from "./errors.js";
+import { unsupported } from "./platform.js";
 
 /** The user that runs the server, or undefined when it is the user of this process. */
 export interface Identity {
@@ -33,6 +35,15 @@ function nobody(): Identity {
   } catch {
     return fallback;
   }
+}
+
+/** For system calls that fail because this root is root only in name: a user namespace that maps no other user. */
+export function cannotBecome(identity: Identity, cause: unknown): LocalPostgresError {
+  return unsupported(
+    `PostgreSQL refuses to run as root, and this root cannot become user id ${identity.uid} (a container whose user ` +
+      "namespace maps only root?). Run as an ordinary user, or map more user ids into the container",
+    cause,
+  );
 }
 
 /** Whether the server's user may pass through every directory on the way to `path`. */

@@ -3,11 +3,20 @@
  * that is short enough for the path of a unix socket. Each server gets one runtime directory there, with everything
  * that must vanish with the server.
  */
-import { accessSync, chmodSync, chownSync, constants, mkdirSync, mkdtempSync, realpathSync } from "node:fs";
+import {
+  accessSync,
+  chmodSync,
+  chownSync,
+  constants,
+  mkdirSync,
+  mkdtempSync,
+  realpathSync,
+  rmSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { LocalPostgresError } from "./errors.js";
-import { canReach, type Identity } from "./identity.js";
+import { LocalPostgresError, systemCodeOf } from "./errors.js";
+import { cannotBecome, canReach, type Identity } from "./identity.js";
 
 /** The longest path of a unix socket that every supported system takes (macOS: 104 bytes with the final zero). */
 const longestSocketPath = 103;
@@ -72,10 +81,16 @@ function whyUnusable(base: string, identity: Identity | undefined): string | und
 /** Makes the runtime directory. For root it can be passed through, not listed: the server's user must get inside. */
 export function createRuntimeDirectory(base: string, identity: Identity | undefined): RuntimePaths {
   const paths = runtimePaths(mkdtempSync(join(base, "pawl-postgres-")));
-  mkdirSync(paths.socketDirectory, { mode: 0o700 });
-  if (identity) {
-    chmodSync(paths.directory, 0o711);
-    chownSync(paths.socketDirectory, identity.uid, identity.gid);
+  try {
+    mkdirSync(paths.socketDirectory, { mode: 0o700 });
+    if (identity) {
+      chmodSync(paths.directory, 0o711);
+      chownSync(paths.socketDirectory, identity.uid, identity.gid);
+    }
+    return paths;
+  } catch (error) {
+    rmSync(paths.directory, { recursive: true, force: true });
+    const code = systemCodeOf(error);
+    throw identity && (code === "EINVAL" || code === "EPERM") ? cannotBecome(identity, error) : error;
   }
-  return paths;
 }

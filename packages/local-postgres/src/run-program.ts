@@ -5,7 +5,7 @@
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { systemCodeOf } from "./errors.js";
-import type { Identity } from "./identity.js";
+import { cannotBecome, type Identity } from "./identity.js";
 import { unsupported } from "./platform.js";
 
 export interface ProgramResult {
@@ -58,13 +58,7 @@ export function runProgram(
 /** Two failures of spawn mean that this system cannot run the server at all; others are given back as they are. */
 export function explainSpawnError(error: Error, program: string, identity: Identity | undefined): Error {
   const code = systemCodeOf(error);
-  if (identity && (code === "EINVAL" || code === "EPERM")) {
-    return unsupported(
-      `PostgreSQL refuses to run as root, and this root cannot become user id ${identity.uid} (a container whose ` +
-        "user namespace maps only root?). Run as an ordinary user, or map more user ids into the container",
-      error,
-    );
-  }
+  if (identity && (code === "EINVAL" || code === "EPERM")) return cannotBecome(identity, error);
   if (code === "ENOENT" && existsSync(program)) {
     return unsupported(
       "the PostgreSQL binaries need glibc, and this system has none (Alpine and other musl systems). Use an image " +

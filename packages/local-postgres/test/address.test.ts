@@ -16,7 +16,7 @@ import {
 } from "./observe.js";
 import { UserProcess } from "./user-process.js";
 
-it("a port asks for the password that the URL carries", async () => {
+it.concurrent("a port asks for the password that the URL carries", async () => {
   const server = stopAtEnd(await startLocalPostgres({ port: "free" }));
   const url = new URL(server.url);
   expect(url.hostname).toBe("127.0.0.1");
@@ -25,7 +25,7 @@ it("a port asks for the password that the URL carries", async () => {
   await expect(query(url.href, "select 1")).rejects.toThrow(/password authentication failed/);
 });
 
-it("a named port is used, a second server on it is refused, and the URL of a directory stays the same", async () => {
+it.concurrent("a named port is used, a second server on it is refused, and the URL of a directory stays the same", async () => {
   const directory = join(temporaryDirectory(), "data");
   const first = await startLocalPostgres({ directory, port: "free" });
   const port = Number(new URL(first.url).port);
@@ -38,7 +38,7 @@ it("a named port is used, a second server on it is refused, and the URL of a dir
   expect(second.url).toBe(first.url);
 });
 
-it("a port that any other program holds is PortTaken", async () => {
+it.concurrent("a port that any other program holds is PortTaken", async () => {
   const holder = createServer().listen(0, "127.0.0.1");
   await once(holder, "listening");
   const address = holder.address();
@@ -50,7 +50,7 @@ it("a port that any other program holds is PortTaken", async () => {
   }
 });
 
-it("both restart modes keep address and data, and change the process", async () => {
+it.concurrent("both restart modes keep address and data, and change the process", async () => {
   const server = stopAtEnd(await startLocalPostgres({ port: "free" }));
   await query(server.url, "create table kept ()");
   for (const mode of ["fast", "immediate"] as const) {
@@ -62,7 +62,7 @@ it("both restart modes keep address and data, and change the process", async () 
   }
 });
 
-it("a killed server stays down until start() brings it back at its address", async () => {
+it.concurrent("a killed server stays down until start() brings it back at its address", async () => {
   const server = stopAtEnd(await startLocalPostgres());
   const { pid } = server;
   await server.kill();
@@ -74,7 +74,7 @@ it("a killed server stays down until start() brings it back at its address", asy
   expect(await query(server.url, "select 1")).toEqual([[1]]);
 });
 
-it("a postmaster killed with -9 can be started again", async () => {
+it.concurrent("a postmaster killed with -9 can be started again", async () => {
   const server = stopAtEnd(await startLocalPostgres());
   const { pid } = server;
   process.kill(pid, "SIGKILL");
@@ -83,7 +83,7 @@ it("a postmaster killed with -9 can be started again", async () => {
   expect(await query(server.url, "select 1")).toEqual([[1]]);
 });
 
-it("every user sees the process id after somebody else's restart", async () => {
+it.concurrent("every user sees the process id after somebody else's restart", async () => {
   const directory = join(temporaryDirectory(), "data");
   const first = stopAtEnd(await startLocalPostgres({ directory }));
   const second = stopAtEnd(await startLocalPostgres({ directory }));
@@ -91,7 +91,7 @@ it("every user sees the process id after somebody else's restart", async () => {
   await until("both know the same process", () => first.pid === second.pid);
 });
 
-it("a temporary directory too long for a unix socket is replaced by a shorter one", async () => {
+it.concurrent("a temporary directory too long for a unix socket is replaced by a shorter one", async () => {
   const long = join(temporaryDirectory(), "x".repeat(100));
   mkdirSync(long);
   const user = new UserProcess({}, { env: { TMPDIR: long } });
@@ -104,13 +104,13 @@ it("a temporary directory too long for a unix socket is replaced by a shorter on
   await until("it is gone", () => isGone(server));
 });
 
-it("a persistent directory may have a path of any length", async () => {
+it.concurrent("a persistent directory may have a path of any length", async () => {
   const directory = join(temporaryDirectory(), "y".repeat(200), "data");
   const server = stopAtEnd(await startLocalPostgres({ directory }));
   expect(await query(server.url, "select 1")).toEqual([[1]]);
 });
 
-it("databases and settings may have names and values that need quoting", async () => {
+it.concurrent("databases and settings may have names and values that need quoting", async () => {
   const database = `it's "quoted" é`;
   const server = stopAtEnd(
     await startLocalPostgres({ database, settings: { "my.setting": "a 'b' \"c\"", fsync: false } }),

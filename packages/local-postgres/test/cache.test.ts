@@ -31,7 +31,7 @@ function templateIn(base: string): string {
   return join(base, cacheName, names[0] ?? "");
 }
 
-it("two processes that find no template both start, and leave one template, private to its owner", async () => {
+it.concurrent("two processes that find no template both start, and leave one template, private to its owner", async () => {
   const base = temporaryDirectory(0o755);
   await Promise.all([startIn(base), startIn(base)]);
   expect(existsSync(join(templateIn(base), "manifest.json"))).toBe(true);
@@ -40,7 +40,7 @@ it("two processes that find no template both start, and leave one template, priv
   expect(statSync(join(base, cacheName)).mode & 0o066).toBe(0);
 });
 
-it("a template with missing or damaged files is made anew", async () => {
+it.concurrent("a template with missing or damaged files is made anew", async () => {
   const base = temporaryDirectory(0o755);
   await startIn(base);
   const control = join(templateIn(base), "data", "global", "pg_control");
@@ -55,7 +55,7 @@ it("a template with missing or damaged files is made anew", async () => {
   await startIn(base);
 });
 
-it("a cache that others may write to is not used", async () => {
+it.concurrent("a cache that others may write to is not used", async () => {
   const base = temporaryDirectory(0o755);
   mkdirSync(join(base, cacheName));
   chmodSync(join(base, cacheName), 0o777);
@@ -63,7 +63,7 @@ it("a cache that others may write to is not used", async () => {
   expect(readdirSync(join(base, cacheName))).toEqual([]);
 });
 
-it("a cache that is a link to elsewhere is not used", async () => {
+it.concurrent("a cache that is a link to elsewhere is not used", async () => {
   const base = temporaryDirectory(0o755);
   const elsewhere = temporaryDirectory(0o700);
   symlinkSync(elsewhere, join(base, cacheName));
@@ -71,7 +71,7 @@ it("a cache that is a link to elsewhere is not used", async () => {
   expect(readdirSync(elsewhere)).toEqual([]);
 });
 
-it.skipIf(!isRoot)(
+it.skipIf(!isRoot).concurrent(
   "a cache that belongs to somebody else is not used (needs root to give a directory away)",
   async () => {
     const base = temporaryDirectory(0o755);

@@ -7,7 +7,7 @@ import { isGone, isRunning, parentOf, processesMentioning, query, runtimeDirecto
 import { stopAtEnd, temporaryDirectory, until } from "./observe.js";
 import { UserProcess } from "./user-process.js";
 
-it("a throw-away server runs durably in UTF-8 and UTC, and stop() leaves nothing behind", async () => {
+it.concurrent("a throw-away server runs durably in UTF-8 and UTC, and stop() leaves nothing behind", async () => {
   const server = await startLocalPostgres();
   const rows = await query(
     server.url,
@@ -23,7 +23,7 @@ it("a throw-away server runs durably in UTF-8 and UTC, and stop() leaves nothing
   await server.stop(); // a second time is harmless
 });
 
-it("several servers run at once, each with its own data", async () => {
+it.concurrent("several servers run at once, each with its own data", async () => {
   const servers = await Promise.all([
     startLocalPostgres(),
     startLocalPostgres(),
@@ -47,7 +47,7 @@ it("a server ends within 5 s after its last user is killed with -9", async () =>
   await until("the supervisor is gone", () => !isRunning(supervisor), 5000);
 });
 
-it("a user that is killed with -9 while its server starts leaves nothing behind", async () => {
+it.concurrent("a user that is killed with -9 while its server starts leaves nothing behind", async () => {
   const base = temporaryDirectory(0o755);
   const user = new UserProcess({}, { env: { TMPDIR: base } });
   const servers = () => readdirSync(base).filter((name) => !name.includes("cache"));
@@ -60,14 +60,14 @@ it("a user that is killed with -9 while its server starts leaves nothing behind"
   );
 });
 
-it("a user need not call stop: its process ends by itself, its output ends with it, and then the server", async () => {
+it.concurrent("a user need not call stop: its process ends by itself, its output ends with it, and then the server", async () => {
   const user = new UserProcess({}, { afterwards: "leave" });
   const server = await user.started();
   await user.ended(); // "close" comes only when nobody holds its output any more
   await until("the server is gone", () => isGone(server));
 });
 
-it("a server ends when its supervisor is killed with -9", async () => {
+it.concurrent("a server ends when its supervisor is killed with -9", async () => {
   const server = await startLocalPostgres();
   process.kill(parentOf(server.pid), "SIGKILL");
   await until("server and directory are gone", () => isGone(server));
@@ -78,7 +78,7 @@ it("a server ends when its supervisor is killed with -9", async () => {
   await server.stop();
 });
 
-it("what a supervisor and its watcher leave when both are killed is cleaned by the next start", async () => {
+it.concurrent("what a supervisor and its watcher leave when both are killed is cleaned by the next start", async () => {
   const base = temporaryDirectory(0o755);
   const user = new UserProcess({}, { env: { TMPDIR: base } });
   const orphan = await user.started();

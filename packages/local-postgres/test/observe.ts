@@ -2,12 +2,21 @@
  * What tests can see from outside: whether a process runs, what a server answers, and waiting until something holds.
  */
 import { spawnSync } from "node:child_process";
-import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync, statfsSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  statfsSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import pg from "pg";
-import { afterAll, onTestFinished } from "vitest";
+import { Client } from "pg";
+import { afterAll } from "vitest";
 
 export const isRoot = process.getuid?.() === 0;
 
@@ -20,13 +29,17 @@ chmodSync(temporaryBase, 0o1777);
 process.env["TMPDIR"] = temporaryBase;
 
 afterAll(async () => {
-  const leftovers = () => readdirSync(temporaryBase).filter((name) => /^pawl-postgres-[^-]+$/.test(name));
   try {
-    await until("no test has left a server behind", () => leftovers().length === 0);
+    await Promise.all(servers.map((server) => server.stop()));
+    await until("no test has left a server behind", () => runtimeDirectories().length === 0);
   } finally {
     rmSync(temporaryBase, { recursive: true, force: true, maxRetries: 20 });
   }
 });
+
+function runtimeDirectories(): string[] {
+  return readdirSync(temporaryBase).filter((name) => /^pawl-postgres-[^-]+$/.test(name));
+}
 
 /** Containers often have little shared memory, or forbid running programs from it. */
 function isRoomy(directory: string): boolean {
@@ -57,7 +70,7 @@ export async function until(what: string, condition: () => boolean, timeoutMs = 
 }
 
 export async function query(url: string, sql: string): Promise<unknown[][]> {
-  const client = new pg.Client({ connectionString: url });
+  const client = new Client({ connectionString: url });
   client.on("error", () => {}); // the server may be killed under it
   await client.connect();
   try {
@@ -82,7 +95,7 @@ export function parentOf(pid: number): number {
   return Number(processField(pid, "ppid"));
 }
 
-/** The processes whose command line contains the text; that of this function itself aside. */
+/** The processes whose command line contains the text. */
 export function processesMentioning(text: string): number[] {
   const lines = spawnSync("ps", ["-A", "-ww", "-o", "pid=,command="], { encoding: "utf8" }).stdout.split(
     "\n",
@@ -90,8 +103,19 @@ export function processesMentioning(text: string): number[] {
   return lines.filter((line) => line.includes(text)).map((line) => Number.parseInt(line.trim(), 10));
 }
 
-function processField(pid: number, field: string): string {
+function processField(pid: number, field: "state" | "ppid" | "uid"): string {
+  if (process.platform === "linux") return linuxProcessField(pid, field);
   return spawnSync("ps", ["-o", `${field}=`, "-p", String(pid)], { encoding: "utf8" }).stdout.trim();
+}
+
+/** Without a process of its own: conditions are looked at many times a second. */
+function linuxProcessField(pid: number, field: "state" | "ppid" | "uid"): string {
+  try {
+    const status = readFileSync(`/proc/${pid}/status`, "utf8");
+    return new RegExp(`^${field}:\\s+(\\S+)`, "im").exec(status)?.[1] ?? "";
+  } catch {
+    return "";
+  }
 }
 
 /** The directory with everything that must vanish with the server; its path is part of the socket's URL. */
@@ -103,8 +127,10 @@ export function isGone(server: { url: string; pid: number }): boolean {
   return !isRunning(server.pid) && !existsSync(runtimeDirectoryOf(server.url));
 }
 
-/** Stops a server at the end of the test, also when the test fails. */
+const servers: Array<{ stop(): Promise<void> }> = [];
+
+/** Stops a server at the end of the test file, also when its test fails. */
 export function stopAtEnd<Server extends { stop(): Promise<void> }>(server: Server): Server {
-  onTestFinished(() => server.stop());
+  servers.push(server);
   return server;
 }

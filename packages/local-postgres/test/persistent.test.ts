@@ -7,7 +7,7 @@ import { isGone, isRunning, parentOf, processesMentioning, query, runtimeDirecto
 import { stopAtEnd, temporaryDirectory, until } from "./observe.js";
 import { UserProcess } from "./user-process.js";
 
-it("data in a named directory survives its server", async () => {
+it.concurrent("data in a named directory survives its server", async () => {
   const directory = join(temporaryDirectory(), "made", "on demand");
   const first = await startLocalPostgres({ directory });
   await query(first.url, "create table kept as select 42 as answer");
@@ -17,7 +17,7 @@ it("data in a named directory survives its server", async () => {
   expect(await query(second.url, "select answer from kept")).toEqual([[42]]);
 });
 
-it("processes that name the same directory at the same moment share one server", async () => {
+it.concurrent("processes that name the same directory at the same moment share one server", async () => {
   const directory = join(temporaryDirectory(), "data");
   const users = Array.from(
     { length: 4 },
@@ -30,7 +30,7 @@ it("processes that name the same directory at the same moment share one server",
   await until("the server is gone", () => servers.every(isGone));
 });
 
-it("a server lives until its last user has let go, also when named through a symbolic link", async () => {
+it.concurrent("a server lives until its last user has let go, also when named through a symbolic link", async () => {
   const parent = temporaryDirectory();
   const directory = join(parent, "data");
   const first = await startLocalPostgres({ directory });
@@ -44,7 +44,7 @@ it("a server lives until its last user has let go, also when named through a sym
   expect(isGone(first)).toBe(true);
 });
 
-it("a server whose users go and come within a moment goes on", async () => {
+it.concurrent("a server whose users go and come within a moment goes on", async () => {
   const directory = join(temporaryDirectory(), "data");
   const first = new UserProcess({ directory });
   const { pid } = await first.started();
@@ -53,7 +53,7 @@ it("a server whose users go and come within a moment goes on", async () => {
   expect(second.pid).toBe(pid);
 });
 
-it("a directory whose supervisor was killed with -9 is taken over, with all its data", async () => {
+it.concurrent("a directory whose supervisor was killed with -9 is taken over, with all its data", async () => {
   const directory = join(temporaryDirectory(), "data");
   const first = await startLocalPostgres({ directory });
   await query(first.url, "create table kept as select 42 as answer");
@@ -64,7 +64,7 @@ it("a directory whose supervisor was killed with -9 is taken over, with all its 
   await until("the orphaned server is gone", () => isGone(first));
 });
 
-it("a postmaster that outlived its supervisor and watcher is ended before the next one starts", async () => {
+it.concurrent("a postmaster that outlived its supervisor and watcher is ended before the next one starts", async () => {
   const directory = join(temporaryDirectory(), "data");
   const first = await startLocalPostgres({ directory });
   await query(first.url, "create table kept as select 42 as answer");
@@ -79,7 +79,7 @@ it("a postmaster that outlived its supervisor and watcher is ended before the ne
   expect(await query(second.url, "select answer from kept")).toEqual([[42]]);
 });
 
-it("a postmaster.pid that names another process stops nobody", async () => {
+it.concurrent("a postmaster.pid that names another process stops nobody", async () => {
   const directory = join(temporaryDirectory(), "data");
   await (await startLocalPostgres({ directory })).stop();
   writeFileSync(join(directory, "postmaster.pid"), `${process.pid}\n${directory}\n1\n5432\n\n\n\nready\n`);
@@ -87,7 +87,7 @@ it("a postmaster.pid that names another process stops nobody", async () => {
   expect(await query(server.url, "select 1")).toEqual([[1]]);
 });
 
-it("a copy of a running directory gets a server of its own", async () => {
+it.concurrent("a copy of a running directory gets a server of its own", async () => {
   const parent = temporaryDirectory();
   const original = stopAtEnd(await startLocalPostgres({ directory: join(parent, "original") }));
   await query(original.url, "select pg_backup_start('copy', true)");
@@ -98,7 +98,7 @@ it("a copy of a running directory gets a server of its own", async () => {
   expect(await query(original.url, "select 1")).toEqual([[1]]);
 });
 
-it("an initialisation that was cut short is begun again", async () => {
+it.concurrent("an initialisation that was cut short is begun again", async () => {
   const directory = join(temporaryDirectory(), "data");
   mkdirSync(join(directory, "base"), { recursive: true });
   writeFileSync(join(directory, "pawl-initialising"), "");
@@ -106,7 +106,7 @@ it("an initialisation that was cut short is begun again", async () => {
   expect(await query(server.url, "select 1")).toEqual([[1]]);
 });
 
-it("a directory with anything else in it is refused and left as it is", async () => {
+it.concurrent("a directory with anything else in it is refused and left as it is", async () => {
   const directory = temporaryDirectory();
   writeFileSync(join(directory, "diary.txt"), "dear diary");
   await expect(startLocalPostgres({ directory })).rejects.toMatchObject({
@@ -122,7 +122,7 @@ it("a directory with anything else in it is refused and left as it is", async ()
   });
 });
 
-it("a user that wants other settings than the running server has is refused, with both", async () => {
+it.concurrent("a user that wants other settings than the running server has is refused, with both", async () => {
   const directory = join(temporaryDirectory(), "data");
   const settings = { work_mem: "8MB" };
   const first = stopAtEnd(await startLocalPostgres({ directory, settings }));

@@ -4,7 +4,7 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
-import { afterEach } from "vitest";
+import { afterAll } from "vitest";
 
 export const packageModule = fileURLToPath(new URL("../dist/index.js", import.meta.url));
 export const fixtureDirectory = fileURLToPath(new URL("./dist/fixtures", import.meta.url));
@@ -33,8 +33,8 @@ export interface UserSettings {
 
 const children: ChildProcess[] = [];
 
-afterEach(() => {
-  for (const child of children.splice(0)) child.kill("SIGKILL");
+afterAll(() => {
+  for (const child of children) child.kill("SIGKILL");
 });
 
 export class UserProcess {
@@ -51,6 +51,7 @@ export class UserProcess {
       settings,
     );
     this.#firstLine = firstLineOf(this.child);
+    this.#firstLine.catch(() => {}); // a test that kills it early does not ask
   }
 
   async started(): Promise<Started> {

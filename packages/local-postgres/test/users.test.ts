@@ -35,20 +35,20 @@ async function runServer(options: object, settings: UserSettings): Promise<numbe
   return runner;
 }
 
-it("an install with --ignore-scripts runs: the missing library links are made", async () => {
+it.concurrent("an install with --ignore-scripts runs: the missing library links are made", async () => {
   const project = installProject(temporaryDirectory(0o755), { withBinaries: true });
   expect(readdirSync(project.libraries)).not.toContain("libpq.so.5");
   await runServer({}, project);
   if (process.platform === "linux") expect(readdirSync(project.libraries)).toContain("libpq.so.5");
 });
 
-it("a server never runs as root", async () => {
+it.concurrent("a server never runs as root", async () => {
   const server = stopAtEnd(await startLocalPostgres());
   expect(userOf(server.pid)).not.toBe(0);
 });
 
 describe.skipIf(!isRoot)("for root", () => {
-  it("a project that only root can read is served from a copy of its binaries", async () => {
+  it.concurrent("a project that only root can read is served from a copy of its binaries", async () => {
     const project = installProject(temporaryDirectory(0o700), { withBinaries: true });
     expect(await runServer({}, project)).toBe(nobody);
     const cached = readdirSync(join(temporaryBase, "pawl-postgres-cache-0"));
@@ -56,7 +56,7 @@ describe.skipIf(!isRoot)("for root", () => {
     await runServer({}, project); // the second time from the cache
   });
 
-  it("a persistent directory below a home that only root can enter is served", async () => {
+  it.concurrent("a persistent directory below a home that only root can enter is served", async () => {
     const home = temporaryDirectory(0o700);
     const server = stopAtEnd(await startLocalPostgres({ directory: join(home, "project", "data") }));
     await query(server.url, "create table kept as select 42 as answer");
@@ -65,7 +65,7 @@ describe.skipIf(!isRoot)("for root", () => {
     expect(statSync(home).mode & 0o777).toBe(0o700);
   });
 
-  it("a directory of an ordinary user stays that user's", async () => {
+  it.concurrent("a directory of an ordinary user stays that user's", async () => {
     const home = temporaryDirectory(0o755);
     chownSync(home, daemon, daemon);
     const directory = join(home, "data");
@@ -74,7 +74,7 @@ describe.skipIf(!isRoot)("for root", () => {
     expect(await runServer({ directory }, { uid: daemon })).toBe(daemon);
   });
 
-  it("a root that can become nobody else is told so", async () => {
+  it.concurrent("a root that can become nobody else is told so", async () => {
     const wrapper = ["unshare", "--user", "--map-root-user"];
     if (spawnSync(wrapper[0] ?? "", [...wrapper.slice(1), "true"]).status !== 0) {
       console.log("skipped: this system makes no user namespaces");
@@ -86,7 +86,7 @@ describe.skipIf(!isRoot)("for root", () => {
 });
 
 describe.skipIf(!isRoot)("for an ordinary user", () => {
-  it("a server starts with an unreadable home and a read-only node_modules", async () => {
+  it.concurrent("a server starts with an unreadable home and a read-only node_modules", async () => {
     const home = temporaryDirectory(0o700);
     const project = installProject(temporaryDirectory(0o755), { withBinaries: true });
     const env = { HOME: home, XDG_CACHE_HOME: home };
@@ -94,7 +94,7 @@ describe.skipIf(!isRoot)("for an ordinary user", () => {
     expect(readdirSync(project.libraries)).not.toContain("libpq.so.5");
   });
 
-  it("a directory of somebody else is refused by name of its owner", async () => {
+  it.concurrent("a directory of somebody else is refused by name of its owner", async () => {
     const directory = join(temporaryDirectory(0o755), "data");
     mkdirSync(directory);
     for (const mode of [0o755, 0o700]) {
@@ -108,7 +108,7 @@ describe.skipIf(!isRoot)("for an ordinary user", () => {
     expect(readdirSync(directory)).toEqual([]);
   });
 
-  it("a user without an entry in /etc/passwd is told how to get one", async () => {
+  it.concurrent("a user without an entry in /etc/passwd is told how to get one", async () => {
     const failure = await new UserProcess({}, { uid: withoutEntry }).failed();
     expect(failure).toMatchObject({
       code: "NoPasswdEntry",
