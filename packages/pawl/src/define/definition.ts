@@ -82,7 +82,7 @@ export type InputOf<Definition extends DefinitionBase> = TypesOf<Definition>["in
 export type OutputOf<Definition extends DefinitionBase> = TypesOf<Definition>["output"];
 
 /** The signals that this definition declares; any, if it declares none. */
-export type SignalsOf<Definition extends DefinitionBase> = TypesOf<Definition>["signals"];
+type SignalsOf<Definition extends DefinitionBase> = TypesOf<Definition>["signals"];
 
 /** The names of the signals that can be sent to a run of this definition. */
 export type SignalNameOf<Definition extends DefinitionBase> = keyof SignalsOf<Definition> & string;

@@ -24,7 +24,10 @@ export interface JobOptions<
   Output,
   Signals,
 > extends DefinitionOptions<Name, Signals> {
-  /** What the input must be. Without it, `run` says the type of its input itself and nothing is checked. */
+  /**
+   * What the input must be. Without it, `run` says the type of its input itself and nothing is checked: a type of
+   * JSON, since that is what it gets (a `Date` only with a schema that revives it).
+   */
   readonly input?: Schema<Input, Parsed>;
   /** What the result must be. */
   readonly output?: Schema<Accepted, Output>;

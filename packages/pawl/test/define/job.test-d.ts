@@ -55,6 +55,21 @@ const withType = job({
 law<Equal<InputOf<typeof withType>, { at: Date | string }>>();
 law<Equal<OutputOf<typeof withType>, null>>();
 
+const revived = job({
+  name: "date-revived-by-a-schema",
+  input: z.object({ at: z.coerce.date<Date | string>() }),
+  run: (_ctx, input) => input.at.getTime(),
+});
+law<Equal<InputOf<typeof revived>, { at: Date | string }>>();
+
+interface Picture {
+  readonly path: string;
+  readonly tags?: readonly string[];
+}
+const withInterface = job({ name: "interface", run: (_ctx, input: Picture) => input });
+law<Equal<InputOf<typeof withInterface>, Picture>>();
+law<Equal<OutputOf<typeof withInterface>, Picture>>();
+
 const withOutput = job({
   name: "output",
   output: z.object({ n: z.number().default(0) }),
