@@ -1,0 +1,131 @@
+/**
+ * The demo: `npm run demo`. A machine of four steps is executed by a worker in a process of its own. That process is
+ * killed in the middle of the second step, another one is started, and the run goes on where it stopped. The demo
+ * plays the outside world that the steps talk to, so it can count what was really asked of it, and it fails if
+ * Pawl did not keep its promise. Nothing is left behind, however it ends.
+ */
+
+import { styleText } from "node:util";
+import { startLocalPostgres } from "@pawl/local-postgres";
+import { connect, migrate } from "pawl";
+import { WorkerProcess } from "./demo-process.js";
+import { OutsideWorld } from "./demo-world.js";
+import { order } from "./order.js";
+
+const steps = ["reserve", "charge", "pack", "ship"];
+
+/** Undone in reverse order, whatever happens. */
+const cleanups: (() => Promise<void>)[] = [];
+let isInterrupted = false;
+const beganAtMs = performance.now();
+
+async function demo(): Promise<void> {
+  say("Pawl: a worker is killed in the middle of a run, and another one goes on.");
+
+  heading("1. Postgres");
+  const postgres = await startLocalPostgres();
+  cleanups.push(() => postgres.stop());
+  await migrate({ url: postgres.url });
+  const pawl = connect(postgres.url);
+  cleanups.push(() => pawl.close());
+  say(`   A throw-away server runs as process ${postgres.pid}. Everything durable is in its schema "pawl".`);
+
+  heading("2. Worker A takes an order");
+  const world = new OutsideWorld(pawl, say);
+  const workerA = await startWorker("A", postgres.url, world);
+  const { runId } = await pawl.start(order, { item: "ratchet", euros: 25 });
+  say(`   client    started run ${runId}: ${order.name}, to reserve, charge, pack and ship`);
+  await orFailure(world.moneyTaken, workerA);
+
+  heading(`3. kill -9 ${workerA.pid}`);
+  await workerA.kill();
+  const killedAtMs = performance.now();
+  const run = await pawl.runs.get(runId);
+  say(`   The money was taken, but worker A died before it heard so. What Postgres holds of run ${runId}:`);
+  say(`     phase   ${run.phase}   worker A holds the claim until 2 s (the lease) after its last heartbeat`);
+  say(`     step    ${run.step}      the step that was interrupted`);
+  say(`     state   ${JSON.stringify(run.state)}`);
+  say("             what reserve committed, and nothing of charge: its outcome is lost");
+
+  heading("4. Worker B goes on");
+  world.onRecovery = () => {
+    const seconds = ((performance.now() - killedAtMs) / 1000).toFixed(1);
+    say(`   ${seconds} s after the kill the run is claimed again. Reserve is not executed again, charge is:`);
+  };
+  const workerB = await startWorker("B", postgres.url, world);
+  const output = await orFailure(pawl.result(runId, { timeout: "30s" }), workerB);
+  say(`   client    has the result of run ${runId}: ${JSON.stringify(output)}`);
+  await workerB.stop();
+  say("   worker B  stopped gracefully");
+
+  heading("5. What happened");
+  const { status } = await pawl.runs.get(runId);
+  say(`   Run ${runId} is ${status}. How often each step was executed:`);
+  say("               by worker A   by worker B");
+  for (const step of steps) {
+    const note = step === "charge" ? "lost with A, executed again by B" : "";
+    say(
+      `     ${step.padEnd(10)}${world.count(step, "A")}${" ".repeat(13)}${world.count(step, "B")}   ${note}`.trimEnd(),
+    );
+  }
+  say(`   Payments taken: ${world.payments}`);
+  say("   A step is executed at least once, so charge asked for the money twice. Both requests had the");
+  say("   same key, made of the run and the step, and the provider took the money once.");
+
+  const counts = steps.map((step) => `${world.count(step, "A")}+${world.count(step, "B")}`).join(" ");
+  expect(status === "completed", "the run is completed");
+  expect(counts === "1+0 1+1 0+1 0+1", "only the interrupted step is executed again");
+  expect(world.payments === 1, "the money is taken once");
+}
+
+async function startWorker(name: string, url: string, world: OutsideWorld): Promise<WorkerProcess> {
+  const worker = new WorkerProcess(url, {
+    onRequest: (request) => world.answer(name, request),
+    onLog: (message) => say(`   worker ${name}  logs "${message}"`),
+  });
+  cleanups.push(() => worker.kill());
+  await orFailure(worker.ready, worker);
+  say(`   worker ${name}  serves "${order.name}" as process ${worker.pid}`);
+  return worker;
+}
+
+/** What is awaited, unless the worker that it needs ends. */
+function orFailure<Value>(awaited: Promise<Value>, worker: WorkerProcess): Promise<Value> {
+  return Promise.race([awaited, worker.failed]);
+}
+
+function expect(holds: boolean, law: string): void {
+  if (!holds) throw new Error(`the promise "${law}" was not kept`);
+}
+
+function heading(text: string): void {
+  const isPlain = !process.stdout.isTTY || process.env["NO_COLOR"] !== undefined;
+  say(`\n${isPlain ? text : styleText("bold", text)}`);
+}
+
+function say(line: string): void {
+  if (!isInterrupted) console.log(line);
+}
+
+const interrupted = new Promise<never>((_, reject) => {
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+    process.once(signal, () => {
+      isInterrupted = true;
+      reject(new Error(`interrupted by ${signal}`));
+    });
+  }
+});
+
+try {
+  await Promise.race([demo(), interrupted]);
+  say(
+    `\nDone in ${((performance.now() - beganAtMs) / 1000).toFixed(1)} s. The code: examples/src/order.ts and demo.ts.`,
+  );
+} catch (error) {
+  console.error(`\nThe demo failed: ${error instanceof Error ? error.message : String(error)}`);
+  process.exitCode = 1;
+} finally {
+  for (const cleanup of cleanups.toReversed()) await cleanup().catch(() => {});
+}
+// Whatever an interrupted demo still waits for ends with the process.
+process.exit();
