@@ -4,7 +4,7 @@
  * Idle connections do not keep the process alive.
  */
 
-import type { AnyDefinition, InputOf, OutputOf, RunId } from "./define/definition.js";
+import type { AnyDefinition, DefinitionOf, InputOf, OutputOf, RunId, StartTarget } from "./define/definition.js";
 import { type Duration, toMilliseconds } from "./define/duration.js";
 import type { ErrorRecord } from "./define/error-record.js";
 import {
@@ -91,26 +91,22 @@ export class Pawl {
     this.runs = { get: (runId) => this.#get(runId), list: (options) => this.#list(options) };
   }
 
-  /** Starts a run. Resolves when it is committed. */
-  start<const Definition extends AnyDefinition>(
-    definition: Definition,
-    input: NoInfer<InputOf<Definition>>,
-    options?: StartOptions,
-  ): Promise<Started<Definition>>;
-  start(name: string, input?: unknown, options?: StartOptions): Promise<Started>;
-  async start(target: AnyDefinition | string, input?: unknown, options: StartOptions = {}): Promise<Started> {
+  /** Starts a run of a definition, or of one known by name only. Resolves when it is committed. */
+  async start<Target extends StartTarget>(
+    target: Target,
+    input: InputOf<DefinitionOf<Target>>,
+    options: StartOptions = {},
+  ): Promise<Started<DefinitionOf<Target>>> {
     const run = await newRun(target, input, options);
     const { starter } = await this.#opened();
     return toStarted(await starter.start(run));
   }
 
   /** Starts up to 10,000 runs in one statement and answers in the same order. Conflicting keys start none of them. */
-  startMany<const Definition extends AnyDefinition>(
-    definition: Definition,
-    items: readonly StartItem<NoInfer<InputOf<Definition>>>[],
-  ): Promise<Started<Definition>[]>;
-  startMany(name: string, items: readonly StartItem<unknown>[]): Promise<Started[]>;
-  async startMany(target: AnyDefinition | string, items: readonly StartItem<unknown>[]): Promise<Started[]> {
+  async startMany<Target extends StartTarget>(
+    target: Target,
+    items: readonly StartItem<InputOf<DefinitionOf<Target>>>[],
+  ): Promise<Started<DefinitionOf<Target>>[]> {
     if (!Array.isArray(items) || items.length > maxStarts) {
       throw new InvalidOption(
         `startMany takes a list of at most ${maxStarts} items such as { input, uniqueKey }, not ` +
@@ -119,11 +115,11 @@ export class Pawl {
     }
     const runs = await Promise.all(items.map((item, index) => itemRun(target, item, index)));
     const { starter } = await this.#opened();
-    return runs.length === 0 ? [] : (await starter.startMany(runs)).map(toStarted);
+    return runs.length === 0 ? [] : (await starter.startMany(runs)).map((started) => toStarted(started));
   }
 
   /** The output of a run, once it is done. Throws `RunFailed`, `RunCancelled`, `ResultTimeout` or `RunNotFound`. */
-  result<Definition extends AnyDefinition = AnyDefinition>(
+  result<Definition extends AnyDefinition>(
     runId: RunId<Definition>,
     options?: { readonly timeout?: Duration },
   ): Promise<OutputOf<Definition>>;
@@ -205,7 +201,12 @@ export class Pawl {
   }
 }
 
-function toStarted({ runId, created, phase, conflict }: StartedRun): Started {
+function toStarted<Definition extends AnyDefinition>({
+  runId,
+  created,
+  phase,
+  conflict,
+}: StartedRun): Started<Definition> {
   if (conflict !== null) {
     throw new KeyConflict(`the unique key is held by run ${runId}, the idempotency key by run ${conflict}`);
   }

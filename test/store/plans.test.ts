@@ -1,0 +1,112 @@
+import { describe, expect, it } from "vitest";
+import { testDatabase, type TestDatabase } from "../support/database.js";
+import { aRun } from "../support/store.js";
+
+/**
+ * The plans inside the functions, as the server itself reports them (auto_explain, nested statements). A plan is
+ * right if it touches runs only through an index by equality on shard, and reads few rows.
+ */
+
+interface Plan {
+  "Node Type": string;
+  "Relation Name"?: string;
+  "Index Name"?: string;
+  "Actual Rows"?: number;
+  "Rows Removed by Filter"?: number;
+  Plans?: Plan[];
+}
+
+async function plansOf(database: TestDatabase, calls: string[]): Promise<Plan[]> {
+  const client = await database.connect();
+  const plans: Plan[] = [];
+  client.on("notice", ({ message }) => {
+    const json = /plan:\s*(\{[\s\S]*\})/.exec(message ?? "")?.[1];
+    if (json !== undefined) plans.push((JSON.parse(json) as { Plan: Plan }).Plan);
+  });
+  await client.query("load 'auto_explain'");
+  await client.query("set auto_explain.log_min_duration = 0");
+  await client.query("set auto_explain.log_analyze = on");
+  await client.query("set auto_explain.log_nested_statements = on");
+  await client.query("set auto_explain.log_format = json");
+  await client.query("set auto_explain.log_level = notice");
+  for (const call of calls) await client.query(call);
+  return plans;
+}
+
+function* nodes(plan: Plan): Generator<Plan> {
+  yield plan;
+  for (const inner of plan.Plans ?? []) yield* nodes(inner);
+}
+
+function problems(plans: Plan[]): string[] {
+  const found: string[] = [];
+  for (const node of plans.flatMap((plan) => [...nodes(plan)])) {
+    if (node["Relation Name"] === "runs" && /Seq Scan|Bitmap/.test(node["Node Type"])) {
+      found.push(`${node["Node Type"]} on runs`);
+    }
+    if (/Hash Join|Merge Join/.test(node["Node Type"])) found.push(node["Node Type"]);
+    if ((node["Rows Removed by Filter"] ?? 0) > 2_000) {
+      found.push(`${node["Index Name"] ?? node["Node Type"]} removed ${node["Rows Removed by Filter"]} rows`);
+    }
+  }
+  return found;
+}
+
+/** The hot functions, with a batch each. */
+async function hotCalls(database: TestDatabase): Promise<string[]> {
+  const started = await database.store.start(Array.from({ length: 50 }, () => aRun({ queue: "hot" })), {
+    allOrNothing: false,
+    claim: null,
+  });
+  const ids = `array[${started.map(({ runId }) => runId).join(",")}]::bigint[]`;
+  const all = (value: string): string => `array_fill(${value}, array[50])`;
+  return [
+    `select * from start(0::smallint, ${all("'counter'::text")}, ${all("1")}, ${all("'machine'::text")}, ${all("'hot2'::text")}, null, ${all("'{}'::text")}, null, null, null, null, null, null, null, null, false, null, null, null)`,
+    "select * from start(0::smallint, '{counter}', '{1}', '{machine}', '{hot2}', null, array['{}'], null, null, null, null, '{i}', '{u}', null, null, false, null, null, null)",
+    "select * from start(0::smallint, '{counter}', '{1}', '{machine}', '{hot2}', null, array['{}'], null, null, null, null, '{i}', '{u}', null, null, false, null, null, null)",
+    "select * from claim(0::smallint, 'hot', 'w', 77, 50, '{counter}', '{1}', null, null, null, null, null)",
+    "select * from claim(0::smallint, 'hot', 'w', 78, 50, '{counter}', '{1}', null, null, null, null, null)",
+    `select * from commit(0::smallint, ${ids}, ${all("77::bigint")}, ${all("0")}, ${all("'keep'::text")}, ${all("'two'::text")}, ${all("'{}'::text")}, null, null, null, null, true)`,
+    `select * from commit(0::smallint, ${ids}, ${all("77::bigint")}, ${all("1")}, ${all("'done'::text")}, null, null, ${all("'1'::text")}, null, null, null, true)`,
+    `select * from commit(0::smallint, ${ids}, ${all("77::bigint")}, ${all("1")}, ${all("'done'::text")}, null, null, ${all("'1'::text")}, null, null, null, true)`,
+    `select * from release(0::smallint, ${ids}, ${all("77::bigint")})`,
+    "select * from beat(0::smallint, 'w', true)",
+    "select * from reap(0::smallint, 1000)",
+    "select * from place_runs(0::smallint, 1000)",
+    "select sweep(0::smallint, 1000)",
+    `select * from get(0::smallint, ${ids})`,
+    `select * from results(0::smallint, ${ids})`,
+  ];
+}
+
+describe("the plans of the hot functions", () => {
+  it("ride their indexes on an empty, never analysed table", async () => {
+    const database = await testDatabase();
+    const plans = await plansOf(database, await hotCalls(database));
+    expect(plans.length).toBeGreaterThan(20);
+    expect(problems(plans)).toEqual([]);
+  });
+
+  it("ride their indexes on a million rows, never analysed and analysed, also when cached while it was empty", async () => {
+    const database = await testDatabase();
+    await database.sql("alter table runs set (autovacuum_enabled = off)");
+    const early = await hotCalls(database);
+    const fill = async (): Promise<void> => {
+      await database.sql(`
+        insert into runs (shard, id, status, name, queue, kind, eligible_at, inserted_at, completed_at, expires_at, retention, input, result)
+        select 0, (1000000 + i) << 6, 'done', 'counter', 'default', 'machine', clock_timestamp(), clock_timestamp(), clock_timestamp(),
+          clock_timestamp() + interval '1 day', '1 day', '{}', '1' from generate_series(1, 800000) i`);
+      await database.sql(`
+        insert into runs (shard, id, status, name, queue, kind, eligible_at, inserted_at, retention, input)
+        select 0, (3000000 + i) << 6, 'runnable', 'counter', 'hot', 'machine', clock_timestamp() + interval '1 day', clock_timestamp(), '1 day', '{}'
+        from generate_series(1, 200000) i`);
+    };
+    // the same connection before and after: its functions keep the plans made on the empty table
+    const client = await database.connect();
+    for (const call of early) await client.query(call);
+    await fill();
+    expect(problems(await plansOf(database, await hotCalls(database)))).toEqual([]);
+    await database.sql("analyze runs");
+    expect(problems(await plansOf(database, await hotCalls(database)))).toEqual([]);
+  }, 120_000);
+});
