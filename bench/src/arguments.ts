@@ -1,0 +1,103 @@
+/**
+ * The command line of the benchmark: which bench, and how. Whatever is wrong with it becomes a `UsageError` that says
+ * what was given and what is possible; `main.ts` prints it and ends with code 2.
+ */
+
+import { parseArgs } from "node:util";
+import type { BenchName } from "./bench.js";
+
+export interface BenchOptions {
+  readonly bench: BenchName;
+  /** Print one JSON object as the last line. */
+  readonly json: boolean;
+  readonly quick: boolean;
+  /** How often everything is measured; medians are reported. */
+  readonly repeat: number;
+  /** Runs to measure; undefined: what the bench thinks best. */
+  readonly count: number | undefined;
+  /** Runs that the worker executes at once; undefined: what measured best. */
+  readonly concurrency: number | undefined;
+  /** Directory for CPU profiles; undefined: nothing is profiled. */
+  readonly profile: string | undefined;
+}
+
+export class UsageError extends Error {}
+
+export const usage = `usage: npm run bench -- jobs | machines | latency [options]
+
+  jobs       how fast runs are started, and how fast a worker drains them
+  machines   how many steps of 10-step machines a worker commits per second
+  latency    how long one job takes from start to result
+
+  --json             the last line is one JSON object
+  --quick            small counts: seconds instead of a minute, less exact
+  --repeat <n>       measure n times and report medians (default 1, at most 20)
+  --count <n>        how many runs (default: jobs 50000, machines 5000, latency 1000)
+  --concurrency <n>  runs that the worker executes at once (default: jobs and machines 2000, latency 10)
+  --profile <dir>    write CPU profiles into this directory and print what took the time; slows the measurement
+  --help
+
+PAWL_BENCH_DATABASE_URL: measure this server (in a new database, dropped at the end) instead of a throw-away one.`;
+
+const names: readonly BenchName[] = ["jobs", "machines", "latency"];
+
+/** What the command line asks for; null if it asks for help. */
+export function parseArguments(given: readonly string[]): BenchOptions | null {
+  const { values, positionals } = read(given);
+  if (values.help === true) return null;
+  const [name, ...rest] = positionals;
+  if (name === undefined) throw new UsageError(`which bench? One of ${names.join(", ")}`);
+  const bench = names.find((one) => one === name);
+  if (bench === undefined) throw new UsageError(`there is no bench "${name}"; there are ${names.join(", ")}`);
+  if (rest.length > 0) throw new UsageError(`one bench at a time: "${rest.join(" ")}" is too much`);
+  if (values.profile === "") throw new UsageError("--profile takes a directory");
+  return {
+    bench,
+    json: values.json === true,
+    quick: values.quick === true,
+    repeat: wholeNumber("repeat", values.repeat, 20) ?? 1,
+    count: wholeNumber("count", values.count, 10_000_000),
+    concurrency: wholeNumber("concurrency", values.concurrency, 10_000),
+    profile: values.profile,
+  };
+}
+
+interface Read {
+  readonly values: {
+    readonly json?: boolean;
+    readonly quick?: boolean;
+    readonly help?: boolean;
+    readonly repeat?: string;
+    readonly count?: string;
+    readonly concurrency?: string;
+    readonly profile?: string;
+  };
+  readonly positionals: readonly string[];
+}
+
+function read(given: readonly string[]): Read {
+  try {
+    return parseArgs({
+      args: [...given],
+      allowPositionals: true,
+      options: {
+        json: { type: "boolean" },
+        quick: { type: "boolean" },
+        help: { type: "boolean" },
+        repeat: { type: "string" },
+        count: { type: "string" },
+        concurrency: { type: "string" },
+        profile: { type: "string" },
+      },
+    });
+  } catch (error) {
+    throw new UsageError(error instanceof Error ? error.message : String(error));
+  }
+}
+
+function wholeNumber(name: string, given: string | undefined, max: number): number | undefined {
+  if (given === undefined) return undefined;
+  const value = /^\d+$/.test(given) ? Number(given) : Number.NaN;
+  if (value >= 1 && value <= max) return value;
+  throw new UsageError(`--${name} takes a whole number from 1 to ${max}, not "${given}"`);
+}

@@ -1,0 +1,33 @@
+/**
+ * What every bench has in common: it measures against one fresh database and answers with figures. A figure is what
+ * one line of the table and one key of the JSON object show; the order of a bench's figures is the order of both.
+ */
+
+import type { Profiling } from "./profiling.js";
+import type { BenchDatabase } from "./server.js";
+
+export type BenchName = "jobs" | "machines" | "latency";
+
+export interface Figure {
+  /** The key in the JSON object. */
+  readonly key: string;
+  readonly label: string;
+  /** null: cannot be measured here. */
+  readonly value: number | null;
+  readonly unit: string;
+  /** Show it as a share of the raw limit. */
+  readonly ofLimit?: boolean;
+}
+
+export interface BenchRequest {
+  readonly database: BenchDatabase;
+  readonly count: number;
+  readonly concurrency: number;
+  readonly quick: boolean;
+  readonly profiling: Profiling;
+}
+
+export interface Bench {
+  readonly defaults: { readonly count: number; readonly quickCount: number; readonly concurrency: number };
+  measure(request: BenchRequest): Promise<Figure[]>;
+}

@@ -1,0 +1,48 @@
+/**
+ * Starts many runs as fast as one client process can, in the two ways there are: `startMany` in batches, a few in
+ * flight, and single `start` calls from many concurrent callers. Answers with how long it took.
+ */
+
+import { performance } from "node:perf_hooks";
+import type { Pawl } from "pawl";
+import { type BenchDefinition, input } from "./definitions.js";
+
+const batch = 1_000;
+const batchesInFlight = 2;
+const callers = 500;
+
+/** Seconds until `count` runs were committed by `startMany`. */
+export function startInBatches(pawl: Pawl, definition: BenchDefinition, count: number): Promise<number> {
+  let left = count;
+  return timed(batchesInFlight, async () => {
+    const size = Math.min(batch, left);
+    if (size === 0) return false;
+    left -= size;
+    await pawl.startMany(
+      definition,
+      Array.from({ length: size }, () => ({ input })),
+    );
+    return true;
+  });
+}
+
+/** Seconds until `count` runs were committed by single starts. */
+export function startOneByOne(pawl: Pawl, definition: BenchDefinition, count: number): Promise<number> {
+  let left = count;
+  return timed(callers, async () => {
+    if (left === 0) return false;
+    left--;
+    await pawl.start(definition, input);
+    return true;
+  });
+}
+
+/** Calls `next` from so many concurrent loops until it says false. */
+async function timed(loops: number, next: () => Promise<boolean>): Promise<number> {
+  const beginMs = performance.now();
+  const loop = async (): Promise<void> => {
+    while (await next());
+  };
+  await Promise.all(Array.from({ length: loops }, loop));
+  return (performance.now() - beginMs) / 1_000;
+}

@@ -1,0 +1,47 @@
+/** The figures that several benches share, so that they are named and computed the same everywhere. */
+
+import type { Figure } from "./bench.js";
+import type { RawLimit } from "./limit.js";
+import type { Usage } from "./usage.js";
+
+export function rate(key: string, label: string, count: number, seconds: number): Figure {
+  return { key, label, value: count / seconds, unit: "/s", ofLimit: true };
+}
+
+export function limitFigure({ rowsPerSecond }: RawLimit): Figure {
+  return {
+    key: "limit_rows_per_s",
+    label: "raw limit: rows updated, 100 per commit",
+    value: rowsPerSecond,
+    unit: "/s",
+  };
+}
+
+/** What one unit of work cost: `phase` names the keys, `unit` is "step" or "run". */
+export function costs(phase: string, of: string, usage: Usage, count: number): Figure[] {
+  const prefix = phase === "" ? "" : `${phase}_`;
+  const label = phase === "" ? "" : `${phase}: `;
+  return [
+    {
+      key: `${prefix}postgres_cpu_us_per_${of}`,
+      label: `${label}Postgres CPU per ${of}`,
+      value: usage.cpuMs === null ? null : (usage.cpuMs * 1_000) / count,
+      unit: "µs",
+    },
+    {
+      key: `${prefix}wal_bytes_per_${of}`,
+      label: `${label}WAL per ${of}`,
+      value: usage.walBytes / count,
+      unit: "bytes",
+    },
+  ];
+}
+
+export function workerCpu(workerCpuMs: number, count: number): Figure {
+  return {
+    key: "worker_cpu_us_per_step",
+    label: "worker CPU per step",
+    value: (workerCpuMs * 1_000) / count,
+    unit: "µs",
+  };
+}

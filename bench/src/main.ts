@@ -1,0 +1,70 @@
+/**
+ * The benchmark's command: reads the arguments, opens a server, measures the bench as often as asked, each time in a
+ * new database, and prints the result. Ends with code 0, 1 if something failed, 2 if the arguments are wrong; the
+ * databases and processes it made are gone in every case.
+ */
+
+import { availableParallelism } from "node:os";
+import { type BenchOptions, parseArguments, usage, UsageError } from "./arguments.js";
+import type { Bench, BenchName, Figure } from "./bench.js";
+import { jobs } from "./jobs.js";
+import { latency } from "./latency.js";
+import { machines } from "./machines.js";
+import { Profiling } from "./profiling.js";
+import { summarize, toJson, toTable } from "./report.js";
+import { type BenchServer, openServer } from "./server.js";
+
+const benches: Record<BenchName, Bench> = { jobs, machines, latency };
+
+async function main(): Promise<void> {
+  const options = parseArguments(process.argv.slice(2));
+  if (options === null) {
+    console.log(usage);
+    return;
+  }
+  const server = await openServer(options.profile !== undefined);
+  const interrupt = (): void => {
+    void server.close().finally(() => process.exit(130));
+  };
+  process.once("SIGINT", interrupt).once("SIGTERM", interrupt);
+  try {
+    await run(options, server);
+  } finally {
+    await server.close();
+  }
+}
+
+async function run(options: BenchOptions, server: BenchServer): Promise<void> {
+  const { bench: name, repeat } = options;
+  const bench = benches[name];
+  const count = options.count ?? (options.quick ? bench.defaults.quickCount : bench.defaults.count);
+  const concurrency = options.concurrency ?? bench.defaults.concurrency;
+  console.log(`bench ${name}: ${count} runs, worker concurrency ${concurrency}, repeated ${repeat} times`);
+  console.log(
+    `Node.js ${process.versions.node}, ${availableParallelism()} cores; Postgres: ${server.description}\n`,
+  );
+
+  const repeats: Figure[][] = [];
+  for (let turn = 1; turn <= repeat; turn++) {
+    const database = await server.createDatabase();
+    const profiling = new Profiling(options.profile, name);
+    repeats.push(await bench.measure({ database, count, concurrency, quick: options.quick, profiling }));
+    await server.dropDatabase(database);
+    for (const line of profiling.report()) console.log(line);
+  }
+  const summaries = summarize(repeats);
+  console.log(toTable(summaries, repeat));
+  if (options.json) console.log(toJson(name, summaries));
+}
+
+try {
+  await main();
+} catch (error) {
+  if (error instanceof UsageError) {
+    console.error(`${error.message}\n\n${usage}`);
+    process.exitCode = 2;
+  } else {
+    console.error(error);
+    process.exitCode = 1;
+  }
+}

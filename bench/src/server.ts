@@ -1,0 +1,102 @@
+/**
+ * The Postgres that is measured: a throw-away local one with its default, durable settings, or the one that
+ * `PAWL_BENCH_DATABASE_URL` names. Every measurement gets a database of its own, migrated and empty; `close` drops
+ * them and ends the local server, whatever happened in between.
+ */
+
+import { randomBytes } from "node:crypto";
+import { startLocalPostgres } from "@pawl/local-postgres";
+import { migrate } from "pawl";
+import { Client } from "pg";
+
+export interface BenchDatabase {
+  readonly url: string;
+  /** The bench's own connection, for looking at what the engine did. */
+  readonly observer: Client;
+  /** The postmaster, if it runs on this machine under our eyes. */
+  readonly postmasterPid: number | undefined;
+}
+
+export interface BenchServer {
+  readonly description: string;
+  createDatabase(): Promise<BenchDatabase>;
+  dropDatabase(database: BenchDatabase): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Loaded only when profiling: it costs a little on every statement. */
+const statementStatistics = {
+  shared_preload_libraries: "pg_stat_statements",
+  "pg_stat_statements.track": "all",
+};
+
+export async function openServer(withStatistics: boolean): Promise<BenchServer> {
+  const given = process.env["PAWL_BENCH_DATABASE_URL"];
+  if (given !== undefined && given !== "") {
+    return benchServer(given, undefined, () => Promise.resolve());
+  }
+  const local = await startLocalPostgres(withStatistics ? { settings: statementStatistics } : {});
+  return benchServer(local.url, local.pid, () => local.stop());
+}
+
+async function benchServer(
+  url: string,
+  postmasterPid: number | undefined,
+  stop: () => Promise<void>,
+): Promise<BenchServer> {
+  const open = new Map<string, BenchDatabase>();
+  const administration = await connectTo(url);
+
+  const dropDatabase = async (database: BenchDatabase): Promise<void> => {
+    const name = new URL(database.url).pathname.slice(1);
+    if (!open.delete(name)) return;
+    await database.observer.end().catch(() => {});
+    await administration.query(`drop database if exists ${name} with (force)`);
+  };
+
+  return {
+    description: await describe(administration),
+    dropDatabase,
+    async createDatabase() {
+      const name = `pawl_bench_${randomBytes(4).toString("hex")}`;
+      await administration.query(`create database ${name}`);
+      const own = new URL(url);
+      own.pathname = `/${name}`;
+      const database = { url: own.href, observer: await connectTo(own.href), postmasterPid };
+      open.set(name, database);
+      await migrate({ url: own.href });
+      return database;
+    },
+    async close() {
+      for (const database of open.values()) await dropDatabase(database);
+      await administration.end();
+      await stop();
+    },
+  };
+}
+
+async function connectTo(url: string): Promise<Client> {
+  const client = new Client({ connectionString: url, application_name: "pawl-bench" });
+  client.on("error", () => {}); // the next statement on it says so
+  await client.connect();
+  return client;
+}
+
+/** The settings without which no figure can be compared. */
+const telling = [
+  "server_version",
+  "fsync",
+  "synchronous_commit",
+  "full_page_writes",
+  "wal_sync_method",
+  "shared_buffers",
+  "max_wal_size",
+];
+
+async function describe(client: Client): Promise<string> {
+  const { rows } = await client.query<{ name: string; value: string }>(
+    `select s.name, current_setting(s.name) as value from unnest($1::text[]) with ordinality s(name, o) order by s.o`,
+    [telling],
+  );
+  return rows.map(({ name, value }) => `${name} ${value}`).join(", ");
+}

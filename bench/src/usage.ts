@@ -1,0 +1,65 @@
+/**
+ * What a stretch of work cost the server: WAL bytes by the difference of two log positions, and CPU time of all
+ * server processes. CPU is read from /proc, so only for a local server on Linux; elsewhere it is null, "not measured".
+ */
+
+import { readdirSync, readFileSync } from "node:fs";
+import type { BenchDatabase } from "./server.js";
+
+export interface Usage {
+  readonly walBytes: number;
+  readonly cpuMs: number | null;
+}
+
+/** Begins to count; the function it answers with says what was used since. */
+export async function countUsage(database: BenchDatabase): Promise<() => Promise<Usage>> {
+  const before = await read(database);
+  return async () => {
+    const after = await read(database);
+    const isKnown = before.cpuMs !== null && after.cpuMs !== null;
+    return {
+      walBytes: after.walBytes - before.walBytes,
+      cpuMs: isKnown ? after.cpuMs - before.cpuMs : null,
+    };
+  };
+}
+
+async function read({ observer, postmasterPid }: BenchDatabase): Promise<Usage> {
+  const { rows } = await observer.query<{ bytes: number }>(
+    "select pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::float8 as bytes",
+  );
+  return {
+    walBytes: rows[0]?.bytes ?? 0,
+    cpuMs: postmasterPid === undefined ? null : cpuMsOf(postmasterPid),
+  };
+}
+
+/** USER_HZ, which Linux shows to programs on every architecture that Node.js runs on. */
+const ticksPerSecond = 100;
+
+/** All server processes are children of the postmaster; what ended ones used is counted in the postmaster's own row. */
+function cpuMsOf(postmasterPid: number): number | null {
+  if (process.platform !== "linux") return null;
+  const postmaster = readStat(String(postmasterPid));
+  if (postmaster === undefined) return null;
+  let ticks = postmaster.own + postmaster.ofEndedChildren;
+  for (const pid of readdirSync("/proc")) {
+    if (!/^\d+$/.test(pid)) continue;
+    const stat = readStat(pid);
+    if (stat?.parent === postmasterPid) ticks += stat.own;
+  }
+  return (ticks * 1_000) / ticksPerSecond;
+}
+
+function readStat(pid: string): { parent: number; own: number; ofEndedChildren: number } | undefined {
+  let text: string;
+  try {
+    text = readFileSync(`/proc/${pid}/stat`, "utf8");
+  } catch {
+    return undefined; // it has ended
+  }
+  // The name of the program, in parentheses, may contain anything: count from the last one. See proc(5).
+  const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
+  const field = (number: number): number => Number(fields[number - 3]);
+  return { parent: field(4), own: field(14) + field(15), ofEndedChildren: field(16) + field(17) };
+}

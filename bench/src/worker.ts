@@ -1,0 +1,64 @@
+/**
+ * The worker process of a bench: serves the bench's definition with the settings it is told over IPC, says when all
+ * expected runs have been through its hands, and stops when told to, or when its parent is gone. Started by
+ * `worker-process.ts`.
+ */
+
+import { serve, type Worker } from "pawl";
+import { recordCpuProfile } from "./cpu-profile.js";
+import { noOpJob, tenStepMachine } from "./definitions.js";
+
+/** What the parent sends: first what to serve, later the order to stop. */
+export type Order =
+  | {
+      readonly kind: "serve";
+      readonly url: string;
+      readonly definition: "job" | "machine";
+      readonly concurrency: number;
+      /** How many runs to wait for. */
+      readonly expected: number;
+      /** Where to write a CPU profile of the work. */
+      readonly profilePath: string | undefined;
+    }
+  | { readonly kind: "stop" };
+
+/** What the worker answers. */
+export type Report =
+  | { readonly kind: "executed"; readonly cpuMs: number }
+  | { readonly kind: "failed"; readonly message: string };
+
+const lookMs = 10;
+
+let worker: Worker | undefined;
+
+async function work(order: Extract<Order, { kind: "serve" }>): Promise<void> {
+  let ended = 0;
+  const onEnd = (): void => void ended++;
+  const definition = order.definition === "job" ? noOpJob(onEnd) : tenStepMachine(onEnd);
+  const stopProfile = order.profilePath === undefined ? undefined : await recordCpuProfile(order.profilePath);
+  const cpuBefore = process.cpuUsage();
+  worker = serve([definition], { url: order.url, queues: { default: order.concurrency } });
+  await worker.ready;
+  while (ended < order.expected) await new Promise((resolve) => setTimeout(resolve, lookMs));
+  const { user, system } = process.cpuUsage(cpuBefore);
+  await stopProfile?.();
+  report({ kind: "executed", cpuMs: (user + system) / 1_000 });
+}
+
+function report(message: Report): void {
+  process.send?.(message);
+}
+
+process.on("message", (order: Order) => {
+  if (order.kind === "serve") {
+    work(order).catch((error: unknown) => {
+      report({
+        kind: "failed",
+        message: error instanceof Error ? (error.stack ?? error.message) : String(error),
+      });
+    });
+  } else {
+    void (worker?.stop() ?? Promise.resolve()).finally(() => process.disconnect());
+  }
+});
+process.on("disconnect", () => process.exit());
