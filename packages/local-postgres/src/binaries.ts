@@ -48,7 +48,7 @@ export async function runnableBinaries(
  * The links between library versions that npm cannot pack. The package makes them in its postinstall script, which
  * may not have run. Answers whether all of them are there now.
  */
-export function makeLibraryLinks(nativeDirectory: string): boolean {
+function makeLibraryLinks(nativeDirectory: string): boolean {
   for (const { source, target } of readLinks(nativeDirectory)) {
     const link = join(dirname(nativeDirectory), target);
     try {

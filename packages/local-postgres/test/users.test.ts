@@ -1,6 +1,5 @@
 /** Which operating system users can run a server, from which projects, on which directories. */
 import { chmodSync, chownSync, existsSync, mkdirSync, readdirSync, statSync } from "node:fs";
-import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { startLocalPostgres } from "../dist/index.js";
@@ -8,6 +7,7 @@ import {
   isGone,
   isRoot,
   query,
+  runCommand,
   stopAtEnd,
   temporaryBase,
   temporaryDirectory,
@@ -76,7 +76,7 @@ describe.skipIf(!isRoot)("for root", () => {
 
   it.concurrent("a root that can become nobody else is told so", async () => {
     const wrapper = ["unshare", "--user", "--map-root-user"];
-    if (spawnSync(wrapper[0] ?? "", [...wrapper.slice(1), "true"]).status !== 0) {
+    if (!runCommand([...wrapper, "true"])) {
       console.log("skipped: this system makes no user namespaces");
       return;
     }
