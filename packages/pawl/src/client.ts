@@ -119,10 +119,10 @@ export class Pawl {
   }
 
   /** The output of a run, once it is done. Throws `RunFailed`, `RunCancelled`, `ResultTimeout` or `RunNotFound`. */
-  result<Definition extends AnyDefinition>(
-    runId: RunId<Definition>,
+  result<Id extends RunId>(
+    runId: Id,
     options?: { readonly timeout?: Duration },
-  ): Promise<OutputOf<Definition>>;
+  ): Promise<Id extends RunId<infer Definition> ? OutputOf<Definition> : never>;
   async result(runId: string, options: { readonly timeout?: Duration } = {}): Promise<unknown> {
     const { timeout } = checkOptions(options, ["timeout"], "the options of result");
     const timeoutMs = timeout === undefined ? null : toMilliseconds(timeout, "timeout");

@@ -6,7 +6,7 @@ do $do$
 declare
   f record;
 begin
-  for f in select p.oid::regprocedure as signature from pg_proc p where p.pronamespace = current_schema()::regnamespace loop
+  for f in select p.oid::regprocedure as signature from pg_proc p where p.pronamespace = quote_ident(current_schema())::regnamespace loop
     execute format('drop function %s cascade', f.signature);
   end loop;
 end $do$;

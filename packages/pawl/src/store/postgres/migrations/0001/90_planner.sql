@@ -9,7 +9,7 @@ declare
 begin
   for f in
     select p.oid::regprocedure as signature, p.proname as name from pg_proc p
-    where p.pronamespace = current_schema()::regnamespace and p.proname not in
+    where p.pronamespace = quote_ident(current_schema())::regnamespace and p.proname not in
       ('now', 'iso', 'require_read_committed', 'require_durable_commit', 'resolve', 'claim_entering_scope', 'commit_one',
        'apply_transitions', 'let_go', 'claims_ending')
   loop
@@ -30,7 +30,7 @@ begin
   -- never behind a user's open transaction; below deadlock_timeout, so that no deadlock is ever reported instead
   for f in
     select p.oid::regprocedure as signature from pg_proc p
-    where p.pronamespace = current_schema()::regnamespace and p.proname in ('commit', 'release', 'reap')
+    where p.pronamespace = quote_ident(current_schema())::regnamespace and p.proname in ('commit', 'release', 'reap')
   loop
     execute format('alter function %s set lock_timeout = %L', f.signature, '100ms');
   end loop;

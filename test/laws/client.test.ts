@@ -1,0 +1,298 @@
+import { connect, job, KeyConflict, machine, migrate, RunFailed, RunNotFound, serve as serveWorker, Unavailable, type } from "pawl";
+import { describe, expect, it } from "vitest";
+import { testDatabase } from "../support/database.js";
+import { silent, testEngine } from "../support/engine.js";
+import { until } from "../support/until.js";
+
+const database = await testDatabase();
+const { pawl, serve } = testEngine(database);
+const { sql, url } = database;
+
+const echo = job({ name: "echo", input: type<{ n: number }>(), run: (_ctx, input) => input.n });
+const parked = job({ name: "parked", queue: "nobody", run: () => 0 });
+await serve([echo]);
+
+const countRuns = async (): Promise<number> => Number((await sql<{ n: string }>("select count(*) as n from runs"))[0]!.n);
+
+describe("start (SPEC 7, 8, 11)", () => {
+  it("answers with the id, that it was created, and the status", async () => {
+    const started = await pawl.start(echo, { n: 1 });
+    expect(started).toEqual({ runId: expect.stringMatching(/^\d+$/) as string, created: true, status: "running" });
+    expect(await pawl.result(started.runId)).toBe(1);
+  });
+
+  it("an id carries its shard in its last six bits", async () => {
+    const { runId } = await pawl.start(parked, null);
+    expect(BigInt(runId) & 63n).toBe(0n);
+  });
+
+  it("a duplicate starts nothing and answers the holder", async () => {
+    const first = await pawl.start(parked, null, { uniqueKey: "one" });
+    expect(await pawl.start(parked, null, { uniqueKey: "one" })).toEqual({ ...first, created: false });
+    const bytes = await pawl.start(parked, null, { uniqueKey: new Uint8Array([0, 255, 1]) });
+    expect(await pawl.start(parked, null, { uniqueKey: new Uint8Array([0, 255, 1]) })).toEqual({ ...bytes, created: false });
+  });
+
+  it("an idempotency key answers the same run for ever, also when it has ended", async () => {
+    const first = await pawl.start(echo, { n: 5 }, { idempotencyKey: "once" });
+    await pawl.result(first.runId);
+    expect(await pawl.start(echo, { n: 6 }, { idempotencyKey: "once" })).toEqual({
+      runId: first.runId,
+      created: false,
+      status: "completed",
+    });
+  });
+
+  it("two keys of different runs are a KeyConflict, which costs no other start in the same call", async () => {
+    await pawl.start(parked, null, { uniqueKey: "k1" });
+    await pawl.start(parked, null, { idempotencyKey: "k2" });
+    const [conflict, fine] = await Promise.allSettled([
+      pawl.start(parked, null, { uniqueKey: "k1", idempotencyKey: "k2" }),
+      pawl.start(echo, { n: 2 }),
+    ]);
+    expect(conflict).toMatchObject({ status: "rejected", reason: expect.any(KeyConflict) as KeyConflict });
+    expect(fine).toMatchObject({ status: "fulfilled", value: { created: true } });
+  });
+
+  it("startMany dedups, answers per item in order, and starts none of them when keys conflict", async () => {
+    const items = [{ uniqueKey: "m1" }, { uniqueKey: "m2" }, { uniqueKey: "m1" }, {}];
+    const started = await pawl.startMany(
+      parked,
+      items.map((item) => ({ input: null, ...item })),
+    );
+    expect(started.map(({ created }) => created)).toEqual([true, true, false, true]);
+    expect(started[2]!.runId).toBe(started[0]!.runId);
+    const before = await countRuns();
+    const conflicting = [{ input: null }, { input: null, uniqueKey: "k1", idempotencyKey: "k2" }];
+    await expect(pawl.startMany(parked, conflicting)).rejects.toBeInstanceOf(KeyConflict);
+    expect(await countRuns()).toBe(before);
+    expect(await pawl.startMany(parked, [])).toEqual([]);
+  });
+
+  it("a thousand starts at once all begin, and end", async () => {
+    const started = await Promise.all(Array.from({ length: 1_000 }, (_, n) => pawl.start(echo, { n })));
+    const results = await Promise.all(started.map(({ runId }) => pawl.result(runId)));
+    expect(results).toEqual(Array.from({ length: 1_000 }, (_, n) => n));
+  });
+
+  it("by name takes the version with a live worker, its queue and its defaults", async () => {
+    const v1 = job({ name: "versioned", version: 1, queue: "v1", priority: 4, run: () => "one" });
+    const v2 = job({ name: "versioned", version: 2, queue: "v2", run: () => "two" });
+    const second = await serve([v2]);
+    await second.stop();
+    await serve([v1]);
+    const { runId } = await pawl.start("versioned", {});
+    expect(await pawl.result(runId)).toBe("one");
+    expect(await pawl.runs.get(runId)).toMatchObject({ version: 1, queue: "v1", priority: 4, kind: "job" });
+  });
+
+  it("by a name that nobody has registered waits for the first worker that does, and goes to its queue", async () => {
+    const { runId } = await pawl.start("unheard-of", { n: 7 });
+    expect(await pawl.runs.get(runId)).toMatchObject({ version: 1, queue: "default", kind: null, status: "running" });
+    await serve([job({ name: "unheard-of", queue: "quiet", run: (_ctx, input: { n: number }) => input.n })]);
+    expect(await pawl.result(runId)).toBe(7);
+    expect(await pawl.runs.get(runId)).toMatchObject({ queue: "quiet", kind: "job" });
+  });
+
+  it("a queue, priority, delay and retention of the start win over the definition's", async () => {
+    const at = new Date(Date.now() + 3_600_000);
+    const { runId } = await pawl.start(echo, { n: 1 }, { queue: "other", priority: -5, at });
+    expect(await pawl.runs.get(runId)).toMatchObject({ queue: "other", priority: -5, eligibleAt: at });
+  });
+});
+
+describe("versions (SPEC 3)", () => {
+  it("run side by side, and a run finishes on the version it was started with", async () => {
+    const versions = [1, 2].map((version) => job({ name: "side", version, run: (ctx) => [version, ctx.version] }));
+    await serve(versions);
+    const started = await Promise.all(versions.map((version) => pawl.start(version, null)));
+    expect(await Promise.all(started.map(({ runId }) => pawl.result(runId)))).toEqual([
+      [1, 1],
+      [2, 2],
+    ]);
+  });
+
+  it("a run whose definition no live worker serves stays runnable", async () => {
+    const { runId } = await pawl.start(job({ name: "unserved", version: 9, run: () => 0 }), null);
+    const sentinel = await pawl.start(echo, { n: 0 });
+    await pawl.result(sentinel.runId);
+    expect((await pawl.runs.get(runId)).phase).toBe("runnable");
+  });
+
+  it("one name and version cannot become another kind", async () => {
+    await serve([job({ name: "kinds", run: () => 0 })]);
+    const other = machine({ name: "kinds", steps: { start: (ctx) => ctx.done() } });
+    await expect(serve([other])).rejects.toMatchObject({
+      code: "InvalidOption",
+      message: expect.stringContaining("new version") as string,
+    });
+  });
+});
+
+describe("result (SPEC 11)", () => {
+  it("times out with ResultTimeout and the run goes on", async () => {
+    const { runId } = await pawl.start(parked, null);
+    await expect(pawl.result(runId, { timeout: "20ms" })).rejects.toMatchObject({ code: "ResultTimeout" });
+    expect((await pawl.runs.get(runId)).status).toBe("running");
+  });
+
+  it("throws RunCancelled for a cancelled run", async () => {
+    const { runId } = await pawl.start(parked, null);
+    await sql(
+      `update runs set status = 'cancelled', completed_at = clock_timestamp(), error = '{"name":"Cancelled","message":"not needed"}' where id = $1`,
+      [runId],
+    );
+    await expect(pawl.result(runId)).rejects.toMatchObject({ code: "RunCancelled", reason: "not needed" });
+  });
+
+  it("throws RunNotFound for an id that no run has, of whatever shape", async () => {
+    for (const runId of ["999999999999", "not a number", "-1", "0", "99999999999999999999"]) {
+      await expect(pawl.result(runId)).rejects.toBeInstanceOf(RunNotFound);
+      await expect(pawl.runs.get(runId)).rejects.toBeInstanceOf(RunNotFound);
+    }
+  });
+
+  it("of a run that ends in another process is found by polling", async () => {
+    const { runId } = await pawl.start(parked, null);
+    const waiting = pawl.result(runId);
+    await sql(`update runs set status = 'done', completed_at = clock_timestamp(), result = '"elsewhere"' where id = $1`, [runId]);
+    expect(await waiting).toBe("elsewhere");
+  });
+
+  it("of a run that failed carries the recorded error", async () => {
+    const failing = job({
+      name: "failing",
+      maxAttempts: 1,
+      run: () => {
+        throw new RangeError("too far");
+      },
+    });
+    await serve([failing]);
+    const error = await pawl.result((await pawl.start(failing, null)).runId).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(RunFailed);
+    expect(error).toMatchObject({ error: { name: "RangeError", message: "too far" } });
+  });
+});
+
+describe("runs.list", () => {
+  it("pages newest first, stable under inserts, with an opaque cursor", async () => {
+    const listed = job({ name: "listed", queue: "nobody", run: () => 0 });
+    const started = await pawl.startMany(
+      listed,
+      Array.from({ length: 7 }, () => ({ input: null })),
+    );
+    const ids = started.map(({ runId }) => runId).toReversed();
+    const first = await pawl.runs.list({ name: "listed", limit: 3 });
+    await pawl.start(listed, null);
+    const second = await pawl.runs.list({ name: "listed", limit: 3, cursor: first.cursor! });
+    const third = await pawl.runs.list({ name: "listed", limit: 3, cursor: second.cursor! });
+    const pages = [first, second, third].map(({ runs }) => runs.map((run) => run.runId));
+    expect(pages.flat()).toEqual(ids);
+    expect(third.cursor).toBeNull();
+  });
+
+  it("filters by status, phase, version, queue and time", async () => {
+    const filtered = job({ name: "filtered", queue: "filter", run: () => 0 });
+    const { runId } = await pawl.start(filtered, null);
+    const found = async (options: object): Promise<number> =>
+      (await pawl.runs.list({ name: "filtered", ...options })).runs.length;
+    expect(await found({ status: "running" })).toBe(1);
+    expect(await found({ status: "completed" })).toBe(0);
+    expect(await found({ phase: "runnable" })).toBe(1);
+    expect(await found({ status: "completed", phase: "runnable" })).toBe(0);
+    expect(await found({ version: 2 })).toBe(0);
+    expect(await found({ queue: "filter" })).toBe(1);
+    const { startedAt } = await pawl.runs.get(runId);
+    expect(await found({ since: startedAt })).toBe(1);
+    expect(await found({ until: startedAt })).toBe(0);
+  });
+});
+
+describe("options are validated, and nothing is written", () => {
+  const bad: [string, () => unknown, RegExp][] = [
+    ["an unknown option of start", () => pawl.start(echo, { n: 1 }, { dely: 1 } as never), /unknown option "dely".*did you mean "delay"/],
+    ["a delay without a unit", () => pawl.start(echo, { n: 1 }, { delay: "5" as never }), /delay must be a duration/],
+    ["delay and at", () => pawl.start(echo, { n: 1 }, { delay: 1, at: new Date() }), /not both/],
+    ["a bad date", () => pawl.start(echo, { n: 1 }, { at: "soon" }), /at must be a Date/],
+    ["a priority that is no smallint", () => pawl.start(echo, { n: 1 }, { priority: 1e6 }), /priority/],
+    ["a long unique key", () => pawl.start(echo, { n: 1 }, { uniqueKey: "x".repeat(513) }), /512/],
+    ["a scope without a key", () => pawl.start(echo, { n: 1 }, { uniqueScope: ["runnable"] }), /uniqueKey/],
+    ["a phase that is none", () => pawl.start(echo, { n: 1 }, { uniqueKey: "a", uniqueScope: ["running" as never] }), /uniqueScope/],
+    ["a step for a job", () => pawl.start(echo, { n: 1 }, { step: "start" }), /machines/],
+    ["something that is no definition", () => pawl.start({ name: "x" } as never, {} as never), /definition/],
+    ["a bad name", () => pawl.start("Not A Name", {}), /name of a definition/],
+    ["an input that JSON cannot carry", () => pawl.start(echo, { n: 1n } as never), /input\.n/],
+    ["an input that is too large", () => pawl.start("echo", "x".repeat(1_100_000)), /1100002|bytes/],
+    ["an item without input", () => pawl.startMany(echo, [{} as never]), /item 0/],
+    ["a list that is none", () => pawl.startMany(echo, {} as never), /startMany takes a list/],
+    ["an unknown option of result", () => pawl.result("64", { timout: 1 } as never), /did you mean "timeout"/],
+    ["a run id that is no string", () => pawl.result(64 as never), /run id/],
+    ["a limit out of range", () => pawl.runs.list({ limit: 1_000 }), /limit/],
+    ["a made-up cursor", () => pawl.runs.list({ cursor: "abc" }), /cursor/],
+    ["an unknown option of connect", () => connect(url, { scheme: "x" } as never), /did you mean "schema"/],
+    ["a URL of something else", () => connect("mysql://x"), /postgres:\/\//],
+    ["an HTTP URL, for now", () => connect("http://localhost:8080"), /HTTP/],
+    ["no definitions", () => serveWorker([], { url }), /at least one/],
+    ["a definition twice", () => serveWorker([echo, echo], { url }), /twice/],
+    ["a heartbeat too slow for the lease", () => serveWorker([echo], { url, lease: "3s", heartbeat: "2s" }), /third of the lease/],
+    ["a queue that is missing", () => serveWorker([echo], { url, queues: { mail: 1 } }), /whole list/],
+    ["an unknown option of serve", () => serveWorker([echo], { url, concurrency: 5 } as never), /unknown option "concurrency"/],
+    ["a concurrency of nothing", () => serveWorker([echo], { url, queues: { default: 0 } }), /concurrency/],
+    ["a logger that is none", () => serveWorker([echo], { url, logger: {} as never }), /logger\.debug/],
+    ["an unknown option of migrate", () => migrate({ urls: url } as never), /did you mean "url"/],
+  ];
+  it.each(bad)("%s", async (_what, call, message) => {
+    const before = await countRuns();
+    await expect((async () => call())()).rejects.toThrow(message);
+    expect(await countRuns()).toBe(before);
+  });
+});
+
+describe("the database", () => {
+  it("without the schema: an error that names migrate, from connect and from serve", async () => {
+    const schema = "not_there";
+    const lost = connect(url, { schema });
+    await expect(lost.start("echo", {})).rejects.toMatchObject({
+      code: "Unavailable",
+      message: expect.stringContaining('migrate({ url, schema: "not_there" })') as string,
+    });
+    const worker = serveWorker([echo], { url, schema, logger: silent });
+    await expect(worker.ready).rejects.toThrow(/migrate/);
+    await worker.stop();
+    await lost.close();
+  });
+
+  it("that is away: Unavailable, which names the address and never the password", async () => {
+    const away = connect("postgres://me:secret@127.0.0.1:1/nowhere");
+    const error = (await away.start("echo", {}).catch((thrown: unknown) => thrown)) as Unavailable;
+    expect(error).toBeInstanceOf(Unavailable);
+    expect(error.message).toContain("127.0.0.1:1/nowhere");
+    expect(error.message).not.toContain("secret");
+    await away.close();
+  });
+
+  it("a closed client refuses further calls and ends the waiting ones", async () => {
+    const closing = connect(url);
+    const { runId } = await closing.start(parked, null);
+    const waiting = closing.result(runId);
+    const settled = expect(waiting).rejects.toBeInstanceOf(Unavailable);
+    await until("it waits", () => true);
+    await closing.close();
+    await settled;
+    await expect(closing.start(echo, { n: 1 })).rejects.toBeInstanceOf(Unavailable);
+    await closing.close();
+  });
+
+  it("another schema name keeps its runs apart", async () => {
+    const schema = 'Odd "name"';
+    await migrate({ url, schema });
+    const odd = connect(url, { schema });
+    const worker = serveWorker([echo], { url, schema, logger: silent });
+    await worker.ready;
+    const { runId } = await odd.start(echo, { n: 3 });
+    expect(await odd.result(runId)).toBe(3);
+    expect((await odd.runs.list()).runs).toHaveLength(1);
+    await worker.stop();
+    await odd.close();
+  });
+});
