@@ -63,10 +63,9 @@ export function isSupervisorArguments(value: unknown): value is SupervisorArgume
   return typeof value === "object" && value !== null && "options" in value && "native" in value;
 }
 
-/** Options of the user's process (a debugger's port, loaders) are not meant for a process that outlives it. */
+/** Node's options in the user's process (a debugger's port, loaders, coverage) are not meant for a process that outlives it. */
 function supervisorEnvironment(): NodeJS.ProcessEnv {
-  const { NODE_OPTIONS: _options, NODE_CHANNEL_FD: _channel, ...environment } = process.env;
-  return environment;
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("NODE_")));
 }
 
 function noSupervisor(reason: string): LocalPostgresError {

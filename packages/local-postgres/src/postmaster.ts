@@ -36,11 +36,12 @@ const patienceMs = { fast: 2000, immediate: 1000 };
 export class Postmaster {
   readonly plan: LaunchPlan;
   #child: ChildProcess | undefined;
-  readonly #onExit: () => void;
+  readonly #onProcessChange: (pid: number | undefined) => void;
 
-  constructor(plan: LaunchPlan, onExit: () => void) {
+  /** `onProcessChange` is told about every process as soon as it exists, and when it is gone. */
+  constructor(plan: LaunchPlan, onProcessChange: (pid: number | undefined) => void) {
     this.plan = plan;
-    this.#onExit = onExit;
+    this.#onProcessChange = onProcessChange;
   }
 
   get pid(): number | undefined {
@@ -78,8 +79,9 @@ export class Postmaster {
       this.#child = child;
       child.once("exit", () => {
         this.#child = undefined;
-        this.#onExit();
+        this.#onProcessChange(undefined);
       });
+      if (child.pid !== undefined) this.#onProcessChange(child.pid);
       await once(child, "spawn").catch((error: unknown) => {
         this.#child = undefined;
         throw error instanceof Error ? explainSpawnError(error, program, identity) : error;

@@ -101,9 +101,7 @@ export class Server {
     };
     for (let attempt = 1; ; attempt++) {
       const port = options.port === "free" ? await findFreePort() : (options.port ?? socketOnlyPort);
-      this.#postmaster = new Postmaster({ ...plan, port }, () =>
-        this.#configuration.onProcessChange(undefined),
-      );
+      this.#postmaster = new Postmaster({ ...plan, port }, this.#configuration.onProcessChange);
       try {
         await this.#start();
         return;
@@ -119,7 +117,6 @@ export class Server {
     const postmaster = this.#running();
     if (postmaster.pid !== undefined) return;
     await postmaster.start();
-    this.#configuration.onProcessChange(postmaster.pid);
     if (postmaster.plan.listensOnTcp) this.#password = await setPassword(postmaster);
   }
 

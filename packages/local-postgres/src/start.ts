@@ -4,7 +4,7 @@
  * ends, however it ends.
  */
 import { mkdirSync, realpathSync } from "node:fs";
-import { resolve } from "node:path";
+import { dirname, resolve } from "node:path";
 import { latestRecord } from "./claim.js";
 import { ControlConnection } from "./control-connection.js";
 import { LocalPostgresError, toLocalPostgresError } from "./errors.js";
@@ -47,6 +47,7 @@ export async function startLocalPostgres(options: LocalPostgresOptions = {}): Pr
 function createDirectory(directory: string): string {
   const path = resolve(directory);
   try {
+    mkdirSync(dirname(path), { recursive: true });
     mkdirSync(path, { recursive: true, mode: 0o700 });
     return realpathSync(path);
   } catch (error) {

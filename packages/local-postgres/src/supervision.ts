@@ -36,6 +36,7 @@ export class Supervision {
   readonly #users = new Set<Socket>();
   readonly #connections = new Set<Socket>();
   #idleTimer: NodeJS.Timeout;
+  #hasFailed = false;
   #isEnding = false;
 
   constructor(runtime: RuntimePaths, input: SupervisorArguments, base: string) {
@@ -53,8 +54,7 @@ export class Supervision {
     this.#booted = this.#server.boot();
     this.#booted.then(
       () => sweepLeftovers(base),
-      // Those who wait are told; whoever comes later must not be given an old failure.
-      () => setImmediate(() => void this.end()),
+      () => (this.#hasFailed = true),
     );
     this.#idleTimer = setTimeout(() => void this.end(), firstUserMs);
   }
@@ -77,8 +77,14 @@ export class Supervision {
         this.#users.add(socket);
         clearTimeout(this.#idleTimer);
       }
-      void this.#answer(request).then((reply) => sendLine(socket, { id, reply }));
+      void this.#reply(socket, id, request);
     });
+  }
+
+  async #reply(socket: Socket, id: number, request: Exclude<Request, { kind: "release" }>): Promise<void> {
+    sendLine(socket, { id, reply: await this.#answer(request) });
+    // All who wait are told in this turn; whoever comes later must not be given an old failure.
+    if (this.#hasFailed) setImmediate(() => void this.end());
   }
 
   #waitForNextUser(): void {

@@ -18,7 +18,7 @@ end() {
   while [ $tries -lt 20 ] && kill -0 "$pid" 2>/dev/null; do sleep 0.1; tries=$((tries + 1)); done
 }
 if [ "$pid" != none ]; then end "$2"; end QUIT; end KILL; fi
-rm -rf "$1"
+rm -rf "$1" || { sleep 2; rm -rf "$1"; } # a program that was still running may have added a file
 `;
 
 export class Watcher {

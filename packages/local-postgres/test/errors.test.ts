@@ -1,5 +1,5 @@
 /** Every failure has a code, says what was wrong, and how to put it right. */
-import { chmodSync, readdirSync } from "node:fs";
+import { chmodSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { diagnoseOutput } from "../dist/errors.js";
@@ -62,6 +62,14 @@ it("an install without optional dependencies is told how to get them", async () 
   const project = installProject(temporaryDirectory(0o755), { withBinaries: false });
   const failure = await new UserProcess({}, project).failed();
   expect(failure).toMatchObject({ code: "UnsupportedPlatform", message: /npm install --include=optional/ });
+});
+
+it("a system without the C library of the binaries (musl) is told so", async () => {
+  const project = installProject(temporaryDirectory(0o755), { withBinaries: true });
+  // The kernel reports a missing interpreter as it reports a missing loader: as a file that does not exist.
+  writeFileSync(join(project.libraries, "..", "bin", "postgres"), "#!/lib/no-such-loader\n");
+  const failure = await new UserProcess({}, project).failed();
+  expect(failure).toMatchObject({ code: "UnsupportedPlatform", message: /need glibc/ });
 });
 
 it("a full disk is DiskFull, and what was begun is removed", async () => {
