@@ -16,7 +16,7 @@ import type { RuntimePaths } from "./places.js";
 import type { NativePackage } from "./platform.js";
 import { Postmaster, type LaunchPlan, type StopMode } from "./postmaster.js";
 import type { AttachRequest, Attached } from "./protocol.js";
-import { discardTemplate, findOrBuildTemplate, type TemplateRequest } from "./template.js";
+import { discardTemplate, findOrBuildTemplate, type Template, type TemplateRequest } from "./template.js";
 
 export interface ServerConfiguration {
   options: ValidOptions;
@@ -71,19 +71,20 @@ export class Server {
   }
 
   /** A template can be damaged in ways its manifest does not show: then it is made anew, once. */
-  async #startFresh(template: TemplateRequest, hbaFile: string): Promise<void> {
+  async #startFresh(request: TemplateRequest, hbaFile: string): Promise<void> {
     const { identity, options } = this.#configuration;
     const isPersistent = options.directory !== undefined;
-    const fillAndStart = async () => {
-      await initialise(this.dataDirectory, await findOrBuildTemplate(template), identity, isPersistent);
-      await this.#startAtAddress(template.binaries, hbaFile);
+    const fillAndStart = async ({ data }: Template) => {
+      await initialise(this.dataDirectory, data, identity, isPersistent);
+      await this.#startAtAddress(request.binaries, hbaFile);
     };
+    const found = await findOrBuildTemplate(request);
     try {
-      await fillAndStart();
+      await fillAndStart(found);
     } catch (error) {
-      if (toLocalPostgresError(error, "").code !== "StartFailed") throw error;
-      discardTemplate(template);
-      await fillAndStart();
+      if (!found.isCached || toLocalPostgresError(error, "").code !== "StartFailed") throw error;
+      discardTemplate(request);
+      await fillAndStart(await findOrBuildTemplate(request));
     }
   }
 

@@ -49,18 +49,22 @@ const defaultSettings: Record<string, string> = {
   log_checkpoints: "off",
 };
 
-/** Answers with the data directory of a complete template. */
-export async function findOrBuildTemplate(request: TemplateRequest): Promise<string> {
+export interface Template {
+  /** A data directory to copy. */
+  data: string;
+  /** Made by an earlier start: if a server does not start on its copy, it may be the template's fault. */
+  isCached: boolean;
+}
+
+export async function findOrBuildTemplate(request: TemplateRequest): Promise<Template> {
   const cached = cachedTemplate(request);
   if (cached && existsSync(cached)) {
-    if (isComplete(cached)) return join(cached, "data");
+    if (isComplete(cached)) return { data: join(cached, "data"), isCached: true };
     discard(cached);
   }
   const built = await buildTemplate(request);
-  if (cached === undefined || !publish(built, cached)) {
-    return join(cached !== undefined && isComplete(cached) ? cached : built, "data");
-  }
-  return join(cached, "data");
+  const isPublished = cached !== undefined && publish(built, cached);
+  return { data: join(isPublished ? cached : built, "data"), isCached: false };
 }
 
 /** For a caller that found the template unusable in spite of its manifest. */

@@ -4,6 +4,7 @@ import {
   chownSync,
   existsSync,
   mkdirSync,
+  readFileSync,
   readdirSync,
   rmSync,
   statSync,
@@ -11,7 +12,8 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
+import { trustedCache } from "../dist/trusted-cache.js";
 import { isRoot, temporaryDirectory } from "./observe.js";
 import { UserProcess } from "./user-process.js";
 
@@ -31,31 +33,34 @@ function templateIn(base: string): string {
   return join(base, cacheName, names[0] ?? "");
 }
 
-it.concurrent("two processes that find no template both start, and leave one template, private to its owner", async () => {
+describe("a template", () => {
   const base = temporaryDirectory(0o755);
-  await Promise.all([startIn(base), startIn(base)]);
-  expect(existsSync(join(templateIn(base), "manifest.json"))).toBe(true);
-  expect(statSync(templateIn(base)).mode & 0o022).toBe(0);
-  expect(statSync(join(templateIn(base), "data")).mode & 0o077).toBe(0);
-  expect(statSync(join(base, cacheName)).mode & 0o066).toBe(0);
+
+  it("is made once and privately, also by two processes that start at the same moment", async () => {
+    await Promise.all([startIn(base), startIn(base)]);
+    expect(existsSync(join(templateIn(base), "manifest.json"))).toBe(true);
+    expect(statSync(templateIn(base)).mode & 0o022).toBe(0);
+    expect(statSync(join(templateIn(base), "data")).mode & 0o077).toBe(0);
+    expect(statSync(join(base, cacheName)).mode & 0o066).toBe(0);
+  });
+
+  it("with a missing file is made anew", async () => {
+    const file = join(templateIn(base), "data", "base", "1", "PG_VERSION");
+    rmSync(file);
+    await startIn(base);
+    expect(existsSync(file)).toBe(true);
+  });
+
+  it("with a damaged file is made anew", async () => {
+    const file = join(templateIn(base), "data", "global", "pg_control");
+    const damaged = Buffer.alloc(statSync(file).size); // as large as it should be, hence complete to the eye
+    writeFileSync(file, damaged);
+    await startIn(base);
+    expect(readFileSync(file).equals(damaged)).toBe(false);
+  });
 });
 
-it.concurrent("a template with missing or damaged files is made anew", async () => {
-  const base = temporaryDirectory(0o755);
-  await startIn(base);
-  const control = join(templateIn(base), "data", "global", "pg_control");
-  const { size } = statSync(control);
-
-  rmSync(join(templateIn(base), "data", "PG_VERSION"));
-  await startIn(base);
-  expect(existsSync(join(templateIn(base), "data", "PG_VERSION"))).toBe(true);
-
-  writeFileSync(control, Buffer.alloc(size)); // as large as it should be, hence complete to the eye
-  await startIn(base);
-  await startIn(base);
-});
-
-it.concurrent("a cache that others may write to is not used", async () => {
+it("a server starts without the cache when others may write to it", async () => {
   const base = temporaryDirectory(0o755);
   mkdirSync(join(base, cacheName));
   chmodSync(join(base, cacheName), 0o777);
@@ -63,21 +68,19 @@ it.concurrent("a cache that others may write to is not used", async () => {
   expect(readdirSync(join(base, cacheName))).toEqual([]);
 });
 
-it.concurrent("a cache that is a link to elsewhere is not used", async () => {
+it("a cache that is a link to elsewhere is not trusted", () => {
   const base = temporaryDirectory(0o755);
-  const elsewhere = temporaryDirectory(0o700);
-  symlinkSync(elsewhere, join(base, cacheName));
-  await startIn(base);
-  expect(readdirSync(elsewhere)).toEqual([]);
+  symlinkSync(temporaryDirectory(0o700), join(base, cacheName));
+  expect(trustedCache(base)).toBeUndefined();
 });
 
-it.skipIf(!isRoot).concurrent(
-  "a cache that belongs to somebody else is not used (needs root to give a directory away)",
-  async () => {
+it.skipIf(!isRoot)(
+  "a cache of somebody else is not trusted (root is needed to give a directory away)",
+  () => {
     const base = temporaryDirectory(0o755);
     mkdirSync(join(base, cacheName), { mode: 0o700 });
+    expect(trustedCache(base)).toBe(join(base, cacheName));
     chownSync(join(base, cacheName), 65_534, 65_534);
-    await startIn(base);
-    expect(readdirSync(join(base, cacheName))).toEqual([]);
+    expect(trustedCache(base)).toBeUndefined();
   },
 );

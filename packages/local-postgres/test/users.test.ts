@@ -90,7 +90,7 @@ describe.skipIf(!isRoot)("for an ordinary user", () => {
     const home = temporaryDirectory(0o700);
     const project = installProject(temporaryDirectory(0o755), { withBinaries: true });
     const env = { HOME: home, XDG_CACHE_HOME: home };
-    expect(await runServer({}, { ...project, uid: nobody, env })).toBe(nobody);
+    expect(await runServer({}, { ...project, uid: daemon, env })).toBe(daemon);
     expect(readdirSync(project.libraries)).not.toContain("libpq.so.5");
   });
 
