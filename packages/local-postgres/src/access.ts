@@ -25,22 +25,21 @@ export function writeAccessRules(runtimeDirectory: string, identity: Identity | 
 }
 
 /**
- * Gives the superuser its password. It is kept in the data directory, so that the URL stays the same from run to run,
- * and that of a standby equals its primary's.
+ * Gives the superuser its password. It is kept in the data directory, so that the URL stays the same from run to run.
+ * A server without a port gets one as well, once: a standby copied from it may have a port, and cannot set its own.
  */
-export async function setPassword(postmaster: Postmaster): Promise<string> {
-  const { dataDirectory, identity } = postmaster.plan;
+export async function ensurePassword(postmaster: Postmaster): Promise<string> {
+  const { dataDirectory, identity, listensOnTcp } = postmaster.plan;
   const file = join(dataDirectory, "pawl-password");
   const isKept = lstatSync(file, { throwIfNoEntry: false })?.isFile() === true;
   const password = isKept ? readFileSync(file, "utf8") : randomBytes(24).toString("base64url");
+  if ((isKept && !listensOnTcp) || (await isStandby(postmaster))) return password;
+  const statement = `alter role postgres password ${quoteLiteral(password)}`;
+  await queryOverSocket(postmaster.socketPath, "postgres", statement);
   if (!isKept) {
     rmSync(file, { force: true });
     writeFileSync(file, password, { mode: 0o600, flag: "wx" });
     if (identity) chownSync(file, identity.uid, identity.gid);
-  }
-  if (!(await isStandby(postmaster))) {
-    const statement = `alter role postgres password ${quoteLiteral(password)}`;
-    await queryOverSocket(postmaster.socketPath, "postgres", statement);
   }
   return password;
 }

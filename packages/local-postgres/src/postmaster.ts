@@ -11,7 +11,6 @@ import { diagnoseOutput, LocalPostgresError } from "./errors.js";
 import { canReach, type Identity } from "./identity.js";
 import { directoryMark } from "./orphan.js";
 import { explainSpawnError, serverEnvironment } from "./run-program.js";
-import { queryOverSocket } from "./wire-query.js";
 
 export interface LaunchPlan {
   binaries: string;
@@ -32,6 +31,9 @@ export type StopMode = "fast" | "immediate";
 const longestStartMs = 300_000;
 /** Short enough that a server without users is gone within 5 s, whatever it is doing. */
 const patienceMs = { fast: 2000, immediate: 1000 };
+
+/** The eighth line of postmaster.pid. */
+const statusLine = 7;
 
 export class Postmaster {
   readonly plan: LaunchPlan;
@@ -119,14 +121,14 @@ export class Postmaster {
     );
   }
 
+  /** PostgreSQL says so in its lock file; asking by connecting would fill its log with refusals. */
   async #becomesReady(): Promise<boolean> {
+    const lockFile = join(this.plan.dataDirectory, "postmaster.pid");
     for (const deadline = Date.now() + longestStartMs; this.#child !== undefined; await delay(5)) {
-      try {
-        await queryOverSocket(this.socketPath, "postgres", "select 1");
-        return true;
-      } catch {
-        if (Date.now() > deadline) await this.stop("immediate");
-      }
+      const lines = readIfExists(lockFile).split("\n");
+      const isCurrent = Number(lines[0]) === this.#child.pid;
+      if (isCurrent && /^(ready|standby)/.test(lines[statusLine] ?? "")) return true;
+      if (Date.now() > deadline) await this.stop("immediate");
     }
     return false;
   }
@@ -149,5 +151,13 @@ export class Postmaster {
   #description(): string {
     const { dataDirectory, listensOnTcp, port } = this.plan;
     return `PostgreSQL on ${dataDirectory}${listensOnTcp ? ` at port ${port}` : ""} could not be started`;
+  }
+}
+
+function readIfExists(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch {
+    return "";
   }
 }

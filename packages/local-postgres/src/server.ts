@@ -3,7 +3,7 @@
  * and the password that its users are told. Operations run one after the other, in the order in which users ask.
  */
 import { mkdirSync, writeFileSync } from "node:fs";
-import { setPassword, writeAccessRules } from "./access.js";
+import { ensurePassword, writeAccessRules } from "./access.js";
 import { runnableBinaries } from "./binaries.js";
 import { initialise, isInitialised, repairOwnership } from "./data-directory.js";
 import { createDatabase } from "./database.js";
@@ -118,7 +118,7 @@ export class Server {
     const postmaster = this.#running();
     if (postmaster.pid !== undefined) return;
     await postmaster.start();
-    if (postmaster.plan.listensOnTcp) this.#password = await setPassword(postmaster);
+    this.#password = await ensurePassword(postmaster);
   }
 
   /** Lets a user in: checks that it wants what there is, starts a killed server, creates the database. */

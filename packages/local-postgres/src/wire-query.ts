@@ -1,20 +1,9 @@
 /**
- * Runs one statement on the server through its unix socket, in PostgreSQL's own protocol: the launcher needs a
- * readiness probe and three small statements, which does not justify a dependency on a driver. The socket trusts its
- * user, so there is no authentication to implement.
+ * Runs one statement on the server through its unix socket, in PostgreSQL's own protocol: the launcher needs four
+ * small statements, which does not justify a dependency on a driver. The socket trusts its user, so there is no
+ * authentication to implement.
  */
 import { connect } from "node:net";
-
-class ServerRefusal extends Error {
-  /** The five-character SQLSTATE. */
-  readonly sqlState: string;
-
-  constructor(sqlState: string, message: string) {
-    super(message);
-    this.name = "ServerRefusal";
-    this.sqlState = sqlState;
-  }
-}
 
 const longestQueryMs = 60_000;
 
@@ -24,7 +13,7 @@ export function queryOverSocket(socketPath: string, database: string, sql: strin
     const rows: string[][] = [];
     let pending = Buffer.alloc(0);
     let isQuerySent = false;
-    let refusal: ServerRefusal | undefined;
+    let refusal: Error | undefined;
     const socket = connect(socketPath, () => socket.write(startupMessage(database)));
     socket.setTimeout(longestQueryMs, () => socket.destroy(new Error(`no answer from ${socketPath}`)));
     socket.once("error", reject);
@@ -81,14 +70,10 @@ function withLength(body: Buffer): Buffer {
 }
 
 /** Fields of an error: one letter, then text up to a zero byte. */
-function readRefusal(body: Buffer): ServerRefusal {
-  const fields = new Map(
-    body
-      .toString("utf8")
-      .split("\0")
-      .map((field) => [field[0], field.slice(1)]),
-  );
-  return new ServerRefusal(fields.get("C") ?? "", fields.get("M") ?? "the server refused without a reason");
+function readRefusal(body: Buffer): Error {
+  const fields = body.toString("utf8").split("\0");
+  const message = fields.find((field) => field.startsWith("M"))?.slice(1);
+  return new Error(`PostgreSQL refused: ${message ?? "without a reason"}`);
 }
 
 function readRow(body: Buffer): string[] {

@@ -1,11 +1,23 @@
 /** Servers on a directory that stays: shared by those who name it, and recovered from every kind of end. */
 import { cpSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { Client } from "pg";
 import { expect, it } from "vitest";
 import { startLocalPostgres } from "../dist/index.js";
 import { isGone, isRunning, parentOf, processesMentioning, query, runtimeDirectoryOf } from "./observe.js";
 import { stopAtEnd, temporaryDirectory, until } from "./observe.js";
 import { UserProcess } from "./user-process.js";
+
+/** A base backup by hand, with the lock file and the server's record, which do not concern the copy. */
+async function copyWhileRunning(server: { url: string; directory: string }, target: string): Promise<string> {
+  const client = new Client(server.url);
+  await client.connect();
+  await client.query("select pg_backup_start('copy', true)");
+  cpSync(server.directory, target, { recursive: true });
+  const result = await client.query<{ labelfile: string }>("select labelfile from pg_backup_stop()");
+  await client.end();
+  return result.rows[0]?.labelfile ?? "";
+}
 
 it.concurrent("data in a named directory survives its server", async () => {
   const directory = join(temporaryDirectory(), "made", "on demand");
@@ -90,12 +102,31 @@ it.concurrent("a postmaster.pid that names another process stops nobody", async 
 it.concurrent("a copy of a running directory gets a server of its own", async () => {
   const parent = temporaryDirectory();
   const original = stopAtEnd(await startLocalPostgres({ directory: join(parent, "original") }));
-  await query(original.url, "select pg_backup_start('copy', true)");
-  cpSync(original.directory, join(parent, "copy"), { recursive: true });
+  await copyWhileRunning(original, join(parent, "copy"));
   const copy = stopAtEnd(await startLocalPostgres({ directory: join(parent, "copy") }));
   expect(copy.pid).not.toBe(original.pid);
   expect(isRunning(original.pid)).toBe(true);
   expect(await query(original.url, "select 1")).toEqual([[1]]);
+});
+
+it.concurrent("a copy with a standby.signal follows the server it was copied from", async () => {
+  const directory = join(temporaryDirectory(), "standby");
+  const primary = stopAtEnd(await startLocalPostgres());
+  writeFileSync(join(directory, "backup_label"), await copyWhileRunning(primary, directory));
+  writeFileSync(join(directory, "standby.signal"), "");
+  const host = new URL(primary.url).searchParams.get("host") ?? "";
+  const settings = { primary_conninfo: `host=${host} user=postgres` };
+  const standby = stopAtEnd(await startLocalPostgres({ directory, port: "free", settings }));
+  expect(await query(standby.url, "select pg_is_in_recovery()")).toEqual([[true]]);
+  await query(primary.url, "create table copied ()");
+  const [position] = await query(primary.url, "select pg_current_wal_lsn()::text");
+  await query(
+    standby.url,
+    `do $$ begin
+    while pg_last_wal_replay_lsn() < '${String(position?.[0])}' loop perform pg_sleep(0.01); end loop;
+  end $$`,
+  );
+  expect(await query(standby.url, "select count(*)::int from copied")).toEqual([[0]]);
 });
 
 it.concurrent("an initialisation that was cut short is begun again", async () => {
