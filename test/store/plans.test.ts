@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { testDatabase, type TestDatabase } from "../support/database.js";
-import { aRun } from "../support/store.js";
+import { aRun, register } from "../support/store.js";
 
 /**
  * The plans inside the functions, as the server itself reports them (auto_explain, nested statements). A plan is
@@ -54,6 +54,8 @@ function problems(plans: Plan[]): string[] {
 
 /** The hot functions, with a batch each. */
 async function hotCalls(database: TestDatabase): Promise<string[]> {
+  await database.sql("delete from workers");
+  await register(database, "w");
   const started = await database.store.start(Array.from({ length: 50 }, () => aRun({ queue: "hot" })), {
     allOrNothing: false,
     claim: null,

@@ -123,7 +123,7 @@ describe("scheduling (SPEC 7)", () => {
 
 describe("crash recovery (SPEC 7)", () => {
   const longAgo = async (workerId: string): Promise<void> => {
-    await sql("update workers set seen_at = seen_at - interval '1 hour' where id = $1", [workerId]);
+    await sql("update workers set seen_at = seen_at - interval '2 hours' where id = $1", [workerId]);
     await sql("update settings set beats_since = clock_timestamp() - interval '1 hour'");
   };
 
@@ -173,10 +173,11 @@ describe("crash recovery (SPEC 7)", () => {
     await start(database, {});
     await claimOne(database, { workerId: "after-outage" });
     await longAgo("after-outage");
-    await sql("update workers set seen_at = seen_at - interval '1 hour'");
-    await register(database, "first-after-the-gap");
+    await sql("update workers set seen_at = seen_at - interval '2 hours' where id <> 'worker'");
+    await sql("update workers set seen_at = seen_at - interval '9 minutes' where id = 'worker'");
+    await register(database, "first-after-the-gap", 60_000);
     expect(await store.reap(100)).toBe(0);
-    await sql("update settings set beats_since = clock_timestamp() - interval '11 seconds'");
+    await sql("update settings set beats_since = clock_timestamp() - interval '11 minutes'");
     expect(await store.reap(100)).toBe(1);
   });
 

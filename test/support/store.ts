@@ -41,7 +41,7 @@ export async function start(database: TestDatabase, ...runs: Partial<NewRun>[]):
   return started.map((run) => run.runId);
 }
 
-export async function register(database: TestDatabase, workerId: string, leaseMs = 10_000): Promise<void> {
+export async function register(database: TestDatabase, workerId: string, leaseMs = 600_000): Promise<void> {
   const definition = { name: "counter", version: 1, kind: "machine", queue: "default", priority: 0, retentionMs: 1 };
   await database.store.register({ workerId, leaseMs, info: "{}", definitions: [definition] });
 }

@@ -5,6 +5,7 @@
 --   due_ms  milliseconds until the next run is due, when there was nothing left to claim
 -- Reads unlocked pages of runs_claim by a skip scan over priorities, then locks by primary key with SKIP LOCKED and
 -- decides in a statement of its own. A bounded look (floor) that finds less than asked looks again without the bound.
+-- A worker whose lease has passed gets nothing: it would be taken from it at once (its next beat tells it).
 -- Committed asynchronously: a lost claim is only a lease that was never given, and its random id never returns.
 create function claim(
   p_shard smallint, p_queue text, p_worker text, p_claim_id bigint, p_limit int, p_names text[], p_versions int[],
@@ -42,6 +43,11 @@ declare
 begin
   perform require_read_committed();
   perform set_config('synchronous_commit', 'off', true);  -- in the body: a SET clause is undone before the commit
+  if not exists (select 1 from workers w where w.id = p_worker and w.seen_at + w.lease > clock_timestamp()) then
+    return query select null::bigint, null::text, null::int, null::text, null::smallint, null::int, null::int, null::int,
+      null::text, null::text, null::boolean, '{"floor": null, "after": null, "due_ms": null}';
+    return;
+  end if;
   loop
     with recursive level(priority) as (
         select case when v_bound_priority is null then

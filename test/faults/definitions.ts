@@ -1,0 +1,86 @@
+/** What the worker processes of the fault tests serve. Every step tells the ledger before it does anything. */
+
+import { job, machine, type Next, type StepContext, type } from "pawl";
+import pg from "pg";
+
+const pool = new pg.Pool({ connectionString: process.env["LEDGER_URL"], max: 2, allowExitOnIdle: true });
+pool.on("error", () => {});
+
+const tell = async (runId: string, step: string, attempt: number): Promise<void> => {
+  await pool.query("insert into ledger (run_id, step, attempt, pid) values ($1, $2, $3, $4)", [
+    runId,
+    step,
+    attempt,
+    process.pid,
+  ]);
+};
+
+const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 1 + Math.random() * 10));
+
+const order = ["start", "second", "third", "fourth", "last"] as const;
+
+/** Each step adds its name to the state: what was committed twice, or over a successor, shows in the path. */
+export const linear = machine({
+  name: "linear",
+  state: type<{ path: string[] }>(),
+  steps: {
+    start: (ctx) => walk(ctx),
+    second: (ctx) => walk(ctx),
+    third: (ctx) => walk(ctx),
+    fourth: (ctx) => walk(ctx),
+    last: async (ctx) => {
+      await tell(ctx.runId, ctx.step, ctx.attempt);
+      return ctx.done([...ctx.state.path, ctx.step]);
+    },
+  },
+});
+
+type Walk = StepContext<(typeof order)[number], { path: string[] }>;
+
+async function walk(ctx: Walk): Promise<Next> {
+  await tell(ctx.runId, ctx.step, ctx.attempt);
+  await pause();
+  return ctx.next(order[order.indexOf(ctx.step) + 1]!, { path: [...ctx.state.path, ctx.step] });
+}
+
+/** Kills its own worker in the first attempts. */
+export const suicidal = machine({
+  name: "suicidal",
+  state: type<{ times: number }>(),
+  steps: {
+    start: (ctx) => ctx.next("deadly", ctx.state),
+    deadly: async (ctx) => {
+      await tell(ctx.runId, ctx.step, ctx.attempt);
+      if (ctx.attempt < ctx.state.times) process.kill(process.pid, "SIGKILL");
+      return ctx.done(ctx.attempt);
+    },
+  },
+  handle: (_error, ctx) => ctx.stop("handle must not see a crash"),
+});
+
+/** Gives up after two crashes. */
+export const fragile = machine({
+  name: "fragile",
+  maxCrashes: 1,
+  steps: {
+    start: async (ctx) => {
+      await tell(ctx.runId, ctx.step, ctx.attempt);
+      process.kill(process.pid, "SIGKILL");
+      return ctx.done();
+    },
+  },
+});
+
+/** A job that leaves the process in its own ways. */
+export const leaving = job({
+  name: "leaving",
+  input: type<{ how: "exit" | "rejection" }>(),
+  run: async (ctx, input) => {
+    await tell(ctx.runId, "run", ctx.attempt);
+    if (ctx.attempt > 0) return ctx.attempt;
+    if (input.how === "exit") process.exit(3);
+    void Promise.reject(new Error("nobody catches this"));
+    await new Promise(() => {});
+    return null;
+  },
+});

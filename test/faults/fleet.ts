@@ -1,0 +1,83 @@
+/** Worker processes that can be killed and are replaced, and the ledger in which their steps write what they do. */
+
+import { type ChildProcess, fork } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { afterAll } from "vitest";
+import { testDatabase } from "../support/database.js";
+
+const program = fileURLToPath(new URL("../dist/faults/worker.js", import.meta.url));
+
+export interface Fleet {
+  /** Starts workers until this many run, and waits until they serve. */
+  grow(size: number): Promise<void>;
+  /** Ends one of them with SIGKILL; answers its process id. */
+  killOne(): number | undefined;
+  /** How many ended by themselves or were killed. */
+  deaths(): number;
+  /** From now on a worker that ends is replaced. */
+  replaceTheDead(): void;
+  stop(): Promise<void>;
+}
+
+export async function makeLedger() {
+  const ledger = await testDatabase({ empty: true });
+  await ledger.sql(
+    "create table public.ledger (id bigserial, run_id text, step text, attempt int, pid int, at timestamptz default clock_timestamp())",
+  );
+  return ledger;
+}
+
+export function makeFleet(databaseUrl: string, ledgerUrl: string): Fleet {
+  const workers = new Set<ChildProcess>();
+  let deaths = 0;
+  let replaces = false;
+
+  const spawn = async (): Promise<void> => {
+    const worker = fork(program, {
+      env: { ...process.env, DATABASE_URL: databaseUrl, LEDGER_URL: ledgerUrl, PAWL_URL: "" },
+      stdio: ["ignore", "ignore", "pipe", "ipc"],
+    });
+    workers.add(worker);
+    worker.stderr!.resume();
+    worker.once("exit", () => {
+      workers.delete(worker);
+      deaths++;
+      if (replaces) void spawn();
+    });
+    await new Promise<void>((resolve) => {
+      worker.once("message", () => resolve());
+      worker.once("exit", () => resolve());
+    });
+  };
+
+  const stop = async (): Promise<void> => {
+    replaces = false;
+    await Promise.all(
+      [...workers].map(
+        (worker) =>
+          new Promise<void>((resolve) => {
+            worker.once("exit", () => resolve());
+            worker.kill("SIGKILL");
+          }),
+      ),
+    );
+  };
+  afterAll(stop);
+
+  return {
+    grow: async (size) => {
+      await Promise.all(Array.from({ length: size - workers.size }, spawn));
+    },
+    killOne: () => {
+      const all = [...workers];
+      const victim = all[Math.floor(Math.random() * all.length)];
+      victim?.kill("SIGKILL");
+      return victim?.pid;
+    },
+    deaths: () => deaths,
+    replaceTheDead: () => {
+      replaces = true;
+    },
+    stop,
+  };
+}

@@ -1,0 +1,15 @@
+/** A worker process of the fault tests: serves until it is killed or told to stop by SIGTERM. */
+
+import { serve } from "pawl";
+import { fragile, leaving, linear, suicidal } from "./definitions.js";
+
+const worker = serve([linear, suicidal, fragile, leaving], {
+  queues: { default: 40 },
+  lease: "2s",
+  heartbeat: "400ms",
+  reapInterval: "200ms",
+  maxPollInterval: "200ms",
+});
+await worker.ready;
+process.send?.("ready");
+process.on("SIGTERM", () => void worker.stop().then(() => process.exit(0)));
