@@ -1,0 +1,78 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import * as pawl from "pawl";
+import { describe, expect, it } from "vitest";
+import { testDatabase } from "../support/database.js";
+import { readPage, root, rowNames, sectionOf } from "./pages.js";
+
+const client = pawl.connect((await testDatabase()).url);
+const definition = pawl.job({ name: "a", run: () => null });
+
+describe("docs/errors.md", () => {
+  it("lists every code of Pawl, and no other", () => {
+    const codes = Object.values(pawl).flatMap((exported) =>
+      typeof exported === "function" && exported.prototype instanceof pawl.PawlError
+        ? [exported.prototype.name]
+        : [],
+    );
+    expect(codes.length).toBeGreaterThan(10);
+    expect(rowNames(readPage("docs/errors.md")).toSorted()).toEqual(codes.toSorted());
+  });
+});
+
+describe("docs/configuration.md", () => {
+  const wrong = { wrong: true } as object;
+  const common = rowNames(sectionOf("docs/configuration.md", "Definitions"));
+  it.each([
+    ["connect", () => pawl.connect(undefined, wrong)],
+    ["serve", () => pawl.serve([definition], wrong)],
+    ["migrate", () => pawl.migrate(wrong)],
+    ["start", () => client.start(definition, null, wrong)],
+    ["result", () => client.result("64", wrong)],
+    ["runs.list", () => client.runs.list(wrong)],
+  ])("lists every option of %s, and no other", async (section, call) => {
+    expect(rowNames(sectionOf("docs/configuration.md", section)).toSorted()).toEqual(await allowedBy(call));
+  });
+
+  it.each([
+    ["job", () => pawl.job({ name: "a", run: () => null, ...wrong })],
+    ["machine", () => pawl.machine({ name: "a", steps: { start: (ctx) => ctx.done() }, ...wrong })],
+  ])("lists every option of %s, and no other", async (section, call) => {
+    const listed = [...common, ...rowNames(sectionOf("docs/configuration.md", section))];
+    expect(listed.toSorted()).toEqual(await allowedBy(call));
+  });
+});
+
+/** The options that a call allows, as it says itself when it is given a wrong one. */
+async function allowedBy(call: () => unknown): Promise<string[]> {
+  try {
+    await call();
+  } catch (error) {
+    if (!(error instanceof pawl.InvalidOption)) throw error;
+    return error.message
+      .replace(/^.*; allowed: /s, "")
+      .split(", ")
+      .toSorted();
+  }
+  throw new Error("a wrong option was taken");
+}
+
+describe("ARCHITECTURE.md", () => {
+  const source = join(root, "packages/pawl/src");
+  const map = readPage("ARCHITECTURE.md");
+  const files = readdirSync(source, { recursive: true, encoding: "utf8" });
+  const migrations = files.filter((file) => file.endsWith(".sql"));
+  const sql = migrations.map((file) => readFileSync(join(source, file), "utf8")).join("\n");
+  const created = (kind: string): string[] =>
+    [...sql.matchAll(new RegExp(`^create ${kind} (\\w+)`, "gm"))].map(([, name = ""]) => name);
+
+  it("names every file of the library, and no other", () => {
+    const named = [...map.matchAll(/^\| `([\w/-]+\.ts)` /gm)].map(([, file = ""]) => file);
+    expect(named.toSorted()).toEqual(files.filter((file) => file.endsWith(".ts")).toSorted());
+  });
+
+  it.each(["table", "index", "unique index", "function", "view"])("names every %s of the schema", (kind) => {
+    expect(created(kind).length).toBeGreaterThan(0);
+    expect(created(kind).filter((name) => !map.includes(`\`${name}\``))).toEqual([]);
+  });
+});
