@@ -40,7 +40,9 @@ export function launchSupervisor(input: SupervisorArguments): Promise<Announceme
       child.stdout.destroy();
       child.stderr.destroy();
       child.unref();
-      resolve(readAnnouncement(output));
+      const announcement = readAnnouncement(output);
+      if (announcement) resolve(announcement);
+      else reject(noSupervisor(`it said ${output}`));
     });
     child.once("error", (error) => reject(noSupervisor(error.message)));
     child.once("close", (exitCode) =>
@@ -49,10 +51,13 @@ export function launchSupervisor(input: SupervisorArguments): Promise<Announceme
   });
 }
 
-function readAnnouncement(line: string): Announcement {
-  const parsed: unknown = JSON.parse(line);
-  if (isAnnouncement(parsed)) return parsed;
-  throw noSupervisor(`it said ${line}`);
+function readAnnouncement(line: string): Announcement | undefined {
+  try {
+    const parsed: unknown = JSON.parse(line);
+    return isAnnouncement(parsed) ? parsed : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 function isAnnouncement(value: unknown): value is Announcement {

@@ -2,6 +2,7 @@
  * The options of `startLocalPostgres`, their defaults, and their validation. Everything a caller can get wrong is
  * refused here, before any process is started, with what was given and what is allowed.
  */
+import { inspect } from "node:util";
 import { LocalPostgresError } from "./errors.js";
 
 export interface LocalPostgresOptions {
@@ -113,12 +114,9 @@ function settingText(name: string, value: unknown): string {
 }
 
 function show(value: unknown): string {
-  return typeof value === "bigint" ||
-    typeof value === "symbol" ||
-    typeof value === "function" ||
-    value === undefined
-    ? String(value)
-    : JSON.stringify(value);
+  return typeof value === "string"
+    ? JSON.stringify(value)
+    : inspect(value, { depth: 1, breakLength: Infinity });
 }
 
 export function invalid(message: string): LocalPostgresError {

@@ -36,6 +36,7 @@ export class Server {
   readonly dataDirectory: string;
   #postmaster: Postmaster | undefined;
   #password = "";
+  #isEnding = false;
   #lastOperation: Promise<unknown> = Promise.resolve();
 
   constructor(configuration: ServerConfiguration) {
@@ -82,7 +83,8 @@ export class Server {
     try {
       await fillAndStart(found);
     } catch (error) {
-      if (!found.isCached || toLocalPostgresError(error, "").code !== "StartFailed") throw error;
+      const mayBeTemplate = found.isCached && toLocalPostgresError(error, "").code === "StartFailed";
+      if (!mayBeTemplate || this.#isEnding) throw error;
       discardTemplate(request);
       await fillAndStart(await findOrBuildTemplate(request));
     }
@@ -117,6 +119,7 @@ export class Server {
   async #start(): Promise<void> {
     const postmaster = this.#running();
     if (postmaster.pid !== undefined) return;
+    if (this.#isEnding) throw new LocalPostgresError("StartFailed", "the server is ending");
     await postmaster.start();
     this.#password = await ensurePassword(postmaster);
   }
@@ -170,6 +173,13 @@ export class Server {
 
   stop(mode: StopMode): Promise<void> {
     return this.#inTurn(async () => this.#postmaster?.stop(mode));
+  }
+
+  /** Stops for good, without waiting for its turn: recovery, for one, may have long to go. */
+  async end(mode: StopMode): Promise<void> {
+    this.#isEnding = true;
+    await this.#postmaster?.stop(mode);
+    await this.stop(mode); // what was under way may have started it just now
   }
 
   restart(mode: StopMode): Promise<void> {

@@ -139,11 +139,14 @@ export class Supervision {
     if (this.#isEnding) return;
     this.#isEnding = true;
     // Nobody will read a throw-away directory again, so that there is nothing worth a checkpoint.
-    await this.#server.stop(this.#isThrowAway ? "immediate" : "fast");
-    this.#watcher.dismiss();
-    rmSync(this.#runtime.directory, { recursive: true, force: true, maxRetries: 5 });
-    for (const connection of this.#connections) connection.end();
-    process.exit(0);
+    try {
+      await this.#server.end(this.#isThrowAway ? "immediate" : "fast");
+      rmSync(this.#runtime.directory, { recursive: true, force: true, maxRetries: 5 });
+      this.#watcher.dismiss();
+      for (const connection of this.#connections) connection.end();
+    } finally {
+      process.exit(); // without a farewell the watcher does what could not be done here
+    }
   }
 }
 

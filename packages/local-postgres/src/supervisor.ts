@@ -23,6 +23,7 @@ function main(): void {
   process.chdir("/");
   // The one who reads our output may be gone; that is no reason to die.
   process.stdout.on("error", () => {});
+  process.stderr.on("error", () => {});
   const input: unknown = JSON.parse(process.argv[2] ?? "null");
   if (!isSupervisorArguments(input)) throw new Error("the supervisor is started by startLocalPostgres only");
   const { directory } = input.options;

@@ -2,7 +2,8 @@
  * Removes what earlier servers of this user left behind when their supervisor and its watcher were both killed, for
  * example with a whole container: runtime directories that nobody answers for, and the postmasters that use them.
  */
-import { lstatSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { lstatSync, readFileSync } from "node:fs";
+import { readdir, rm } from "node:fs/promises";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { systemCodeOf } from "./errors.js";
@@ -12,15 +13,19 @@ import { runtimePaths, runtimePattern, type RuntimePaths } from "./places.js";
 /** A directory without a control socket may belong to a supervisor that is just starting. */
 const youngestMs = 60_000;
 
+/** Never fails: what cannot be removed, or is being removed by somebody else, is no concern of a server that runs. */
 export async function sweepLeftovers(base: string): Promise<void> {
-  for (const name of readdirSync(base).filter((entry) => runtimePattern.test(entry))) {
-    try {
-      const paths = runtimePaths(join(base, name));
-      if (await isAbandoned(paths)) await remove(paths);
-    } catch {
-      // Somebody else sweeps as well, or it cannot be removed: neither concerns the server being started.
-    }
+  const names = await readdir(base).catch(() => []);
+  for (const name of names.filter((entry) => runtimePattern.test(entry))) {
+    await sweepDirectory(runtimePaths(join(base, name))).catch(() => {});
   }
+}
+
+async function sweepDirectory(paths: RuntimePaths): Promise<void> {
+  if (!(await isAbandoned(paths))) return;
+  const dataDirectory = readNote(paths.note);
+  if (dataDirectory !== undefined) await endServerWithSocket(dataDirectory, paths.socketDirectory);
+  await rm(paths.directory, { recursive: true, force: true });
 }
 
 async function isAbandoned(paths: RuntimePaths): Promise<boolean> {
@@ -39,12 +44,6 @@ function whyUnanswered(socketPath: string): Promise<string | undefined> {
     });
     socket.once("error", (error) => resolve(systemCodeOf(error)));
   });
-}
-
-async function remove(paths: RuntimePaths): Promise<void> {
-  const dataDirectory = readNote(paths.note);
-  if (dataDirectory !== undefined) await endServerWithSocket(dataDirectory, paths.socketDirectory);
-  rmSync(paths.directory, { recursive: true, force: true });
 }
 
 function readNote(note: string): string | undefined {
