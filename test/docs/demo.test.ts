@@ -1,8 +1,10 @@
+import { createRequire } from "node:module";
 import { describe, expect, it } from "vitest";
 import { until } from "../support/until.js";
 import { startProgram } from "./program.js";
 
-const demo = "examples/dist/demo.js";
+const require = createRequire(import.meta.url);
+const demo = require.resolve("@pawl/examples/demo");
 
 describe("the demo", () => {
   it(
