@@ -33,16 +33,18 @@ export interface TemplateRequest {
 }
 
 /** Raised whenever the content of a template changes, so that old templates are not used. */
-const revision = 2;
+const revision = 3;
 
 /**
- * Durable, and sized for a laptop. Statement errors reach the client anyway; leaving them out of the log (`log` ranks
- * above `error`) keeps it from growing without bound.
+ * Durable, and sized for a laptop. Dynamic shared memory lies in the data directory and goes with it: in /dev/shm a
+ * killed server would leave it for good, and containers have too little there. Statement errors reach the client
+ * anyway; leaving them out of the log (`log` ranks above `error`) keeps it from growing without bound.
  */
 const defaultSettings: Record<string, string> = {
   max_connections: "100",
   shared_buffers: "128MB",
   max_wal_size: "4GB",
+  dynamic_shared_memory_type: "mmap",
   timezone: "UTC",
   log_timezone: "UTC",
   log_min_messages: "log",
