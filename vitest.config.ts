@@ -1,13 +1,26 @@
 import { defineConfig } from "vitest/config";
 
 // Tests run against the built packages (`tsc -b` first, as `npm test` does), the way a user loads them.
+// The fault tests are a project of their own, run after the others: they start and kill many processes.
+const shared = {
+  globalSetup: ["test/support/global-setup.ts"],
+  pool: "forks" as const,
+  testTimeout: 30_000,
+  hookTimeout: 60_000,
+};
+
 export default defineConfig({
   test: {
-    include: ["packages/*/test/**/*.test.ts", "test/**/*.test.ts"],
-    exclude: ["**/dist/**", "**/node_modules/**"],
-    globalSetup: ["test/support/global-setup.ts"],
-    pool: "forks",
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
+    projects: [
+      {
+        test: {
+          ...shared,
+          name: "laws",
+          include: ["packages/*/test/**/*.test.ts", "test/**/*.test.ts"],
+          exclude: ["**/dist/**", "**/node_modules/**", "test/faults/**"],
+        },
+      },
+      { test: { ...shared, name: "faults", include: ["test/faults/**/*.test.ts"], exclude: ["**/dist/**"] } },
+    ],
   },
 });

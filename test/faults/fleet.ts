@@ -2,7 +2,6 @@
 
 import { type ChildProcess, fork } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import { afterAll } from "vitest";
 import { testDatabase } from "../support/database.js";
 
 const program = fileURLToPath(new URL("../dist/faults/worker.js", import.meta.url));
@@ -10,8 +9,8 @@ const program = fileURLToPath(new URL("../dist/faults/worker.js", import.meta.ur
 export interface Fleet {
   /** Starts workers until this many run, and waits until they serve. */
   grow(size: number): Promise<void>;
-  /** Ends one of them with SIGKILL; answers its process id. */
-  killOne(): number | undefined;
+  /** Ends one that serves with SIGKILL; answers whether there was one. */
+  killOne(): boolean;
   /** How many ended by themselves or were killed. */
   deaths(): number;
   /** From now on a worker that ends is replaced. */
@@ -29,6 +28,7 @@ export async function makeLedger() {
 
 export function makeFleet(databaseUrl: string, ledgerUrl: string): Fleet {
   const workers = new Set<ChildProcess>();
+  const serving = new Set<ChildProcess>();
   let deaths = 0;
   let replaces = false;
 
@@ -41,11 +41,15 @@ export function makeFleet(databaseUrl: string, ledgerUrl: string): Fleet {
     worker.stderr!.resume();
     worker.once("exit", () => {
       workers.delete(worker);
+      serving.delete(worker);
       deaths++;
       if (replaces) void spawn();
     });
     await new Promise<void>((resolve) => {
-      worker.once("message", () => resolve());
+      worker.once("message", () => {
+        serving.add(worker);
+        resolve();
+      });
       worker.once("exit", () => resolve());
     });
   };
@@ -62,17 +66,17 @@ export function makeFleet(databaseUrl: string, ledgerUrl: string): Fleet {
       ),
     );
   };
-  afterAll(stop);
 
   return {
     grow: async (size) => {
       await Promise.all(Array.from({ length: size - workers.size }, spawn));
     },
     killOne: () => {
-      const all = [...workers];
+      const all = [...serving];
       const victim = all[Math.floor(Math.random() * all.length)];
-      victim?.kill("SIGKILL");
-      return victim?.pid;
+      if (victim === undefined) return false;
+      serving.delete(victim);
+      return victim.kill("SIGKILL");
     },
     deaths: () => deaths,
     replaceTheDead: () => {

@@ -1,4 +1,15 @@
-import { connect, job, KeyConflict, machine, migrate, RunFailed, RunNotFound, serve as serveWorker, Unavailable, type } from "pawl";
+import {
+  connect,
+  job,
+  KeyConflict,
+  machine,
+  migrate,
+  RunFailed,
+  RunNotFound,
+  serve as serveWorker,
+  Unavailable,
+  type,
+} from "pawl";
 import { describe, expect, it } from "vitest";
 import { testDatabase } from "../support/database.js";
 import { silent, testEngine } from "../support/engine.js";
@@ -12,12 +23,17 @@ const echo = job({ name: "echo", input: type<{ n: number }>(), run: (_ctx, input
 const parked = job({ name: "parked", queue: "nobody", run: () => 0 });
 await serve([echo]);
 
-const countRuns = async (): Promise<number> => Number((await sql<{ n: string }>("select count(*) as n from runs"))[0]!.n);
+const countRuns = async (): Promise<number> =>
+  Number((await sql<{ n: string }>("select count(*) as n from runs"))[0]!.n);
 
 describe("start (SPEC 7, 8, 11)", () => {
   it("answers with the id, that it was created, and the status", async () => {
     const started = await pawl.start(echo, { n: 1 });
-    expect(started).toEqual({ runId: expect.stringMatching(/^\d+$/) as string, created: true, status: "running" });
+    expect(started).toEqual({
+      runId: expect.stringMatching(/^\d+$/) as string,
+      created: true,
+      status: "running",
+    });
     expect(await pawl.result(started.runId)).toBe(1);
   });
 
@@ -30,7 +46,10 @@ describe("start (SPEC 7, 8, 11)", () => {
     const first = await pawl.start(parked, null, { uniqueKey: "one" });
     expect(await pawl.start(parked, null, { uniqueKey: "one" })).toEqual({ ...first, created: false });
     const bytes = await pawl.start(parked, null, { uniqueKey: new Uint8Array([0, 255, 1]) });
-    expect(await pawl.start(parked, null, { uniqueKey: new Uint8Array([0, 255, 1]) })).toEqual({ ...bytes, created: false });
+    expect(await pawl.start(parked, null, { uniqueKey: new Uint8Array([0, 255, 1]) })).toEqual({
+      ...bytes,
+      created: false,
+    });
   });
 
   it("an idempotency key answers the same run for ever, also when it has ended", async () => {
@@ -88,7 +107,12 @@ describe("start (SPEC 7, 8, 11)", () => {
 
   it("by a name that nobody has registered waits for the first worker that does, and goes to its queue", async () => {
     const { runId } = await pawl.start("unheard-of", { n: 7 });
-    expect(await pawl.runs.get(runId)).toMatchObject({ version: 1, queue: "default", kind: null, status: "running" });
+    expect(await pawl.runs.get(runId)).toMatchObject({
+      version: 1,
+      queue: "default",
+      kind: null,
+      status: "running",
+    });
     await serve([job({ name: "unheard-of", queue: "quiet", run: (_ctx, input: { n: number }) => input.n })]);
     expect(await pawl.result(runId)).toBe(7);
     expect(await pawl.runs.get(runId)).toMatchObject({ queue: "quiet", kind: "job" });
@@ -103,7 +127,9 @@ describe("start (SPEC 7, 8, 11)", () => {
 
 describe("versions (SPEC 3)", () => {
   it("run side by side, and a run finishes on the version it was started with", async () => {
-    const versions = [1, 2].map((version) => job({ name: "side", version, run: (ctx) => [version, ctx.version] }));
+    const versions = [1, 2].map((version) =>
+      job({ name: "side", version, run: (ctx) => [version, ctx.version] }),
+    );
     await serve(versions);
     const started = await Promise.all(versions.map((version) => pawl.start(version, null)));
     expect(await Promise.all(started.map(({ runId }) => pawl.result(runId)))).toEqual([
@@ -155,7 +181,10 @@ describe("result (SPEC 11)", () => {
   it("of a run that ends in another process is found by polling", async () => {
     const { runId } = await pawl.start(parked, null);
     const waiting = pawl.result(runId);
-    await sql(`update runs set status = 'done', completed_at = clock_timestamp(), result = '"elsewhere"' where id = $1`, [runId]);
+    await sql(
+      `update runs set status = 'done', completed_at = clock_timestamp(), result = '"elsewhere"' where id = $1`,
+      [runId],
+    );
     expect(await waiting).toBe("elsewhere");
   });
 
@@ -168,7 +197,9 @@ describe("result (SPEC 11)", () => {
       },
     });
     await serve([failing]);
-    const error = await pawl.result((await pawl.start(failing, null)).runId).catch((thrown: unknown) => thrown);
+    const error = await pawl
+      .result((await pawl.start(failing, null)).runId)
+      .catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(RunFailed);
     expect(error).toMatchObject({ error: { name: "RangeError", message: "too far" } });
   });
@@ -210,14 +241,26 @@ describe("runs.list", () => {
 
 describe("options are validated, and nothing is written", () => {
   const bad: [string, () => unknown, RegExp][] = [
-    ["an unknown option of start", () => pawl.start(echo, { n: 1 }, { dely: 1 } as never), /unknown option "dely".*did you mean "delay"/],
-    ["a delay without a unit", () => pawl.start(echo, { n: 1 }, { delay: "5" as never }), /delay must be a duration/],
+    [
+      "an unknown option of start",
+      () => pawl.start(echo, { n: 1 }, { dely: 1 } as never),
+      /unknown option "dely".*did you mean "delay"/,
+    ],
+    [
+      "a delay without a unit",
+      () => pawl.start(echo, { n: 1 }, { delay: "5" as never }),
+      /delay must be a duration/,
+    ],
     ["delay and at", () => pawl.start(echo, { n: 1 }, { delay: 1, at: new Date() }), /not both/],
     ["a bad date", () => pawl.start(echo, { n: 1 }, { at: "soon" }), /at must be a Date/],
     ["a priority that is no smallint", () => pawl.start(echo, { n: 1 }, { priority: 1e6 }), /priority/],
     ["a long unique key", () => pawl.start(echo, { n: 1 }, { uniqueKey: "x".repeat(513) }), /512/],
     ["a scope without a key", () => pawl.start(echo, { n: 1 }, { uniqueScope: ["runnable"] }), /uniqueKey/],
-    ["a phase that is none", () => pawl.start(echo, { n: 1 }, { uniqueKey: "a", uniqueScope: ["running" as never] }), /uniqueScope/],
+    [
+      "a phase that is none",
+      () => pawl.start(echo, { n: 1 }, { uniqueKey: "a", uniqueScope: ["running" as never] }),
+      /uniqueScope/,
+    ],
     ["a step for a job", () => pawl.start(echo, { n: 1 }, { step: "start" }), /machines/],
     ["something that is no definition", () => pawl.start({ name: "x" } as never, {} as never), /definition/],
     ["a bad name", () => pawl.start("Not A Name", {}), /name of a definition/],
@@ -225,7 +268,11 @@ describe("options are validated, and nothing is written", () => {
     ["an input that is too large", () => pawl.start("echo", "x".repeat(1_100_000)), /1100002|bytes/],
     ["an item without input", () => pawl.startMany(echo, [{} as never]), /item 0/],
     ["a list that is none", () => pawl.startMany(echo, {} as never), /startMany takes a list/],
-    ["an unknown option of result", () => pawl.result("64", { timout: 1 } as never), /did you mean "timeout"/],
+    [
+      "an unknown option of result",
+      () => pawl.result("64", { timout: 1 } as never),
+      /did you mean "timeout"/,
+    ],
     ["a run id that is no string", () => pawl.result(64 as never), /run id/],
     ["a limit out of range", () => pawl.runs.list({ limit: 1_000 }), /limit/],
     ["a made-up cursor", () => pawl.runs.list({ cursor: "abc" }), /cursor/],
@@ -234,9 +281,17 @@ describe("options are validated, and nothing is written", () => {
     ["an HTTP URL, for now", () => connect("http://localhost:8080"), /HTTP/],
     ["no definitions", () => serveWorker([], { url }), /at least one/],
     ["a definition twice", () => serveWorker([echo, echo], { url }), /twice/],
-    ["a heartbeat too slow for the lease", () => serveWorker([echo], { url, lease: "3s", heartbeat: "2s" }), /third of the lease/],
+    [
+      "a heartbeat too slow for the lease",
+      () => serveWorker([echo], { url, lease: "3s", heartbeat: "2s" }),
+      /third of the lease/,
+    ],
     ["a queue that is missing", () => serveWorker([echo], { url, queues: { mail: 1 } }), /whole list/],
-    ["an unknown option of serve", () => serveWorker([echo], { url, concurrency: 5 } as never), /unknown option "concurrency"/],
+    [
+      "an unknown option of serve",
+      () => serveWorker([echo], { url, concurrency: 5 } as never),
+      /unknown option "concurrency"/,
+    ],
     ["a concurrency of nothing", () => serveWorker([echo], { url, queues: { default: 0 } }), /concurrency/],
     ["a logger that is none", () => serveWorker([echo], { url, logger: {} as never }), /logger\.debug/],
     ["an unknown option of migrate", () => migrate({ urls: url } as never), /did you mean "url"/],

@@ -161,8 +161,25 @@ describe("jobs (SPEC 9)", () => {
     ["undefined", undefined],
     ["null", null],
     ["a number", 1],
-    ["a proxy that throws", new Proxy({}, { get: () => { throw new Error("hands off"); } })],
-    ["an error with a getter that throws", Object.defineProperty(new Error("x"), "message", { get: () => { throw new Error("no"); } })],
+    [
+      "a proxy that throws",
+      new Proxy(
+        {},
+        {
+          get: () => {
+            throw new Error("hands off");
+          },
+        },
+      ),
+    ],
+    [
+      "an error with a getter that throws",
+      Object.defineProperty(new Error("x"), "message", {
+        get: () => {
+          throw new Error("no");
+        },
+      }),
+    ],
     ["a message with a NUL", new Error("a\u0000b")],
     ["a huge message", new Error("x".repeat(100_000))],
   ])("that throw %s fail like any other", async (what, thrown) => {

@@ -208,7 +208,10 @@ describe("machines (SPEC 4)", () => {
   });
 
   it("a result that is too large is an error of the step", async () => {
-    const large = machine({ name: "large", steps: { start: (ctx) => ctx.done("x".repeat(2 * 1024 * 1024)) } });
+    const large = machine({
+      name: "large",
+      steps: { start: (ctx) => ctx.done("x".repeat(2 * 1024 * 1024)) },
+    });
     await serve([large]);
     const { runId } = await pawl.start(large, {});
     expect((await pawl.runs.get(await ended(runId))).error!.code).toBe("PayloadTooLarge");
@@ -219,7 +222,10 @@ describe("machines (SPEC 4)", () => {
     const changed = machine({
       name: "changed",
       state: strict,
-      steps: { start: (ctx) => ctx.next("second", { n: "not a number" } as never), second: (ctx) => ctx.done() },
+      steps: {
+        start: (ctx) => ctx.next("second", { n: "not a number" } as never),
+        second: (ctx) => ctx.done(),
+      },
       handle: (error, ctx) => ctx.done([error instanceof InvalidState, ctx.state]),
     });
     await serve([changed]);
@@ -259,13 +265,16 @@ describe("machines (SPEC 4)", () => {
 
   it("a run at a step that its definition no longer has fails with the names it has", async () => {
     const renamed = machine({ name: "renamed", initial: "begin", steps: { begin: (ctx) => ctx.done() } });
-    const [started] = await database.store.start(
-      [aRun({ name: "renamed", step: "gone" })],
-      { allOrNothing: false, claim: null },
-    );
+    const [started] = await database.store.start([aRun({ name: "renamed", step: "gone" })], {
+      allOrNothing: false,
+      claim: null,
+    });
     await serve([renamed]);
     const { error } = await pawl.runs.get(await ended(started!.runId));
-    expect(error).toMatchObject({ code: "InvalidState", message: expect.stringContaining("begin") as string });
+    expect(error).toMatchObject({
+      code: "InvalidState",
+      message: expect.stringContaining("begin") as string,
+    });
   });
 
   it("the first run sees the decoded value exactly as a replay would, key order included", async () => {
@@ -323,7 +332,10 @@ describe("machines (SPEC 4)", () => {
 
   it("gives the step a log that names run and step, and an abort signal", async () => {
     const lines: unknown[] = [];
-    const logger = { ...silent, info: (details: object | string, message?: string) => lines.push([details, message]) };
+    const logger = {
+      ...silent,
+      info: (details: object | string, message?: string) => lines.push([details, message]),
+    };
     const logging = machine({
       name: "logging",
       steps: {
@@ -334,7 +346,7 @@ describe("machines (SPEC 4)", () => {
         },
       },
     });
-    await serve([logging], { logger: logger as never });
+    await serve([logging], { logger });
     const { runId } = await pawl.start(logging, {});
     expect(await pawl.result(runId)).toBe(false);
     const bound = { runId, name: "logging", step: "start", attempt: 0 };

@@ -88,9 +88,12 @@ describe("migrate (SPEC 11)", () => {
   it("the views for people show runs by their public words", async () => {
     const pawl = connect(url);
     const { runId } = await pawl.start("viewed", { a: 1 });
-    expect(await sql("select workflow_name, status, input, retention_days::float8 from workflow_run where run_id = $1", [runId])).toEqual([
-      { workflow_name: "viewed", status: "running", input: { a: 1 }, retention_days: 30 },
-    ]);
+    expect(
+      await sql(
+        "select workflow_name, status, input, retention_days::float8 from workflow_run where run_id = $1",
+        [runId],
+      ),
+    ).toEqual([{ workflow_name: "viewed", status: "running", input: { a: 1 }, retention_days: 30 }]);
     await pawl.close();
   });
 });

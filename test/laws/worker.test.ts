@@ -70,7 +70,9 @@ describe("queues and slots (SPEC 7)", () => {
     const direct = job({ name: "direct", queue: "direct", run: () => 1 });
     await serve([direct], { maxPollInterval: "1h", pollInterval: "1h" });
     const started = await pawl.start(direct, null);
-    const [row] = await sql("select claim_id is not null as claimed, turn from runs where id = $1", [started.runId]);
+    const [row] = await sql("select claim_id is not null as claimed, turn from runs where id = $1", [
+      started.runId,
+    ]);
     expect(row).toMatchObject({ claimed: true });
     expect(await pawl.result(started.runId)).toBe(1);
   });
@@ -135,7 +137,9 @@ describe("graceful stop (SPEC 7)", () => {
     const started = await Promise.all(Array.from({ length: 5 }, () => pawl.start(queued, null)));
     const worker = await serve([queued], { queues: { queued: 1 }, prefetch: 4, drainTimeout: "10s" });
     await until("one runs and four are claimed", async () => {
-      const [row] = await sql<{ n: string }>("select count(*) as n from runs where queue = 'queued' and status = 'executing'");
+      const [row] = await sql<{ n: string }>(
+        "select count(*) as n from runs where queue = 'queued' and status = 'executing'",
+      );
       return row!.n === "5" && first.entered() === 1;
     });
     const stopping = worker.stop();
@@ -238,7 +242,10 @@ describe("an outage of the database", () => {
       },
     });
     const warnings: string[] = [];
-    const logger: Logger = { ...silent, warn: (_details: object | string, message?: string) => void warnings.push(message ?? "") };
+    const logger: Logger = {
+      ...silent,
+      warn: (_details: object | string, message?: string) => void warnings.push(message ?? ""),
+    };
     await serve([surviving], { url: proxy.url, lease: "30s", heartbeat: "100ms", logger });
     const { runId } = await pawl.start(surviving, { n: 0 });
     await until("it runs", entered.entered);

@@ -13,8 +13,18 @@ describe("the claim guard (SPEC 7)", () => {
     expect(await commit(database, run, keep("two", '{"n":1}'))).toMatchObject({ kind: "committed" });
     expect(await commit(database, run, keep("three"), { turn: 1 })).toMatchObject({ kind: "committed" });
     expect(await commit(database, run, done('"ok"'), { turn: 2 })).toMatchObject({ kind: "committed" });
-    const [row] = await sql("select status, step, state, result, locked_by, attempt from runs where id = $1", [run.runId]);
-    expect(row).toEqual({ status: "done", step: "three", state: { n: 1 }, result: "ok", locked_by: null, attempt: 0 });
+    const [row] = await sql(
+      "select status, step, state, result, locked_by, attempt from runs where id = $1",
+      [run.runId],
+    );
+    expect(row).toEqual({
+      status: "done",
+      step: "three",
+      state: { n: 1 },
+      result: "ok",
+      locked_by: null,
+      attempt: 0,
+    });
   });
 
   it("commits nothing for a stale worker", async () => {
@@ -88,7 +98,9 @@ describe("the claim guard (SPEC 7)", () => {
     await start(database, {});
     const run = await claimOne(database);
     const counters = (): Promise<{ all: string; hot: string }[]> =>
-      sql("select n_tup_upd as all, n_tup_hot_upd as hot from pg_stat_xact_user_tables where relname = 'runs'");
+      sql(
+        "select n_tup_upd as all, n_tup_hot_upd as hot from pg_stat_xact_user_tables where relname = 'runs'",
+      );
     await sql("begin");
     const [before] = await counters();
     for (let turn = 0; turn < 20; turn++) {

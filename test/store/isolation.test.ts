@@ -1,6 +1,19 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { testDatabase } from "../support/database.js";
-import { aRun, claim, claimOne, commit, done, keep, key, next, register, retry, start, stop } from "../support/store.js";
+import {
+  aRun,
+  claim,
+  claimOne,
+  commit,
+  done,
+  keep,
+  key,
+  next,
+  register,
+  retry,
+  start,
+  stop,
+} from "../support/store.js";
 import { until } from "../support/until.js";
 
 const database = await testDatabase();
@@ -9,7 +22,9 @@ await register(database, "worker");
 
 /** Ends every run, so that tests do not see each other. */
 const drain = async (): Promise<void> => {
-  await sql("update runs set status = 'done', locked_by = null, completed_at = clock_timestamp() where completed_at is null");
+  await sql(
+    "update runs set status = 'done', locked_by = null, completed_at = clock_timestamp() where completed_at is null",
+  );
 };
 
 afterEach(drain);
@@ -34,8 +49,9 @@ describe("one row never costs another", () => {
       { status: "executing", step: "two", state: { ok: 3 }, turn: 1 },
     ]);
     // the culprit keeps its claim and its turn
-    expect(await commit(database, { runId: runs[1]!.runId, claimId }, stop("bad"))).toMatchObject({ kind: "committed" });
-
+    expect(await commit(database, { runId: runs[1]!.runId, claimId }, stop("bad"))).toMatchObject({
+      kind: "committed",
+    });
   });
 
   it("a value that jsonb cannot hold is refused by its code, whatever else is in the batch", async () => {
@@ -51,7 +67,6 @@ describe("one row never costs another", () => {
       { patient: true },
     );
     expect(verdicts).toMatchObject([{ kind: "failed", code: "22P05" }, { kind: "committed" }]);
-
   });
 
   it("a user's open transaction delays only the run it touches", async () => {
@@ -62,14 +77,18 @@ describe("one row never costs another", () => {
     await user.query("begin");
     await user.query("select from runs where id = $1 for update", [touched]);
     const commits = runs.map(({ runId }) => ({ runId, claimId, turn: 0, transition: done() }));
-    expect((await store.commit(commits, { patient: true })).map(({ kind }) => kind)).toEqual(["busy", "committed"]);
-    expect(await commit(database, { runId: touched!, claimId }, done(), { patient: false })).toEqual({ kind: "busy" });
+    expect((await store.commit(commits, { patient: true })).map(({ kind }) => kind)).toEqual([
+      "busy",
+      "committed",
+    ]);
+    expect(await commit(database, { runId: touched!, claimId }, done(), { patient: false })).toEqual({
+      kind: "busy",
+    });
     await start(database, {});
     expect((await claim(database)).runs).toHaveLength(1);
     await user.query("commit");
     expect(await commit(database, { runId: touched!, claimId }, done())).toMatchObject({ kind: "committed" });
     expect(await commit(database, { runId: other!, claimId }, done())).toEqual({ kind: "already" });
-
   });
 
   it("claims skip what is locked and take the next, in order", async () => {
@@ -81,7 +100,6 @@ describe("one row never costs another", () => {
     expect(runs.map(({ runId }) => runId)).toEqual(ids.slice(2));
     await user.query("rollback");
     expect((await claim(database)).runs.map(({ runId }) => runId)).toEqual(ids.slice(0, 2));
-
   });
 
   it("a reaped run that finds its unique key taken gives the key up, and the others are reaped with it", async () => {
@@ -90,20 +108,20 @@ describe("one row never costs another", () => {
     await start(database, {}, { uniqueKey: key("taken"), ...scope }, {});
     const { runs } = await claim(database, { workerId: "dead" });
     expect(runs).toHaveLength(3);
-    const [holder] = await store.start(
-      [aRun({ uniqueKey: key("taken"), ...scope })],
-      { allOrNothing: false, claim: null },
-    );
+    const [holder] = await store.start([aRun({ uniqueKey: key("taken"), ...scope })], {
+      allOrNothing: false,
+      claim: null,
+    });
     expect(holder!.created).toBe(true);
     await sql("update workers set seen_at = seen_at - interval '1 hour' where id = 'dead'");
     await sql("update settings set beats_since = clock_timestamp() - interval '1 hour'");
     expect(await store.reap(100)).toBe(3);
-    const rows = await sql("select status, attempt, crashes, unique_key from runs where id = any ($1) order by id", [
-      runs.map(({ runId }) => runId),
-    ]);
+    const rows = await sql(
+      "select status, attempt, crashes, unique_key from runs where id = any ($1) order by id",
+      [runs.map(({ runId }) => runId)],
+    );
     expect(rows).toEqual(Array(3).fill({ status: "runnable", attempt: 1, crashes: 1, unique_key: null }));
     expect(await sql("select from workers where id = 'dead'")).toEqual([]);
-
   });
 
   it("a run that re-enters its unique scope by its outcome while the key is taken gives the key up and goes on", async () => {
@@ -121,7 +139,6 @@ describe("one row never costs another", () => {
     ]);
     const rows = await sql("select id, step from runs where unique_guard = 'again'");
     expect(rows).toEqual([{ id: holder, step: null }]);
-
   });
 
   it("a run that enters its unique scope by being claimed while the key is taken gives the key up", async () => {
@@ -129,7 +146,6 @@ describe("one row never costs another", () => {
     await start(database, scope, scope, {});
     const { runs } = await claim(database);
     expect(runs.map(({ uniqueLost }) => uniqueLost).toSorted()).toEqual([false, false, true]);
-
   });
 
   it("a claim answers at most 16 MiB and leaves the rest for the next", async () => {
@@ -140,7 +156,6 @@ describe("one row never costs another", () => {
     expect(first.runs.length).toBeLessThanOrEqual(16);
     const second = await claim(database);
     expect(first.runs.length + second.runs.length).toBe(30);
-
   });
 
   it("decides under READ COMMITTED only", async () => {
@@ -161,7 +176,8 @@ describe("one row never costs another", () => {
     };
     const noCommit =
       "select commit(0::smallint, '{1}', '{1}', '{0}', '{done}', null, null, '{null}', null, null, null, true)";
-    const noClaim = "select claim(0::smallint, 'default', 'w', 1, 1, '{counter}', '{1}', null, null, null, null, null)";
+    const noClaim =
+      "select claim(0::smallint, 'default', 'w', 1, 1, '{counter}', '{1}', null, null, null, null, null)";
     expect(await setting(noClaim)).toBe("off");
     await client.query("set synchronous_commit = off");
     expect(await setting(noCommit)).toBe("on");
@@ -178,7 +194,12 @@ describe("one lock order", () => {
       const batches = await Promise.all(
         [shuffled(), shuffled(), shuffled()].map((order) =>
           store.commit(
-            order.map((runId) => ({ runId, claimId, turn: round, transition: keep("step", `{"n":${round}}`) })),
+            order.map((runId) => ({
+              runId,
+              claimId,
+              turn: round,
+              transition: keep("step", `{"n":${round}}`),
+            })),
             { patient: true },
           ),
         ),
@@ -188,19 +209,19 @@ describe("one lock order", () => {
       expect(kinds.filter((kind) => kind === "already")).toHaveLength(80);
     }
     expect(await deadlocks()).toBe(before);
-
   });
 
   it("concurrent starts of the same keys in opposite orders never deadlock and start each key once", async () => {
     const before = await deadlocks();
     for (let round = 0; round < 20; round++) {
       const items = Array.from({ length: 30 }, (_, index) => ({ uniqueKey: key(`key-${round}-${index}`) }));
-      const all = await Promise.all([items, items.toReversed(), items].map((batch) => start(database, ...batch)));
+      const all = await Promise.all(
+        [items, items.toReversed(), items].map((batch) => start(database, ...batch)),
+      );
       expect(new Set(all.flat()).size).toBe(30);
       expect(all[1]!.toReversed()).toEqual(all[0]);
     }
     expect(await deadlocks()).toBe(before);
-
   });
 
   async function deadlocks(): Promise<number> {
@@ -221,11 +242,12 @@ describe("a commit against whoever holds the row", () => {
     await user.query("select from runs where id = $1 for update", [run.runId]);
     const committing = commit(database, run, retry(0), { patient: true });
     await until("the commit waits for the lock", async () => {
-      const rows = await sql("select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()");
+      const rows = await sql(
+        "select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()",
+      );
       return rows.length > 0;
     });
     await user.query("commit");
     expect(["committed", "busy"]).toContain((await committing).kind);
-
   });
 });

@@ -56,10 +56,13 @@ function problems(plans: Plan[]): string[] {
 async function hotCalls(database: TestDatabase): Promise<string[]> {
   await database.sql("delete from workers");
   await register(database, "w");
-  const started = await database.store.start(Array.from({ length: 50 }, () => aRun({ queue: "hot" })), {
-    allOrNothing: false,
-    claim: null,
-  });
+  const started = await database.store.start(
+    Array.from({ length: 50 }, () => aRun({ queue: "hot" })),
+    {
+      allOrNothing: false,
+      claim: null,
+    },
+  );
   const ids = `array[${started.map(({ runId }) => runId).join(",")}]::bigint[]`;
   const all = (value: string): string => `array_fill(${value}, array[50])`;
   return [

@@ -7,7 +7,9 @@ const { store, sql } = database;
 await register(database, "worker");
 
 const endAll = (): Promise<unknown> =>
-  sql("update runs set status = 'done', locked_by = null, completed_at = clock_timestamp() where completed_at is null");
+  sql(
+    "update runs set status = 'done', locked_by = null, completed_at = clock_timestamp() where completed_at is null",
+  );
 afterEach(endAll);
 
 const idsOf = ({ runs }: { runs: readonly { runId: string }[] }): string[] => runs.map(({ runId }) => runId);
@@ -68,7 +70,9 @@ describe("scheduling (SPEC 7)", () => {
     await store.release([{ runId: first!, claimId: one.claimId }]);
     await sql("update runs set eligible_at = eligible_at - interval '1 hour' where id = $1", [first]);
     // the second lies behind the mark, the first before it: a full batch needs both looks
-    expect(idsOf(await claim(database, { limit: 2, floor: one.floor })).toSorted()).toEqual([first, second].toSorted());
+    expect(idsOf(await claim(database, { limit: 2, floor: one.floor })).toSorted()).toEqual(
+      [first, second].toSorted(),
+    );
   });
 
   it("keeps the order of lower priorities when the mark lies in a higher one", async () => {
@@ -134,7 +138,10 @@ describe("crash recovery (SPEC 7)", () => {
     const [before] = await sql("select eligible_at from runs where id = $1", [runId]);
     await longAgo("dead-1");
     expect(await store.reap(100)).toBe(1);
-    const [after] = await sql("select status, attempt, crashes, locked_by, eligible_at from runs where id = $1", [runId]);
+    const [after] = await sql(
+      "select status, attempt, crashes, locked_by, eligible_at from runs where id = $1",
+      [runId],
+    );
     expect(after).toEqual({ status: "runnable", attempt: 1, crashes: 1, locked_by: null, ...before });
   });
 
@@ -183,7 +190,8 @@ describe("crash recovery (SPEC 7)", () => {
 
   it("tells a late heartbeat that its lease has passed", async () => {
     await register(database, "late");
-    const beat = (): Promise<{ alive: boolean }[]> => sql("select alive from beat(0::smallint, 'late', false)");
+    const beat = (): Promise<{ alive: boolean }[]> =>
+      sql("select alive from beat(0::smallint, 'late', false)");
     expect(await beat()).toEqual([{ alive: true }]);
     await longAgo("late");
     expect(await beat()).toEqual([{ alive: false }]);
@@ -204,7 +212,9 @@ describe("crash recovery (SPEC 7)", () => {
     const [kept, cancelled] = await start(database, {}, {});
     const { claimId } = await claim(database, { workerId: "holder" });
     await sql("update runs set status = 'cancelled' where id = $1", [cancelled]);
-    const [row] = await sql<{ cancelled: string; held: string }>("select * from beat(0::smallint, 'holder', true)");
+    const [row] = await sql<{ cancelled: string; held: string }>(
+      "select * from beat(0::smallint, 'holder', true)",
+    );
     expect(JSON.parse(row!.cancelled)).toEqual([cancelled]);
     expect(JSON.parse(row!.held)).toEqual({ [kept!]: claimId, [cancelled!]: claimId });
     // letting go of a cancelled run leaves it cancelled
@@ -216,7 +226,9 @@ describe("crash recovery (SPEC 7)", () => {
 
   it("a holder that is neither executing nor cancelled cannot be stored", async () => {
     const [runId] = await start(database, {});
-    await expect(sql("update runs set locked_by = 'x' where id = $1", [runId])).rejects.toThrow("runs_holder");
+    await expect(sql("update runs set locked_by = 'x' where id = $1", [runId])).rejects.toThrow(
+      "runs_holder",
+    );
   });
 });
 
@@ -226,15 +238,15 @@ describe("retention", () => {
     const { claimId } = await claim(database, { limit: 2 });
     for (const runId of [expired!, kept!]) await commit(database, { runId, claimId }, done());
     await sql("insert into signals values (0, $1, 1, 's', '{}', null, clock_timestamp(), null)", [expired]);
-    await sql("insert into steps values (0, $1, 's', 'run', 1, 0, null, '1', null, clock_timestamp(), clock_timestamp())", [
-      expired,
-    ]);
+    await sql(
+      "insert into steps values (0, $1, 's', 'run', 1, 0, null, '1', null, clock_timestamp(), clock_timestamp())",
+      [expired],
+    );
     await sql("update runs set expires_at = clock_timestamp() - interval '1 s' where id = $1", [expired]);
     expect(await store.sweep(1_000)).toBe(1);
-    expect(await sql("select id from runs where id = any ($1) order by id", [[expired, kept, live]])).toEqual([
-      { id: kept },
-      { id: live },
-    ]);
+    expect(await sql("select id from runs where id = any ($1) order by id", [[expired, kept, live]])).toEqual(
+      [{ id: kept }, { id: live }],
+    );
     expect(await sql("select from signals where run_id = $1", [expired])).toEqual([]);
     expect(await sql("select from steps where run_id = $1", [expired])).toEqual([]);
   });
@@ -243,7 +255,9 @@ describe("retention", () => {
     await sql("update settings set retention_ceiling = '2 days'");
     const [runId] = await start(database, { retentionMs: 400 * 86_400_000 });
     await commit(database, await claimOne(database), done());
-    const [row] = await sql("select (expires_at - completed_at)::text as kept from runs where id = $1", [runId]);
+    const [row] = await sql("select (expires_at - completed_at)::text as kept from runs where id = $1", [
+      runId,
+    ]);
     expect(row).toEqual({ kept: "2 days" });
     await sql("update settings set retention_ceiling = '365 days'");
   });
@@ -254,7 +268,11 @@ describe("uniqueness (SPEC 8)", () => {
     store.start(runs.map(aRun), { allOrNothing: false, claim: null });
 
   it("a taken unique key starts nothing and answers its holder, against existing runs and within the batch", async () => {
-    const first = await starting({ uniqueKey: key("u1") }, { uniqueKey: key("u2") }, { uniqueKey: key("u1") });
+    const first = await starting(
+      { uniqueKey: key("u1") },
+      { uniqueKey: key("u2") },
+      { uniqueKey: key("u1") },
+    );
     expect(first.map(({ created }) => created)).toEqual([true, true, false]);
     expect(first[2]!.runId).toBe(first[0]!.runId);
     const [again] = await starting({ uniqueKey: key("u2") });
@@ -262,7 +280,12 @@ describe("uniqueness (SPEC 8)", () => {
   });
 
   it("ids follow input order although rows go in sorted by key", async () => {
-    const started = await starting({ uniqueKey: key("z") }, { uniqueKey: key("m") }, {}, { uniqueKey: key("a") });
+    const started = await starting(
+      { uniqueKey: key("z") },
+      { uniqueKey: key("m") },
+      {},
+      { uniqueKey: key("a") },
+    );
     const ids = started.map(({ runId }) => BigInt(runId));
     expect(ids).toEqual(ids.toSorted((one, other) => (one < other ? -1 : 1)));
   });
@@ -281,7 +304,9 @@ describe("uniqueness (SPEC 8)", () => {
     expect(await starting({ uniqueKey: key("for ever") })).toMatchObject([{ created: false, phase: "done" }]);
     await starting({ uniqueKey: key("queued"), uniqueScope: ["runnable"] });
     await claimOne(database);
-    expect(await starting({ uniqueKey: key("queued"), uniqueScope: ["runnable"] })).toMatchObject([{ created: true }]);
+    expect(await starting({ uniqueKey: key("queued"), uniqueScope: ["runnable"] })).toMatchObject([
+      { created: true },
+    ]);
   });
 
   it("an idempotency key is per definition name, in every status, whatever the input", async () => {
@@ -301,9 +326,14 @@ describe("uniqueness (SPEC 8)", () => {
       { created: false, runId: one!.runId, conflict: other!.runId },
       { created: true, conflict: null },
     ]);
-    const [{ count: before }] = (await sql<{ count: string }>("select count(*) from runs")) as [{ count: string }];
+    const [{ count: before }] = (await sql<{ count: string }>("select count(*) from runs")) as [
+      { count: string },
+    ];
     const many = store.start([aRun({}), aRun(both)], { allOrNothing: true, claim: null });
-    await expect(many).rejects.toMatchObject({ code: "KeyConflict", message: expect.stringContaining("item 1") as string });
+    await expect(many).rejects.toMatchObject({
+      code: "KeyConflict",
+      message: expect.stringContaining("item 1") as string,
+    });
     expect(await sql("select count(*) from runs")).toEqual([{ count: before }]);
   });
 

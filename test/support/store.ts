@@ -12,7 +12,7 @@ import type { TestDatabase } from "./database.js";
 
 let lastClaim = 0;
 
-export const newClaim = (): string => String(++lastClaim + Date.now() * 1000);
+const newClaim = (): string => String(++lastClaim + Date.now() * 1000);
 
 export function aRun(given: Partial<NewRun> = {}): NewRun {
   return {
@@ -42,7 +42,14 @@ export async function start(database: TestDatabase, ...runs: Partial<NewRun>[]):
 }
 
 export async function register(database: TestDatabase, workerId: string, leaseMs = 600_000): Promise<void> {
-  const definition = { name: "counter", version: 1, kind: "machine", queue: "default", priority: 0, retentionMs: 1 };
+  const definition = {
+    name: "counter",
+    version: 1,
+    kind: "machine",
+    queue: "default",
+    priority: 0,
+    retentionMs: 1,
+  };
   await database.store.register({ workerId, leaseMs, info: "{}", definitions: [definition] });
 }
 
@@ -86,9 +93,19 @@ export async function claimOne(
   return { ...runs[0], claimId };
 }
 
-export const keep = (step: string, state: string | null = null): Transition => ({ kind: "keep", step, state });
+export const keep = (step: string, state: string | null = null): Transition => ({
+  kind: "keep",
+  step,
+  state,
+});
 export const done = (result = "null"): Transition => ({ kind: "done", step: null, result });
-export const retry = (delayMs = 0): Transition => ({ kind: "retry", step: null, state: null, delayMs, error: null });
+export const retry = (delayMs = 0): Transition => ({
+  kind: "retry",
+  step: null,
+  state: null,
+  delayMs,
+  error: null,
+});
 export const next = (step: string, state: string | null = null): Transition => ({
   kind: "next",
   step,

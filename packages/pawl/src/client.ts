@@ -4,7 +4,14 @@
  * Idle connections do not keep the process alive.
  */
 
-import type { AnyDefinition, DefinitionOf, InputOf, OutputOf, RunId, StartTarget } from "./define/definition.js";
+import type {
+  AnyDefinition,
+  DefinitionOf,
+  InputOf,
+  OutputOf,
+  RunId,
+  StartTarget,
+} from "./define/definition.js";
 import { type Duration, toMilliseconds } from "./define/duration.js";
 import type { ErrorRecord } from "./define/error-record.js";
 import {
@@ -25,7 +32,17 @@ import { checkLogger, checkSchemaName } from "./engine/serve-options.js";
 import { Starter } from "./engine/start.js";
 import { checkSchema, givenUrl, locate } from "./locate.js";
 import { Results } from "./results.js";
-import { isRunId, type ListOptions, type Page, type Run, type Status, statusOf, toFilter, toRun, writeCursor } from "./run.js";
+import {
+  isRunId,
+  type ListOptions,
+  type Page,
+  type Run,
+  type Status,
+  statusOf,
+  toFilter,
+  toRun,
+  writeCursor,
+} from "./run.js";
 import { newRun, type StartOptions } from "./start-options.js";
 import { addressKey, isOutage } from "./store/postgres/database.js";
 import { PostgresStore } from "./store/postgres/postgres-store.js";
@@ -110,7 +127,7 @@ export class Pawl {
     if (!Array.isArray(items) || items.length > maxStarts) {
       throw new InvalidOption(
         `startMany takes a list of at most ${maxStarts} items such as { input, uniqueKey }, not ` +
-          `${Array.isArray(items) ? `${items.length} items` : show(items)}`,
+          (Array.isArray(items) ? `${items.length} items` : show(items)),
       );
     }
     const runs = await Promise.all(items.map((item, index) => itemRun(target, item, index)));
@@ -163,7 +180,10 @@ export class Pawl {
     const filter = toFilter(options);
     const { store } = await this.#opened();
     const { runs, last } = await store.list(filter);
-    return { runs: runs.map(toRun), cursor: last !== null && runs.length === filter.limit ? writeCursor(last) : null };
+    return {
+      runs: runs.map(toRun),
+      cursor: last !== null && runs.length === filter.limit ? writeCursor(last) : null,
+    };
   }
 
   /** Opens the database at the first call; a failure is the caller's, and the next call tries again. */
@@ -213,9 +233,15 @@ function toStarted<Definition extends AnyDefinition>({
   return { runId, created, status: statusOf(phase) };
 }
 
-async function itemRun(target: AnyDefinition | string, item: StartItem<unknown>, index: number): ReturnType<typeof newRun> {
+async function itemRun(
+  target: AnyDefinition | string,
+  item: StartItem<unknown>,
+  index: number,
+): ReturnType<typeof newRun> {
   if (typeof item !== "object" || item === null || !("input" in item)) {
-    throw new InvalidOption(`item ${index} of startMany must be an object such as { input: … }, not ${show(item)}`);
+    throw new InvalidOption(
+      `item ${index} of startMany must be an object such as { input: … }, not ${show(item)}`,
+    );
   }
   const { input, ...options } = item;
   return newRun(target, input, options);

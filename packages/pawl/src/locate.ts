@@ -15,7 +15,9 @@ export interface Located {
 
 /** What `@pawl/local-postgres` exports, as far as it is used here. */
 interface LocalPostgresModule {
-  startLocalPostgres(options: { directory: string }): Promise<{ url: string; stop(): Promise<void> }>;
+  readonly startLocalPostgres: (options: {
+    directory: string;
+  }) => Promise<{ url: string; stop(): Promise<void> }>;
 }
 
 /** The URL that was given or is in the environment; checked, but nothing is opened. */
@@ -28,7 +30,9 @@ export function givenUrl(url: unknown): string | undefined {
 export async function locate(url: string | undefined, schema: string): Promise<Located> {
   if (url !== undefined) return { url, close: async () => {} };
   if (process.env["NODE_ENV"] === "production") {
-    throw new Unavailable("no database: set PAWL_URL or DATABASE_URL, or pass a URL (NODE_ENV is production)");
+    throw new Unavailable(
+      "no database: set PAWL_URL or DATABASE_URL, or pass a URL (NODE_ENV is production)",
+    );
   }
   const { startLocalPostgres } = await importLocalPostgres();
   const local = await startLocalPostgres({ directory: ".pawl" });

@@ -13,7 +13,7 @@ const maxBatch = 1_000;
 
 interface Waiter {
   readonly runId: string;
-  settle(ended: EndedRun | Error): void;
+  readonly settle: (ended: EndedRun | Error) => void;
   intervalMs: number;
   dueAtMs: number;
 }

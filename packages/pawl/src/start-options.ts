@@ -61,7 +61,11 @@ const phases = [
 const stable = new WeakSet<Schema>();
 
 /** The run that these arguments mean. A promise only if a schema is asynchronous. */
-export async function newRun(target: AnyDefinition | string, input: unknown, options: unknown): Promise<NewRun> {
+export async function newRun(
+  target: AnyDefinition | string,
+  input: unknown,
+  options: unknown,
+): Promise<NewRun> {
   const given = checkOptions(options, names, "the options of start");
   const definition = checkTarget(target);
   if (given.delay !== undefined && given.at !== undefined) {
@@ -100,9 +104,12 @@ export async function newRun(target: AnyDefinition | string, input: unknown, opt
 
 /** A point in time: a Date, or a text with a date that a Date reads. */
 export function checkDate(value: unknown, what: string): Date {
-  const date = value instanceof Date ? value : typeof value === "string" ? new Date(value) : new Date(Number.NaN);
+  const date =
+    value instanceof Date ? value : typeof value === "string" ? new Date(value) : new Date(Number.NaN);
   if (!Number.isNaN(date.getTime())) return date;
-  throw new InvalidOption(`${what} must be a Date or an ISO 8601 text such as "2030-01-31T12:00:00Z", not ${show(value)}`);
+  throw new InvalidOption(
+    `${what} must be a Date or an ISO 8601 text such as "2030-01-31T12:00:00Z", not ${show(value)}`,
+  );
 }
 
 /** One of the phases of a run. */
@@ -116,7 +123,9 @@ function checkTarget(target: unknown): AnyDefinition | undefined {
     checkName("definition", target);
     return undefined;
   }
-  throw new InvalidOption(`start takes a definition made by job(…) or machine(…), or its name, not ${show(target)}`);
+  throw new InvalidOption(
+    `start takes a definition made by job(…) or machine(…), or its name, not ${show(target)}`,
+  );
 }
 
 async function encodeInput(definition: AnyDefinition | undefined, input: unknown): Promise<Encoded> {
@@ -155,5 +164,7 @@ function checkUniqueKey(value: unknown): Uint8Array {
 
 function checkScope(value: unknown): Phase[] {
   if (Array.isArray(value) && value.length > 0) return value.map((phase) => checkPhase(phase, "uniqueScope"));
-  throw new InvalidOption(`uniqueScope must be a list of phases, at least one of ${phases.join(", ")}; not ${show(value)}`);
+  throw new InvalidOption(
+    `uniqueScope must be a list of phases, at least one of ${phases.join(", ")}; not ${show(value)}`,
+  );
 }

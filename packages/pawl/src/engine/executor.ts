@@ -51,11 +51,18 @@ export async function execute(execution: Execution, around: Surroundings): Promi
     else await executeMachine(execution, definition, around);
   } catch (error) {
     // The database refused a commit for a reason that is no step's fault: the claim is let go by the next beats.
-    around.logger.error({ err: error, runId: execution.runId }, "pawl: the outcome of a run could not be committed");
+    around.logger.error(
+      { err: error, runId: execution.runId },
+      "pawl: the outcome of a run could not be committed",
+    );
   }
 }
 
-async function executeJob(execution: Execution, definition: JobDefinition, around: Surroundings): Promise<void> {
+async function executeJob(
+  execution: Execution,
+  definition: JobDefinition,
+  around: Surroundings,
+): Promise<void> {
   let input: unknown = fromJson(execution.input ?? "null");
   try {
     if (definition.input !== undefined) input = await parse(definition.input, input, "InvalidInput", "input");
@@ -67,16 +74,22 @@ async function executeJob(execution: Execution, definition: JobDefinition, aroun
   try {
     const returned = definition.run(jobContext(execution, around.logger), input);
     let result = returned instanceof Promise ? await withinTime(returned, execution, around) : await returned;
-    if (definition.output !== undefined) result = await parse(definition.output, result, "InvalidState", "result");
+    if (definition.output !== undefined)
+      result = await parse(definition.output, result, "InvalidState", "result");
     decision = decideResult(result);
   } catch (error) {
     decision = decideJobError(definition, execution.attempt, error);
   }
   const refused = await commit(execution, decision, around);
-  if (refused !== null) await commit(execution, decideJobError(definition, execution.attempt, refused), around);
+  if (refused !== null)
+    await commit(execution, decideJobError(definition, execution.attempt, refused), around);
 }
 
-async function executeMachine(execution: Execution, definition: MachineDefinition, around: Surroundings): Promise<void> {
+async function executeMachine(
+  execution: Execution,
+  definition: MachineDefinition,
+  around: Surroundings,
+): Promise<void> {
   const isNew = execution.state === null;
   const text = execution.state ?? execution.input ?? "null";
   let stored: Encoded = { text, value: fromJson(text) };
@@ -114,17 +127,25 @@ async function takeStep(
   let state = value;
   try {
     if (definition.state !== undefined) {
-      const parsed = parse(definition.state, value, isNew ? "InvalidInput" : "InvalidState", isNew ? "input" : "state");
+      const parsed = parse(
+        definition.state,
+        value,
+        isNew ? "InvalidInput" : "InvalidState",
+        isNew ? "input" : "state",
+      );
       state = parsed instanceof Promise ? await parsed : parsed;
     }
   } catch (error) {
-    return isNew ? decideFailure(null, error) : decideByHandle(execution, definition, value, at, error, around);
+    return isNew
+      ? decideFailure(null, error)
+      : decideByHandle(execution, definition, value, at, error, around);
   }
   try {
     const step = definition.steps.get(at.step);
     if (step === undefined) throw unknownStep(definition, at.step);
     const returned = step(stepContext(execution, around.logger, at.step, state));
-    const outcome = returned instanceof Promise ? await withinTime(returned, execution, around) : await returned;
+    const outcome =
+      returned instanceof Promise ? await withinTime(returned, execution, around) : await returned;
     return decide(at, checkOutcome(outcome, definition.steps, at.step));
   } catch (error) {
     return decideByHandle(execution, definition, state, at, error, around);
@@ -151,13 +172,18 @@ async function decideByHandle(
 }
 
 /** Commits a decision. Null: it is settled (committed, or dropped with the claim); else why the database refused it. */
-async function commit(execution: Execution, { transition }: Decision, around: Surroundings): Promise<PawlError | null> {
+async function commit(
+  execution: Execution,
+  { transition }: Decision,
+  around: Surroundings,
+): Promise<PawlError | null> {
   if (execution.aborted) return null;
   const { runId, claimId, turn } = execution;
   const verdict: Verdict = await around.flusher.commit({ runId, claimId, turn, transition });
   switch (verdict.kind) {
     case "committed":
-      if (verdict.uniqueLost) around.logger.warn({ runId }, "pawl: unique_lost: the unique key was taken meanwhile");
+      if (verdict.uniqueLost)
+        around.logger.warn({ runId }, "pawl: unique_lost: the unique key was taken meanwhile");
       break;
     case "already":
       break;

@@ -111,7 +111,10 @@ export function checkServe(definitions: unknown, options: unknown): ServeSetting
     leaseMs,
     heartbeatMs,
     pollMs,
-    maxPollMs: Math.max(pollMs, toMilliseconds(given.maxPollInterval ?? defaults.maxPollInterval, "maxPollInterval")),
+    maxPollMs: Math.max(
+      pollMs,
+      toMilliseconds(given.maxPollInterval ?? defaults.maxPollInterval, "maxPollInterval"),
+    ),
     prefetch: checkInteger(given.prefetch ?? defaults.prefetch, "prefetch", { min: 0, max: 10_000 }),
     minDemand: checkInteger(given.minDemand ?? defaults.minDemand, "minDemand", { min: 1, max: 10_000 }),
     reapMs: atLeast(given.reapInterval ?? defaults.reapInterval, "reapInterval", 10),

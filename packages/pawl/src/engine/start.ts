@@ -12,8 +12,8 @@ const maxBatch = 500;
 
 interface Waiting {
   readonly run: NewRun;
-  resolve(started: StartedRun): void;
-  reject(error: unknown): void;
+  readonly resolve: (started: StartedRun) => void;
+  readonly reject: (error: unknown) => void;
 }
 
 export class Starter {

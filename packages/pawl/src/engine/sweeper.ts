@@ -16,7 +16,7 @@ export interface SweeperOptions {
   /** null: retention is somebody else's. */
   readonly sweepMs: number | null;
   /** Runs have become claimable: in this queue, or (null) in any. */
-  onClaimable(queue: string | null): void;
+  readonly onClaimable: (queue: string | null) => void;
 }
 
 export class Sweeper {

@@ -64,7 +64,8 @@ export function decideResult(result: unknown): Decision {
 
 /** The transition of what a job threw: again after its backoff, until its attempts are used up. */
 export function decideJobError(definition: JobDefinition, attempt: number, error: unknown): Decision {
-  if (error instanceof NonRetryable || attempt + 1 >= definition.maxAttempts) return decideFailure(null, error);
+  if (error instanceof NonRetryable || attempt + 1 >= definition.maxAttempts)
+    return decideFailure(null, error);
   let delayMs: number;
   try {
     delayMs = toMilliseconds(definition.backoff(attempt), "backoff");

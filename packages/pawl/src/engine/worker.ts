@@ -254,7 +254,8 @@ export class Worker implements LocalWorker {
     const unstarted = [...this.#feeders.values()].flatMap((feeder) => feeder.takeUnstarted());
     await this.#letGo(unstarted.map(({ run, claimId }) => ({ runId: run.runId, claimId })));
     await this.#drained(this.#settings.drainMs);
-    for (const execution of this.#executions.values()) execution.interrupt(new Error("the worker is stopping"));
+    for (const execution of this.#executions.values())
+      execution.interrupt(new Error("the worker is stopping"));
     await this.#drained(afterAbortMs);
     const left = [...this.#executions.values()];
     this.#abortAll(new Error("the worker has stopped"));
@@ -311,6 +312,9 @@ export class Worker implements LocalWorker {
 /** Waits for a call that the database may never answer; its failure changes nothing any more. */
 async function atMost(call: Promise<unknown>, longestMs: number): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
-  await Promise.race([call.catch(() => {}), new Promise((resolve) => (timer = setTimeout(resolve, longestMs)))]);
+  await Promise.race([
+    call.catch(() => {}),
+    new Promise((resolve) => (timer = setTimeout(resolve, longestMs))),
+  ]);
   clearTimeout(timer);
 }

@@ -22,9 +22,9 @@ const parsers = new Map<number, (text: string) => unknown>([
   [701, Number],
 ]);
 const keepText = (text: string): string => text;
-export const types = {
+export const types: pg.CustomTypesConfig = {
   getTypeParser: (oid: number) => parsers.get(oid) ?? keepText,
-} as unknown as pg.CustomTypesConfig;
+};
 
 /** Options of one connection. */
 export function connectionOptions(url: string): pg.ClientConfig {
@@ -63,7 +63,9 @@ export function checkUrl(url: unknown): string {
       void new pg.Client({ connectionString: url });
       return url;
     } catch {
-      throw new InvalidOption("url is not a valid PostgreSQL URL; it looks like postgres://user@host:5432/database");
+      throw new InvalidOption(
+        "url is not a valid PostgreSQL URL; it looks like postgres://user@host:5432/database",
+      );
     }
   }
   if (typeof url === "string" && /^https?:\/\//.test(url)) {
@@ -111,9 +113,12 @@ export function explain(error: unknown, { url, schema }: Address): unknown {
     );
   }
   if (isOutage(error)) {
-    return new Unavailable(`the database at ${describeAddress(url)} cannot be used: ${message || "no connection"}`, {
-      cause: error,
-    });
+    return new Unavailable(
+      `the database at ${describeAddress(url)} cannot be used: ${message || "no connection"}`,
+      {
+        cause: error,
+      },
+    );
   }
   return error;
 }
@@ -124,7 +129,9 @@ export function migrateCall(schema: string): string {
 }
 
 /** Host, port and database of a URL, never its password. */
-export function describeAddress(url: string): string {
+function describeAddress(url: string): string {
   const { host, port, database } = new pg.Client({ connectionString: url });
-  return host.startsWith("/") ? `${host} (${database ?? "default database"})` : `${host}:${port}/${database ?? ""}`;
+  return host.startsWith("/")
+    ? `${host} (${database ?? "default database"})`
+    : `${host}:${port}/${database ?? ""}`;
 }

@@ -8,7 +8,14 @@
 import { readdir, readFile } from "node:fs/promises";
 import pg from "pg";
 import { Unavailable } from "../../define/errors.js";
-import { type Address, connectionOptions, explain, migrateCall, SchemaMismatch, sqlState } from "./database.js";
+import {
+  type Address,
+  connectionOptions,
+  explain,
+  migrateCall,
+  SchemaMismatch,
+  sqlState,
+} from "./database.js";
 import { quoteName } from "./literals.js";
 
 // The same from src/ and dist/, so that no build step has to copy the files.
@@ -33,7 +40,9 @@ export async function migrateSchema(address: Address, to: number): Promise<Migra
   try {
     await client.connect();
     await client.query("begin isolation level read committed");
-    await client.query("select pg_advisory_xact_lock(hashtextextended($1, 0))", [`pawl migrate ${address.schema}`]);
+    await client.query("select pg_advisory_xact_lock(hashtextextended($1, 0))", [
+      `pawl migrate ${address.schema}`,
+    ]);
     const steps = await moveTo(client, address.schema, to);
     const { command } = await client.query("commit");
     // After an error in the transaction COMMIT resolves all the same, as a rollback.
@@ -85,7 +94,9 @@ async function moveTo(client: pg.Client, schema: string, to: number): Promise<Mi
   await client.query(
     "create table if not exists migrations (version int primary key, applied_at timestamptz not null default clock_timestamp())",
   );
-  const { rows } = await client.query<{ version: number }>("select coalesce(max(version), 0) as version from migrations");
+  const { rows } = await client.query<{ version: number }>(
+    "select coalesce(max(version), 0) as version from migrations",
+  );
   const from = rows[0]!.version;
   if (from > schemaVersion) throw newer(from, schema);
 
@@ -102,7 +113,10 @@ async function moveTo(client: pg.Client, schema: string, to: number): Promise<Mi
   }
   if (to === 0) {
     await client.query("drop table migrations");
-    const { rowCount } = await client.query("select from pg_depend where refobjid = to_regnamespace($1) limit 1", [name]);
+    const { rowCount } = await client.query(
+      "select from pg_depend where refobjid = to_regnamespace($1) limit 1",
+      [name],
+    );
     // Somebody else's objects may live in it.
     if (rowCount === 0) await client.query(`drop schema ${name} restrict`);
   }

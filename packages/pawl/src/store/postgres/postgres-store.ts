@@ -49,33 +49,41 @@ export class PostgresStore implements ClientStore, WorkerStore {
     runs: readonly NewRun[],
     { allOrNothing, claim }: { allOrNothing: boolean; claim: Claim | null },
   ): Promise<StartedRun[]> {
-    const rows = await this.#call<{ position: number; id: string; created: boolean; status: StartedRun["phase"]; conflict: string | null }>(
-      "start",
-      [
-        shard,
-        column(runs, (run) => run.name),
-        column(runs, (run) => run.version),
-        column(runs, (run) => run.kind),
-        column(runs, (run) => run.queue),
-        column(runs, (run) => run.priority),
-        column(runs, (run) => run.input),
-        column(runs, (run) => run.step),
-        column(runs, (run) => run.delayMs),
-        column(runs, (run) => run.at),
-        column(runs, (run) => run.retentionMs),
-        column(runs, (run) => run.idempotencyKey),
-        column(runs, (run) => run.uniqueKey),
-        column(runs, (run) => run.uniqueScope && `{${run.uniqueScope.join(",")}}`),
-        null,
-        allOrNothing,
-        claim?.workerId ?? null,
-        claim?.claimId ?? null,
-        column(runs, (run) => run.direct || null),
-      ],
-    );
+    const rows = await this.#call<{
+      position: number;
+      id: string;
+      created: boolean;
+      status: StartedRun["phase"];
+      conflict: string | null;
+    }>("start", [
+      shard,
+      column(runs, (run) => run.name),
+      column(runs, (run) => run.version),
+      column(runs, (run) => run.kind),
+      column(runs, (run) => run.queue),
+      column(runs, (run) => run.priority),
+      column(runs, (run) => run.input),
+      column(runs, (run) => run.step),
+      column(runs, (run) => run.delayMs),
+      column(runs, (run) => run.at),
+      column(runs, (run) => run.retentionMs),
+      column(runs, (run) => run.idempotencyKey),
+      column(runs, (run) => run.uniqueKey),
+      column(runs, (run) => run.uniqueScope && `{${run.uniqueScope.join(",")}}`),
+      null,
+      allOrNothing,
+      claim?.workerId ?? null,
+      claim?.claimId ?? null,
+      column(runs, (run) => run.direct || null),
+    ]);
     const started: StartedRun[] = [];
     for (const row of rows) {
-      started[row.position - 1] = { runId: row.id, created: row.created, phase: row.status, conflict: row.conflict };
+      started[row.position - 1] = {
+        runId: row.id,
+        created: row.created,
+        phase: row.status,
+        conflict: row.conflict,
+      };
     }
     return started;
   }
@@ -98,7 +106,11 @@ export class PostgresStore implements ClientStore, WorkerStore {
     ]);
     const last = rows.pop();
     if (last === undefined || last.meta === null) throw new Error("pawl.claim answered without its last row");
-    const meta = JSON.parse(last.meta) as { floor: Claimed["floor"]; after: Claimed["after"]; due_ms: number | null };
+    const meta = JSON.parse(last.meta) as {
+      floor: Claimed["floor"];
+      after: Claimed["after"];
+      due_ms: number | null;
+    };
     return {
       runs: rows.map((row) => ({
         runId: row.id,
@@ -135,7 +147,9 @@ export class PostgresStore implements ClientStore, WorkerStore {
     ]);
     const others = answer?.others ? (JSON.parse(answer.others) as OtherVerdict[]) : [];
     if (answer?.committed !== commits.length - others.length) {
-      throw new Error(`pawl.commit answered for ${answer?.committed} and ${others.length} of ${commits.length} runs`);
+      throw new Error(
+        `pawl.commit answered for ${answer?.committed} and ${others.length} of ${commits.length} runs`,
+      );
     }
     const verdicts = new Array<Verdict>(commits.length).fill(committed);
     for (const other of others) verdicts[other.position - 1] = toVerdict(other);
@@ -189,7 +203,9 @@ export class PostgresStore implements ClientStore, WorkerStore {
     return rows.map(toRun);
   }
 
-  async list(filter: RunFilter): Promise<{ runs: StoredRun[]; last: { startedAt: string; runId: string } | null }> {
+  async list(
+    filter: RunFilter,
+  ): Promise<{ runs: StoredRun[]; last: { startedAt: string; runId: string } | null }> {
     const rows = await this.#call<RunRow>("list", [
       filter.name,
       filter.version,
@@ -206,10 +222,12 @@ export class PostgresStore implements ClientStore, WorkerStore {
   }
 
   async ended(runIds: readonly string[]): Promise<EndedRun[]> {
-    const rows = await this.#call<{ id: string; status: EndedRun["phase"]; result: string | null; error: string | null }>(
-      "results",
-      [shard, column(runIds, (id) => id)],
-    );
+    const rows = await this.#call<{
+      id: string;
+      status: EndedRun["phase"];
+      result: string | null;
+      error: string | null;
+    }>("results", [shard, column(runIds, (id) => id)]);
     return rows.map((row) => ({ runId: row.id, phase: row.status, result: row.result, error: row.error }));
   }
 
