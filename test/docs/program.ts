@@ -51,10 +51,13 @@ export function runProgram(...given: Parameters<typeof startProgram>): Promise<E
   return startProgram(...given).ended;
 }
 
+/** Where the projects of a test file are, until it ends. */
+const projects = mkdtempSync(join(tmpdir(), "pawl-docs-"));
+afterAll(() => rmSync(projects, { recursive: true, force: true }));
+
 /** A directory with these files, `pawl` installed and TypeScript configured as strictly as Pawl itself is. */
 export function makeProject(files: Readonly<Record<string, string>>): string {
-  const directory = mkdtempSync(join(tmpdir(), "pawl-docs-"));
-  afterAll(() => rmSync(directory, { recursive: true, force: true }));
+  const directory = mkdtempSync(join(projects, "project-"));
   symlinkSync(join(root, "node_modules"), join(directory, "node_modules"));
   writeFileSync(join(directory, "package.json"), JSON.stringify({ type: "module" }));
   const compilerOptions = {
