@@ -25,6 +25,8 @@ export interface BenchRequest {
   readonly concurrency: number;
   readonly quick: boolean;
   readonly profiling: Profiling;
+  /** Aborted when the user interrupts the bench. */
+  readonly signal: AbortSignal;
 }
 
 export interface Bench {

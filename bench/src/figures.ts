@@ -17,7 +17,7 @@ export function limitFigure({ rowsPerSecond }: RawLimit): Figure {
   };
 }
 
-/** What one unit of work cost: `phase` names the keys, `unit` is "step" or "run". */
+/** What one unit of work cost: `phase` names the keys, `of` is "step" or "run". */
 export function costs(phase: string, of: string, usage: Usage, count: number): Figure[] {
   const prefix = phase === "" ? "" : `${phase}_`;
   const label = phase === "" ? "" : `${phase}: `;

@@ -8,7 +8,7 @@ import type { Bench, BenchRequest, Figure } from "./bench.js";
 import { noOpJob } from "./definitions.js";
 import { startInBatches, startOneByOne } from "./enqueue.js";
 import { costs, limitFigure, rate, workerCpu } from "./figures.js";
-import { measureLimit } from "./limit.js";
+import { besideLimit } from "./limit.js";
 import { countUsage } from "./usage.js";
 import { drain } from "./worker-process.js";
 
@@ -17,34 +17,39 @@ const singleShare = 0.2;
 
 export const jobs: Bench = {
   defaults: { count: 50_000, quickCount: 5_000, concurrency: 2_000 },
-  async measure({ database, count, concurrency, quick, profiling }: BenchRequest): Promise<Figure[]> {
-    const limit = await measureLimit(database.observer, quick);
-    const single = Math.ceil(count * singleShare);
-    const definition = noOpJob();
-    const pawl = connect(database.url);
-    const enqueueUsed = await countUsage(database);
-    const batchSeconds = await profiling.client("start-many", () => startInBatches(pawl, definition, count));
-    const enqueueUsage = await enqueueUsed();
-    const singleSeconds = await profiling.client("start", () => startOneByOne(pawl, definition, single));
-    await pawl.close();
-
-    const expected = count + single;
-    const profilePath = profiling.pathFor("worker");
-    const drainUsed = await countUsage(database);
-    const drained = await profiling.server("drain", database, () =>
-      drain({ database, definition: "job", concurrency, expected, profilePath }),
-    );
-    const drainUsage = await drainUsed();
-    profiling.add(profilePath);
-
+  async measure(request: BenchRequest): Promise<Figure[]> {
+    const { observer } = request.database;
+    const { limit, result } = await besideLimit(observer, request.quick, () => enqueueAndDrain(request));
+    const { count, single, batchSeconds, singleSeconds, drained } = result;
+    const all = count + single;
     return [
       rate("enqueued_per_s", "enqueued by startMany", count, batchSeconds),
-      rate("drained_per_s", "drained", expected, drained.seconds),
+      rate("drained_per_s", "drained", all, drained.seconds),
       limitFigure(limit),
       rate("started_singly_per_s", "enqueued by concurrent single starts", single, singleSeconds),
-      ...costs("enqueue", "run", enqueueUsage, count),
-      ...costs("drain", "step", drainUsage, expected),
-      workerCpu(drained.workerCpuMs, expected),
+      ...costs("enqueue", "run", result.enqueueUsage, count),
+      ...costs("drain", "step", result.drainUsage, all),
+      workerCpu(drained.workerCpuMs, all),
     ];
   },
 };
+
+async function enqueueAndDrain({ database, count, concurrency, profiling, signal }: BenchRequest) {
+  const single = Math.ceil(count * singleShare);
+  const definition = noOpJob();
+  const pawl = connect(database.url);
+  const enqueueUsed = await countUsage(database);
+  const batchSeconds = await profiling.client("start-many", () => startInBatches(pawl, definition, count));
+  const enqueueUsage = await enqueueUsed();
+  const singleSeconds = await profiling.client("start", () => startOneByOne(pawl, definition, single));
+  await pawl.close();
+
+  const profilePath = profiling.pathFor("worker");
+  const drainUsed = await countUsage(database);
+  const drained = await profiling.server("drain", database, () =>
+    drain({ database, definition: "job", concurrency, expected: count + single, profilePath, signal }),
+  );
+  const drainUsage = await drainUsed();
+  profiling.add(profilePath);
+  return { count, single, batchSeconds, singleSeconds, enqueueUsage, drained, drainUsage };
+}

@@ -11,7 +11,7 @@ import { percentile } from "./statistics.js";
 
 const tableRows = 10_000;
 const rowsPerStatement = 100;
-const measuredMs = 3_000;
+const measuredMs = 1_500; // twice: before and after the work
 const warmUpMs = 300;
 const singleCommits = 300;
 
@@ -21,7 +21,23 @@ export interface RawLimit {
   readonly commitMs: number;
 }
 
-export async function measureLimit(client: pg.Client, quick: boolean): Promise<RawLimit> {
+/** Does the work between two measurements and answers with their mean: a machine is not as fast at every moment. */
+export async function besideLimit<T>(
+  client: pg.Client,
+  quick: boolean,
+  work: () => Promise<T>,
+): Promise<{ limit: RawLimit; result: T }> {
+  const before = await measureLimit(client, quick);
+  const result = await work();
+  const after = await measureLimit(client, quick);
+  const limit = {
+    rowsPerSecond: (before.rowsPerSecond + after.rowsPerSecond) / 2,
+    commitMs: (before.commitMs + after.commitMs) / 2,
+  };
+  return { limit, result };
+}
+
+async function measureLimit(client: pg.Client, quick: boolean): Promise<RawLimit> {
   await createTable(client);
   await updateFor(client, warmUpMs);
   const rowsPerSecond = await updateFor(client, quick ? measuredMs / 3 : measuredMs);

@@ -23,23 +23,27 @@ async function main(): Promise<void> {
     return;
   }
   const server = await openServer(options.profile !== undefined);
+  const interruption = new AbortController();
   const interrupt = (): void => {
+    interruption.abort(new Error("interrupted"));
     void server.close().finally(() => process.exit(130));
   };
   process.once("SIGINT", interrupt).once("SIGTERM", interrupt);
   try {
-    await run(options, server);
+    await run(options, server, interruption.signal);
   } finally {
     await server.close();
   }
 }
 
-async function run(options: BenchOptions, server: BenchServer): Promise<void> {
+async function run(options: BenchOptions, server: BenchServer, signal: AbortSignal): Promise<void> {
   const { bench: name, repeat } = options;
   const bench = benches[name];
   const count = options.count ?? (options.quick ? bench.defaults.quickCount : bench.defaults.count);
   const concurrency = options.concurrency ?? bench.defaults.concurrency;
-  console.log(`bench ${name}: ${count} runs, worker concurrency ${concurrency}, repeated ${repeat} times`);
+  console.log(
+    `bench ${name}: ${count} runs, worker concurrency ${concurrency}, measured ${repeat === 1 ? "once" : `${repeat} times`}`,
+  );
   console.log(
     `Node.js ${process.versions.node}, ${availableParallelism()} cores; Postgres: ${server.description}\n`,
   );
@@ -48,7 +52,9 @@ async function run(options: BenchOptions, server: BenchServer): Promise<void> {
   for (let turn = 1; turn <= repeat; turn++) {
     const database = await server.createDatabase();
     const profiling = new Profiling(options.profile, name);
-    repeats.push(await bench.measure({ database, count, concurrency, quick: options.quick, profiling }));
+    repeats.push(
+      await bench.measure({ database, count, concurrency, quick: options.quick, profiling, signal }),
+    );
     await server.dropDatabase(database);
     for (const line of profiling.report()) console.log(line);
   }

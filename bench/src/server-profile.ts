@@ -16,7 +16,7 @@ export async function profileServer<T>(
   work: () => Promise<T>,
 ): Promise<{ result: T; lines: string[] }> {
   const { observer } = database;
-  const hasStatements = await enable(observer);
+  const hasStatements = await resetStatistics(observer);
   const sampling = sampleWaits(observer);
   const result = await work();
   const waits = await sampling.stop();
@@ -32,10 +32,9 @@ export async function profileServer<T>(
   return { result, lines };
 }
 
-/** Functions are timed in sessions that begin after this: the worker's. False if statements cannot be seen. */
-async function enable(observer: pg.Client): Promise<boolean> {
-  const { rows } = await observer.query<{ name: string }>("select current_database() as name");
-  await observer.query(`alter database ${rows[0]?.name} set track_functions = 'all'`);
+/** Begins to count anew. False if statements cannot be seen. */
+async function resetStatistics(observer: pg.Client): Promise<boolean> {
+  await observer.query("select pg_stat_reset()");
   try {
     await observer.query("create extension if not exists pg_stat_statements");
     await observer.query("select pg_stat_statements_reset()");

@@ -21,6 +21,7 @@ export interface BenchServer {
   readonly description: string;
   createDatabase(): Promise<BenchDatabase>;
   dropDatabase(database: BenchDatabase): Promise<void>;
+  /** Drops what is left and ends the local server; may be called again. */
   close(): Promise<void>;
 }
 
@@ -33,15 +34,16 @@ const statementStatistics = {
 export async function openServer(withStatistics: boolean): Promise<BenchServer> {
   const given = process.env["PAWL_BENCH_DATABASE_URL"];
   if (given !== undefined && given !== "") {
-    return benchServer(given, undefined, () => Promise.resolve());
+    return benchServer(given, undefined, withStatistics, () => Promise.resolve());
   }
   const local = await startLocalPostgres(withStatistics ? { settings: statementStatistics } : {});
-  return benchServer(local.url, local.pid, () => local.stop());
+  return benchServer(local.url, local.pid, withStatistics, () => local.stop());
 }
 
 async function benchServer(
   url: string,
   postmasterPid: number | undefined,
+  withStatistics: boolean,
   stop: () => Promise<void>,
 ): Promise<BenchServer> {
   const open = new Map<string, BenchDatabase>();
@@ -54,12 +56,20 @@ async function benchServer(
     await administration.query(`drop database if exists ${name} with (force)`);
   };
 
+  let closed: Promise<void> | undefined;
+  const closeAll = async (): Promise<void> => {
+    for (const database of open.values()) await dropDatabase(database);
+    await administration.end();
+    await stop();
+  };
+
   return {
     description: await describe(administration),
     dropDatabase,
     async createDatabase() {
       const name = `pawl_bench_${randomBytes(4).toString("hex")}`;
       await administration.query(`create database ${name}`);
+      if (withStatistics) await administration.query(`alter database ${name} set track_functions = 'all'`);
       const own = new URL(url);
       own.pathname = `/${name}`;
       const database = { url: own.href, observer: await connectTo(own.href), postmasterPid };
@@ -67,10 +77,9 @@ async function benchServer(
       await migrate({ url: own.href });
       return database;
     },
-    async close() {
-      for (const database of open.values()) await dropDatabase(database);
-      await administration.end();
-      await stop();
+    close() {
+      closed ??= closeAll();
+      return closed;
     },
   };
 }

@@ -37,21 +37,33 @@ async function read({ observer, postmasterPid }: BenchDatabase): Promise<Usage> 
 /** USER_HZ, which Linux shows to programs on every architecture that Node.js runs on. */
 const ticksPerSecond = 100;
 
+const mostReadings = 100;
+
 /** All server processes are children of the postmaster; what ended ones used is counted in the postmaster's own row. */
 function cpuMsOf(postmasterPid: number): number | null {
   if (process.platform !== "linux") return null;
-  const postmaster = readStat(String(postmasterPid));
-  if (postmaster === undefined) return null;
-  let ticks = postmaster.own + postmaster.ofEndedChildren;
-  for (const pid of readdirSync("/proc")) {
-    if (!/^\d+$/.test(pid)) continue;
-    const stat = readStat(pid);
-    if (stat?.parent === postmasterPid) ticks += stat.own;
+  for (let reading = 1; reading <= mostReadings; reading++) {
+    const before = readStat(postmasterPid);
+    const live = liveTicks(postmasterPid);
+    const after = readStat(postmasterPid);
+    if (before === undefined || after === undefined) return null;
+    // A process that ended in between would be counted twice or not at all: look again.
+    if (before.ofEndedChildren !== after.ofEndedChildren) continue;
+    return ((after.own + after.ofEndedChildren + live) * 1_000) / ticksPerSecond;
   }
-  return (ticks * 1_000) / ticksPerSecond;
+  return null;
 }
 
-function readStat(pid: string): { parent: number; own: number; ofEndedChildren: number } | undefined {
+function liveTicks(postmasterPid: number): number {
+  let ticks = 0;
+  for (const name of readdirSync("/proc")) {
+    const stat = /^\d+$/.test(name) ? readStat(Number(name)) : undefined;
+    if (stat?.parent === postmasterPid) ticks += stat.own;
+  }
+  return ticks;
+}
+
+function readStat(pid: number): { parent: number; own: number; ofEndedChildren: number } | undefined {
   let text: string;
   try {
     text = readFileSync(`/proc/${pid}/stat`, "utf8");

@@ -18,6 +18,8 @@ export interface DrainRequest {
   readonly concurrency: number;
   readonly expected: number;
   readonly profilePath: string | undefined;
+  /** Aborted: the worker is killed at once. */
+  readonly signal: AbortSignal;
 }
 
 export interface Drain {
@@ -28,14 +30,16 @@ export interface Drain {
 }
 
 export async function drain(request: DrainRequest): Promise<Drain> {
-  const { database, definition, concurrency, expected, profilePath } = request;
+  const { database, definition, concurrency, expected, profilePath, signal } = request;
+  const deadline = AbortSignal.any([signal, AbortSignal.timeout(longestDrainMs)]);
   const child = fork(new URL("worker.js", import.meta.url), {
     stdio: ["ignore", process.stderr, "inherit", "ipc"],
+    signal: deadline,
+    killSignal: "SIGKILL",
   });
-  const deadline = AbortSignal.timeout(longestDrainMs);
   try {
     tell(child, { kind: "serve", url: database.url, definition, concurrency, expected, profilePath });
-    const workerCpuMs = await untilExecuted(child, deadline);
+    const workerCpuMs = await untilExecuted(child);
     return { workerCpuMs, seconds: await untilCommitted(request, deadline) };
   } finally {
     await end(child);
@@ -47,16 +51,15 @@ function tell(child: ChildProcess, order: Order): void {
 }
 
 /** Answers with the CPU time that the worker used. */
-function untilExecuted(child: ChildProcess, deadline: AbortSignal): Promise<number> {
+function untilExecuted(child: ChildProcess): Promise<number> {
   return new Promise((resolve, reject) => {
     child.once("message", (report: Report) => {
       if (report.kind === "executed") resolve(report.cpuMs);
       else reject(new Error(`the worker failed: ${report.message}`));
     });
     child.once("exit", () => reject(new Error("the worker process ended before its work was done")));
-    deadline.addEventListener("abort", () => {
-      reject(new Error(`the worker was not done after ${longestDrainMs / 1_000} s`));
-    });
+    // Not started, or aborted by the deadline: the reason says which.
+    child.on("error", (error) => reject(error.cause instanceof Error ? error.cause : error));
   });
 }
 
