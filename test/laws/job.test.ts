@@ -128,6 +128,33 @@ describe("jobs (SPEC 9)", () => {
     expect(await sql("select from runs where name = 'unstable'")).toEqual([]);
   });
 
+  it("whose result cannot be stored, or is not what their output schema allows, fail at once: the work is done", async () => {
+    let runs = 0;
+    const wrong = job({
+      name: "wrong-output",
+      output: z.object({ ok: z.boolean() }),
+      run: () => {
+        runs++;
+        return { ok: "yes" } as never;
+      },
+    });
+    const unstorable = job({
+      name: "unstorable",
+      run: () => {
+        runs++;
+        return { n: 1n } as never;
+      },
+    });
+    await serve([wrong, unstorable]);
+    await expect(pawl.result((await pawl.start(wrong)).runId)).rejects.toMatchObject({
+      error: { code: "InvalidOutcome", message: expect.stringContaining("result.ok") as string },
+    });
+    await expect(pawl.result((await pawl.start(unstorable)).runId)).rejects.toMatchObject({
+      error: { code: "NotSerializable", message: expect.stringContaining("result.n") as string },
+    });
+    expect(runs).toBe(2);
+  });
+
   it("that crashed in their last attempt fail with TooManyCrashes, without running again", async () => {
     let ran = 0;
     const crashing = job({ name: "crashing", maxAttempts: 2, run: () => void ran++ });

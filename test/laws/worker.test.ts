@@ -1,4 +1,5 @@
 import { connect, job, type Logger, machine, serve as serveWorker, type } from "pawl";
+import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { testDatabase } from "../support/database.js";
 import { silent, testEngine } from "../support/engine.js";
@@ -129,6 +130,58 @@ describe("graceful stop (SPEC 7)", () => {
     await until("it runs", () => started);
     await worker.stop();
     expect((await pawl.runs.get(runId)).output).toBe("wrapped up");
+  });
+
+  it("an error that a step throws because it was aborted fails nothing: the run is runnable again as it was", async () => {
+    const honest = gate();
+    const sleeping = machine({
+      name: "sleeping",
+      queue: "sleeping",
+      steps: {
+        start: async (ctx) => {
+          void honest.pass();
+          await sleep(60_000, undefined, { signal: ctx.signal });
+          return ctx.done();
+        },
+      },
+      handle: (_error, ctx) => ctx.stop("handle must not see the stop"),
+    });
+    const dozing = job({
+      name: "dozing",
+      queue: "sleeping",
+      run: async (ctx) => {
+        void honest.pass();
+        await sleep(60_000, undefined, { signal: ctx.signal });
+      },
+    });
+    const worker = await serve([sleeping, dozing], { drainTimeout: 10 });
+    const started = [await pawl.start(sleeping, {}), await pawl.start(dozing)];
+    await until("both run", () => honest.entered() === 2);
+    await worker.stop();
+    for (const { runId } of started) {
+      const [row] = await sql("select status, attempt, error, locked_by from runs where id = $1", [runId]);
+      expect(row).toEqual({ status: "runnable", attempt: 0, error: null, locked_by: null });
+    }
+  });
+
+  it("a step that first looks at its signal after the stop finds it aborted", async () => {
+    const asked = gate();
+    let aborted: boolean | undefined;
+    const lateLook = job({
+      name: "late-look",
+      queue: "late-look",
+      run: async (ctx) => {
+        await asked.pass();
+        aborted = ctx.signal.aborted;
+      },
+    });
+    const worker = await serve([lateLook], { drainTimeout: 10 });
+    await pawl.start(lateLook);
+    await until("it runs", asked.entered);
+    const stopping = worker.stop();
+    setTimeout(asked.open, 200);
+    await stopping;
+    expect(aborted).toBe(true);
   });
 
   it("releases claims that have not begun at once", async () => {

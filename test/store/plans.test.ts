@@ -11,7 +11,7 @@ interface Plan {
   "Node Type": string;
   "Relation Name"?: string;
   "Index Name"?: string;
-  "Actual Rows"?: number;
+  "Actual Loops"?: number;
   "Rows Removed by Filter"?: number;
   Plans?: Plan[];
 }
@@ -45,6 +45,9 @@ function problems(plans: Plan[]): string[] {
       found.push(`${node["Node Type"]} on runs`);
     }
     if (/Hash Join|Merge Join/.test(node["Node Type"])) found.push(node["Node Type"]);
+    if (node["Index Name"] === "runs_claim" && (node["Actual Loops"] ?? 0) > 20) {
+      found.push(`runs_claim searched for each of ${node["Actual Loops"]} rows`);
+    }
     if ((node["Rows Removed by Filter"] ?? 0) > 2_000) {
       found.push(`${node["Index Name"] ?? node["Node Type"]} removed ${node["Rows Removed by Filter"]} rows`);
     }

@@ -30,7 +30,7 @@ import { show } from "./define/show.js";
 import { hubOf } from "./engine/nudge.js";
 import { checkLogger, checkSchemaName } from "./engine/serve-options.js";
 import { Starter } from "./engine/start.js";
-import { checkSchema, givenUrl, locate } from "./locate.js";
+import { givenUrl, locateSchema } from "./locate.js";
 import { Results } from "./results.js";
 import {
   isRunId,
@@ -68,6 +68,11 @@ export interface StartItem<Input> extends StartOptions {
   readonly input: Input;
 }
 
+/** What `start` takes after the definition: the input may be left out where nothing is expected. */
+export type StartArguments<Input> = undefined extends Input
+  ? [input?: Input, options?: StartOptions]
+  : [input: Input, options?: StartOptions];
+
 /** The most runs that one call of `startMany` starts. */
 const maxStarts = 10_000;
 
@@ -76,9 +81,9 @@ const defaults = { pool: 10 };
 /** The client of one database. */
 export function connect(url?: string, options: ConnectOptions = {}): Pawl {
   const given = checkOptions(options, ["schema", "pool", "logger"], "the options of connect");
-  checkLogger(given.logger);
+  const logger = checkLogger(given.logger);
   const pool = checkInteger(given.pool ?? defaults.pool, "pool", { min: 1, max: 1_000 });
-  return new Pawl(givenUrl(url), checkSchemaName(given.schema), pool);
+  return new Pawl(givenUrl(url), checkSchemaName(given.schema), pool, logger);
 }
 
 interface Opened {
@@ -98,21 +103,22 @@ export class Pawl {
   readonly #url: string | undefined;
   readonly #schema: string;
   readonly #poolSize: number;
+  readonly #logger: Logger;
   #opening: Promise<Opened> | undefined;
   #isClosed = false;
 
-  constructor(url: string | undefined, schema: string, poolSize: number) {
+  constructor(url: string | undefined, schema: string, poolSize: number, logger: Logger) {
     this.#url = url;
     this.#schema = schema;
     this.#poolSize = poolSize;
+    this.#logger = logger;
     this.runs = { get: (runId) => this.#get(runId), list: (options) => this.#list(options) };
   }
 
   /** Starts a run of a definition, or of one known by name only. Resolves when it is committed. */
   async start<Target extends StartTarget>(
     target: Target,
-    input: InputOf<DefinitionOf<Target>>,
-    options: StartOptions = {},
+    ...[input, options = {}]: StartArguments<InputOf<DefinitionOf<Target>>>
   ): Promise<Started<DefinitionOf<Target>>> {
     const run = await newRun(target, input, options);
     const { starter } = await this.#opened();
@@ -197,17 +203,11 @@ export class Pawl {
   }
 
   async #open(): Promise<Opened> {
-    const database = await locate(this.#url, this.#schema);
-    try {
-      await checkSchema(database.url, this.#schema);
-    } catch (error) {
-      await database.close();
-      throw error;
-    }
+    const database = await locateSchema(this.#url, this.#schema);
     const address = { url: database.url, schema: this.#schema };
     const store = new PostgresStore(address, { connections: this.#poolSize });
     const hub = hubOf(addressKey(address));
-    const results = new Results(store, hub);
+    const results = new Results(store, hub, this.#logger);
     return {
       store,
       starter: new Starter(store, hub, isOutage),

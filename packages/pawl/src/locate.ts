@@ -10,6 +10,7 @@ import { explainVersion, migrateSchema, readVersion, schemaVersion } from "./sto
 
 export interface Located {
   readonly url: string;
+  readonly isLocal: boolean;
   close(): Promise<void>;
 }
 
@@ -27,26 +28,31 @@ export function givenUrl(url: unknown): string | undefined {
 }
 
 /** Opens the way to the database. */
-export async function locate(url: string | undefined, schema: string): Promise<Located> {
-  if (url !== undefined) return { url, close: async () => {} };
+export async function locate(url: string | undefined): Promise<Located> {
+  if (url !== undefined) return { url, isLocal: false, close: async () => {} };
   if (process.env["NODE_ENV"] === "production") {
-    throw new Unavailable(
-      "no database: set PAWL_URL or DATABASE_URL, or pass a URL (NODE_ENV is production)",
-    );
+    throw new Unavailable("no database: set PAWL_URL or DATABASE_URL, or pass a URL (NODE_ENV is production)");
   }
   const { startLocalPostgres } = await importLocalPostgres();
-  const local = await startLocalPostgres({ directory: ".pawl" });
+  const local = await startLocalPostgres({ directory: ".pawl/postgres" });
+  return { url: local.url, isLocal: true, close: () => local.stop() };
+}
+
+/** The same, with the schema that this release needs: made on a local Postgres, demanded of any other. */
+export async function locateSchema(url: string | undefined, schema: string): Promise<Located> {
+  const database = await locate(url);
   try {
-    await migrateSchema({ url: local.url, schema }, schemaVersion);
+    if (database.isLocal) await migrateSchema({ url: database.url, schema }, schemaVersion);
+    await checkSchema(database.url, schema);
+    return database;
   } catch (error) {
-    await local.stop();
+    await database.close();
     throw error;
   }
-  return { url: local.url, close: () => local.stop() };
 }
 
 /** Throws unless the schema is there in the version that this release needs. */
-export async function checkSchema(url: string, schema: string): Promise<void> {
+async function checkSchema(url: string, schema: string): Promise<void> {
   const pool = openPool(url, 1);
   try {
     const found = await readVersion((text) => pool.query(text), schema);

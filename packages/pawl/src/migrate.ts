@@ -5,12 +5,11 @@
 
 import { checkInteger, checkOptions } from "./define/options.js";
 import { checkSchemaName } from "./engine/serve-options.js";
-import { Unavailable } from "./define/errors.js";
-import { givenUrl } from "./locate.js";
+import { givenUrl, locate } from "./locate.js";
 import { migrateSchema, type MigrationResult, schemaVersion } from "./store/postgres/migrate.js";
 
 export interface MigrateOptions {
-  /** Default: `PAWL_URL`, else `DATABASE_URL`. The role must be allowed to create the schema. */
+  /** Found as by `connect`. The role must be allowed to create the schema. */
   readonly url?: string;
   /** Default "pawl". */
   readonly schema?: string;
@@ -27,9 +26,13 @@ interface Migrate {
 async function run(options: MigrateOptions, defaultTo: number): Promise<MigrationResult> {
   const given = checkOptions(options, ["url", "schema", "to"], "the options of migrate");
   const to = checkInteger(given.to ?? defaultTo, "to", { min: 0, max: schemaVersion });
-  const url = givenUrl(given.url);
-  if (url === undefined) throw new Unavailable("no database: pass url, or set PAWL_URL or DATABASE_URL");
-  return migrateSchema({ url, schema: checkSchemaName(given.schema) }, to);
+  const schema = checkSchemaName(given.schema);
+  const database = await locate(givenUrl(given.url));
+  try {
+    return await migrateSchema({ url: database.url, schema }, to);
+  } finally {
+    await database.close();
+  }
 }
 
 export const migrate: Migrate = Object.assign((options: MigrateOptions = {}) => run(options, schemaVersion), {

@@ -6,6 +6,7 @@
 import { isOutage } from "./store/postgres/database.js";
 import type { ClientStore, EndedRun } from "./store/store.js";
 import type { Hub } from "./engine/nudge.js";
+import type { Logger } from "./define/logger.js";
 
 const firstPollMs = 10;
 const longestPollMs = 500;
@@ -21,11 +22,13 @@ interface Waiter {
 export class Results {
   readonly #store: ClientStore;
   readonly #hub: Hub;
+  readonly #logger: Logger;
   readonly #waiters = new Set<Waiter>();
   #timer: NodeJS.Timeout | undefined;
   #isPolling = false;
 
-  constructor(store: ClientStore, hub: Hub) {
+  constructor(store: ClientStore, hub: Hub, logger: Logger) {
+    this.#logger = logger;
     this.#store = store;
     this.#hub = hub;
   }
@@ -93,7 +96,8 @@ export class Results {
         }
       }
     } catch (error) {
-      if (!isOutage(error)) for (const waiter of due) waiter.settle(error as Error);
+      if (isOutage(error)) this.#logger.warn({ err: error }, "pawl: results cannot be read, trying again");
+      else for (const waiter of due) waiter.settle(error as Error);
     }
     for (const waiter of due) {
       waiter.intervalMs = Math.min(waiter.intervalMs * 1.5, longestPollMs);

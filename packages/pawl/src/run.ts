@@ -75,15 +75,27 @@ export function statusOf(phase: Phase): Status {
 }
 
 export function toRun(stored: StoredRun): Run {
-  const { result, error, input, state, kind, ...rest } = stored;
   return {
-    ...rest,
-    kind: kind as Run["kind"],
+    runId: stored.runId,
+    name: stored.name,
+    version: stored.version,
+    kind: stored.kind as Run["kind"],
     status: statusOf(stored.phase),
-    input: fromJson(input),
-    state: state === null ? null : fromJson(state),
-    output: result === null ? null : fromJson(result),
-    error: error === null ? null : (fromJson(error) as unknown as ErrorRecord),
+    phase: stored.phase,
+    step: stored.step,
+    attempt: stored.attempt,
+    queue: stored.queue,
+    priority: stored.priority,
+    input: fromJson(stored.input),
+    state: stored.state === null ? null : fromJson(stored.state),
+    output: stored.result === null ? null : fromJson(stored.result),
+    error: stored.error === null ? null : (fromJson(stored.error) as unknown as ErrorRecord),
+    parentId: stored.parentId,
+    idempotencyKey: stored.idempotencyKey,
+    startedAt: stored.startedAt,
+    completedAt: stored.completedAt,
+    eligibleAt: stored.eligibleAt,
+    expiresAt: stored.expiresAt,
   };
 }
 

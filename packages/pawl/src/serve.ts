@@ -6,24 +6,11 @@
 import type { AnyDefinition } from "./define/definition.js";
 import { checkServe, type ServeOptions } from "./engine/serve-options.js";
 import { Worker } from "./engine/worker.js";
-import { isOutage } from "./store/postgres/database.js";
-import { checkSchema, givenUrl, locate } from "./locate.js";
+import { givenUrl, locateSchema } from "./locate.js";
 
 /** Serves these definitions until `worker.stop()`. Installs no process signal handlers. */
 export function serve(definitions: readonly AnyDefinition[], options: ServeOptions = {}): Worker {
   const settings = checkServe(definitions, options);
   const url = givenUrl(settings.url);
-  return new Worker(settings, async () => {
-    const database = await locate(url, settings.schema);
-    try {
-      await checkSchema(database.url, settings.schema);
-    } catch (error) {
-      // Registration waits for a database that is away; a schema that is not there will not come by itself.
-      if (!isOutage(error)) {
-        await database.close();
-        throw error;
-      }
-    }
-    return database;
-  });
+  return new Worker(settings, () => locateSchema(url, settings.schema));
 }

@@ -150,7 +150,7 @@ function checkFirstStep(definition: AnyDefinition | undefined, value: unknown): 
   if (definition.steps.has(step)) return step;
   const known = [...definition.steps.keys()];
   throw new InvalidOption(
-    `${definition.name} has no step "${step}"${suggest(step, known)}; its steps are ${known.join(", ")}`,
+    `${definition.name} has no step "${step}" (its steps are ${known.join(", ")})${suggest(step, known)}`,
   );
 }
 

@@ -28,12 +28,16 @@ export async function calls(): Promise<void> {
   const many = await pawl.startMany(double, [{ input: { n: 1 }, uniqueKey: "k" }]);
   same<Equal<(typeof many)[number]["runId"], RunId<typeof double>>>();
   await pawl.start("by-name", { anything: true });
+  await pawl.start("by-name");
+  await pawl.start(job({ name: "no-input", run: () => 1 }));
   const run: Run = await pawl.runs.get(one.runId);
   void run;
   serve([double, order] satisfies readonly AnyDefinition[], { queues: { default: 5 } });
 
   // @ts-expect-error wrong input
   await pawl.start(double, { n: "1" });
+  // @ts-expect-error input is missing
+  await pawl.start(double);
   // @ts-expect-error unknown option
   await pawl.start(double, { n: 1 }, { dely: "5m" });
   // @ts-expect-error no such unit

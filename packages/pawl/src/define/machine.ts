@@ -110,6 +110,6 @@ function checkInitial(given: unknown, steps: MachineDefinition["steps"]): string
   const problem =
     given === undefined
       ? 'initial must be given, because no step is called "start"'
-      : `initial must be a step, not ${show(given)}${meant}`;
-  throw new InvalidOption(`${problem}; the steps are ${names.join(", ")}`);
+      : `initial must be a step, not ${show(given)}`;
+  throw new InvalidOption(`${problem}; the steps are ${names.join(", ")}${meant}`);
 }

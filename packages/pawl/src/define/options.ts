@@ -21,7 +21,7 @@ export function checkOptions<Name extends string>(
   const unknown = Object.keys(given).find((name) => !names.includes(name));
   if (unknown === undefined) return given;
   throw new InvalidOption(
-    `unknown option ${show(unknown, 60)} in ${what}${suggest(unknown, allowed)}; allowed: ${allowed.join(", ")}`,
+    `unknown option ${show(unknown, 60)} in ${what}; allowed: ${allowed.join(", ")}${suggest(unknown, allowed)}`,
   );
 }
 

@@ -119,7 +119,7 @@ function checkNextOptions(given: unknown): void {
 function unknownStep(given: unknown, steps: StepNames): string {
   const names = [...steps.keys()];
   const meant = typeof given === "string" ? suggest(given, names) : "";
-  return `there is no step ${show(given, 140)}${meant}; the steps are ${shorten(names.join(", "), 500)}`;
+  return `there is no step ${show(given, 140)}; the steps are ${shorten(names.join(", "), 500)}${meant}`;
 }
 
 function explain(returned: unknown): string {

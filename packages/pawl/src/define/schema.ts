@@ -7,7 +7,7 @@
 
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 
-import { InvalidInput, InvalidOption, InvalidState, SchemaNotStable } from "./errors.js";
+import { InvalidInput, InvalidOption, InvalidOutcome, InvalidState, SchemaNotStable } from "./errors.js";
 import { type Encoded, fromJson, toJson } from "./json.js";
 import type { Encodable, JsonObject, Jsonify } from "./json-types.js";
 import { pathSegment, shorten, show } from "./show.js";
@@ -49,16 +49,18 @@ function isSchema(value: unknown): value is Schema {
   return typeof standard === "object" && standard !== null && "validate" in standard;
 }
 
+const refusals = { InvalidInput, InvalidOutcome, InvalidState };
+
 /** The value that the schema makes of `value`; a promise only if the schema is asynchronous. */
 export function parse(
   schema: Schema,
   value: unknown,
-  error: "InvalidInput" | "InvalidState",
+  error: keyof typeof refusals,
   what: string,
 ): unknown {
   const refuse = (message: string, cause?: unknown) => {
     const options = cause === undefined ? undefined : { cause };
-    return error === "InvalidInput" ? new InvalidInput(message, options) : new InvalidState(message, options);
+    return new refusals[error](message, options);
   };
   const accept = (result: StandardSchemaV1.Result<unknown>): unknown => {
     if (result.issues === undefined) return result.value;

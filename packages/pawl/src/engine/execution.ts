@@ -27,6 +27,7 @@ export class Execution {
   aborted = false;
   /** The signal of this claim is used up: the next step needs a claim of its own. */
   interrupted = false;
+  isStopping = false;
   #controller: AbortController | undefined;
   #reason: unknown;
 
@@ -50,15 +51,22 @@ export class Execution {
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
       this.#controller = new AbortController();
-      if (this.aborted) this.#controller.abort(this.#reason);
+      if (this.aborted || this.interrupted) this.#controller.abort(this.#reason);
     }
     return this.#controller.signal;
   }
 
-  /** The step took too long: tell it, while the run goes on with the error. */
+  /** The step has taken too long: tell it, while the run goes on with the error. */
   interrupt(reason: Error): void {
     this.interrupted = true;
+    this.#reason ??= reason;
     this.#controller?.abort(reason);
+  }
+
+  /** The worker stops: an outcome still counts, an error only means that the claim is let go. */
+  interruptToStop(): void {
+    this.isStopping = true;
+    this.interrupt(new Error("the worker is stopping"));
   }
 
   abort(reason: Error): void {

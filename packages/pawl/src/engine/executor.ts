@@ -41,7 +41,10 @@ export interface Surroundings {
   expect(queue: string, delayMs: number): void;
 }
 
-/** Executes a run until its claim ends. */
+/** An error after the worker began to stop says nothing about the run: its claim is let go, its attempt unchanged. */
+class LetGo extends Error {}
+
+/** Executes a run until its claim ends, or is to be let go (then the execution is aborted). */
 export async function execute(execution: Execution, around: Surroundings): Promise<void> {
   try {
     const { definition } = execution;
@@ -50,6 +53,10 @@ export async function execute(execution: Execution, around: Surroundings): Promi
     else if (definition.kind === "job") await executeJob(execution, definition, around);
     else await executeMachine(execution, definition, around);
   } catch (error) {
+    if (error instanceof LetGo) {
+      execution.abort(error);
+      return;
+    }
     // The database refused a commit for a reason that is no step's fault: the claim is let go by the next beats.
     around.logger.error(
       { err: error, runId: execution.runId },
@@ -70,19 +77,26 @@ async function executeJob(
     await commit(execution, decideFailure(null, error), around);
     return;
   }
-  let decision: Decision;
+  let result: unknown;
   try {
     const returned = definition.run(jobContext(execution, around.logger), input);
-    let result = returned instanceof Promise ? await withinTime(returned, execution, around) : await returned;
-    if (definition.output !== undefined)
-      result = await parse(definition.output, result, "InvalidState", "result");
-    decision = decideResult(result);
+    result = returned instanceof Promise ? await withinTime(returned, execution, around) : await returned;
   } catch (error) {
-    decision = decideJobError(definition, execution.attempt, error);
+    if (execution.isStopping) throw new LetGo();
+    await commit(execution, decideJobError(definition, execution.attempt, error), around);
+    return;
+  }
+  // The work is done: trying again would repeat its effects and not mend a result that cannot be stored.
+  let decision: Decision;
+  try {
+    decision = decideResult(
+      definition.output === undefined ? result : await parse(definition.output, result, "InvalidOutcome", "result"),
+    );
+  } catch (error) {
+    decision = decideFailure(null, error);
   }
   const refused = await commit(execution, decision, around);
-  if (refused !== null)
-    await commit(execution, decideJobError(definition, execution.attempt, refused), around);
+  if (refused !== null) await commit(execution, decideFailure(null, refused), around);
 }
 
 async function executeMachine(
@@ -161,6 +175,7 @@ async function decideByHandle(
   error: unknown,
   around: Surroundings,
 ): Promise<Decision> {
+  if (execution.isStopping) throw new LetGo();
   if (definition.handle === undefined) return decideFailure(at.step, error);
   try {
     const returned = await definition.handle(error, stepContext(execution, around.logger, at.step, state));
@@ -206,15 +221,25 @@ async function commit(
       break;
     case "retry":
       around.expect(execution.queue, transition.delayMs);
+      if (transition.error !== null) {
+        around.logger.debug(describe(execution, transition.error), "pawl: an attempt failed");
+      }
       break;
     case "done":
       around.hub.announce({ runId, phase: "done", result: transition.result, error: null });
       break;
     case "stop":
       around.hub.announce({ runId, phase: "failed", result: null, error: transition.error });
+      around.logger.warn(describe(execution, transition.error), "pawl: a run failed");
       break;
   }
   return null;
+}
+
+/** What a log line says of an error: never its message, which may quote a payload. */
+function describe({ runId, definition, attempt }: Execution, error: string): object {
+  const { name, code, step } = fromJson(error) as Record<string, string | undefined>;
+  return { runId, name: definition.name, version: definition.version, attempt, step, error: code ?? name };
 }
 
 function unknownStep(definition: MachineDefinition, step: string): InvalidState {

@@ -98,7 +98,8 @@ export class Worker implements LocalWorker {
 
   async #begin(): Promise<void> {
     const { logger, schema, sweepMs, reapMs, maxStepMs } = this.#settings;
-    this.#database = await this.#open();
+    this.#database = await this.#persist("open the database", this.#open);
+    if (this.#database === undefined) return;
     const address = { url: this.#database.url, schema };
     this.#store = new PostgresStore(address, { connections });
     this.#flusher = new Flusher(this.#store, logger, isOutage);
@@ -129,33 +130,42 @@ export class Worker implements LocalWorker {
     for (const feeder of this.#feeders.values()) feeder.start();
   }
 
-  /** Takes a new worker id and its lease; tries until it works, the worker stops, or it can never work. */
+  /** Takes a new worker id and its lease. */
   async #register(): Promise<void> {
     const { definitions, leaseMs, heartbeatMs, logger, schema } = this.#settings;
-    const patience = new Patience();
     const info = JSON.stringify({ host: hostname(), pid: process.pid, node: process.version });
+    const workerId = await this.#persist("register", async () => {
+      const fresh = `${hostname().slice(0, 60)}-${process.pid}-${randomUUID().slice(0, 8)}`;
+      await this.#store.register({ workerId: fresh, leaseMs, info, definitions });
+      return fresh;
+    });
+    if (workerId === undefined) return;
+    this.#workerId = workerId;
+    this.#heartbeat = new Heartbeat({
+      url: this.#store.address.url,
+      schema,
+      workerId,
+      intervalMs: heartbeatMs,
+      leaseMs,
+      logger,
+      onLost: (reason) => this.#lose(reason),
+      onBeat: (confirmed) => this.#compare(workerId, confirmed),
+    });
+  }
+
+  /** Tries until it works, whatever the outage; undefined once the worker stops. Throws what waiting will not mend. */
+  async #persist<T>(what: string, attempt: () => Promise<T>): Promise<T | undefined> {
+    const patience = new Patience();
     while (!this.#isStopping) {
-      const workerId = `${hostname().slice(0, 60)}-${process.pid}-${randomUUID().slice(0, 8)}`;
       try {
-        await this.#store.register({ workerId, leaseMs, info, definitions });
-        this.#workerId = workerId;
-        this.#heartbeat = new Heartbeat({
-          url: this.#store.address.url,
-          schema,
-          workerId,
-          intervalMs: heartbeatMs,
-          leaseMs,
-          logger,
-          onLost: (reason) => this.#lose(reason),
-          onBeat: (confirmed) => this.#compare(workerId, confirmed),
-        });
-        return;
+        return await attempt();
       } catch (error) {
         if (!isOutage(error)) throw error;
-        logger.warn({ err: error }, "pawl: the worker cannot register, trying again");
+        this.#settings.logger.warn({ err: error }, `pawl: the worker cannot ${what}, trying again`);
         await new Promise((resolve) => setTimeout(resolve, patience.next()));
       }
     }
+    return undefined;
   }
 
   /** The lease is gone: nothing of it is to be committed any more. */
@@ -228,8 +238,8 @@ export class Worker implements LocalWorker {
     this.#executions.set(runId, execution);
     await execute(execution, this.#surroundings);
     if (this.#executions.get(runId) === execution) this.#executions.delete(runId);
-    // A cancelled run keeps its holder until the code of its step has returned.
-    if (execution.isCancelled) this.#release([{ runId, claimId }]);
+    // The code of the step has returned: a cancelled run loses its holder, one stopped midway is runnable again.
+    if (execution.isCancelled || (execution.aborted && execution.isStopping)) await this.#letGo([execution]);
     if (this.#executions.size === 0) this.#idle?.();
   }
 
@@ -254,8 +264,7 @@ export class Worker implements LocalWorker {
     const unstarted = [...this.#feeders.values()].flatMap((feeder) => feeder.takeUnstarted());
     await this.#letGo(unstarted.map(({ run, claimId }) => ({ runId: run.runId, claimId })));
     await this.#drained(this.#settings.drainMs);
-    for (const execution of this.#executions.values())
-      execution.interrupt(new Error("the worker is stopping"));
+    for (const execution of this.#executions.values()) execution.interruptToStop();
     await this.#drained(afterAbortMs);
     const left = [...this.#executions.values()];
     this.#abortAll(new Error("the worker has stopped"));

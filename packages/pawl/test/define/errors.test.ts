@@ -25,7 +25,7 @@ test("RunFailed carries the run and its recorded error", () => {
   const record = { name: "TypeError", message: "no card", step: "charge" };
   const error = new RunFailed("42", record);
   expect(error).toMatchObject({ name: "RunFailed", code: "RunFailed", runId: "42", error: record });
-  expect(error.message).toBe("run 42 failed: no card");
+  expect(error.message).toBe(`run 42 failed at step "charge": no card`);
 });
 
 test("RunCancelled carries the run and the reason, if there was one", () => {

@@ -81,7 +81,7 @@ describe("a job is refused where it is defined", () => {
     [{ name: "a", run: "b" }, /^run must be a function, not "b"/],
     [
       { name: "a", run, maxAttempt: 3 },
-      /^unknown option "maxAttempt" .*did you mean "maxAttempts"\?; allowed: /,
+      /^unknown option "maxAttempt" .*; allowed: .*; did you mean "maxAttempts"\?$/,
     ],
     [{ name: "a", run, version: 0 }, /^version must be/],
     [{ name: "a", run, queue: "My Queue" }, /^the name of a queue must be/],

@@ -69,7 +69,7 @@ describe("a machine is refused where it is defined", () => {
     ],
     [
       { name, steps, initial: "strat" },
-      /^initial must be a step, not "strat"; did you mean "start"\?; the steps are/,
+      /^initial must be a step, not "strat"; the steps are .*; did you mean "start"\?$/,
     ],
     [{ name, steps, initial: "toString" }, /^initial must be a step/],
     [{ name, steps, initial: 1 }, /^initial must be a step, not 1; the steps are start/],

@@ -21,7 +21,7 @@ describe("an options object", () => {
   test("with an unknown member is refused, with what was perhaps meant and what is allowed", () => {
     expect(() => checkOptions({ prioritty: 1 }, ["queue", "priority"], "the options of start")).toThrow(
       new InvalidOption(
-        'unknown option "prioritty" in the options of start; did you mean "priority"?; allowed: queue, priority',
+        'unknown option "prioritty" in the options of start; allowed: queue, priority; did you mean "priority"?',
       ),
     );
     expect(() => checkOptions({ colour: 1 }, ["queue", "priority"], "the options of start")).toThrow(

@@ -83,8 +83,8 @@ describe("what is not an outcome is refused, showing what was returned", () => {
 describe("an outcome that cannot be carried out is refused", () => {
   test("when it goes to a step that does not exist", () => {
     expect(() => check(next("shipp", 1))).toThrow(
-      'step "start" returned next(…): there is no step "shipp"; did you mean "ship"?; ' +
-        "the steps are start, awaitPay, ship",
+      'step "start" returned next(…): there is no step "shipp"; ' +
+        'the steps are start, awaitPay, ship; did you mean "ship"?',
     );
     expect(() => check(untypedNext(undefined, 1))).toThrow(/there is no step undefined; the steps are/);
     expect(() => check(next("constructor", 1))).toThrow(InvalidOutcome);

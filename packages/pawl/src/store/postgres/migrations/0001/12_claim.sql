@@ -89,17 +89,17 @@ begin
     v_foreign := v_foreign + v_one;
 
     if v_ids is not null then
-      -- lock, bounded by count and by bytes (compressed values are measured, others bounded by their stored size)
+      -- lock, bounded by count and by bytes (compressed values are measured, others bounded by their stored size);
+      -- by primary key alone: a predicate on status in there lures the planner to runs_claim
       with locked as materialized (
-        select l.*, o from unnest(v_ids) with ordinality c(id, o)
+        select l.*, c.o from unnest(v_ids) with ordinality c(id, o)
         cross join lateral (
-          select r.id, r.priority, r.eligible_at,
+          select r.id, r.priority, r.eligible_at, r.status, r.hold,
             case when pg_column_compression(coalesce(r.state, r.input)) is null then pg_column_size(coalesce(r.state, r.input))
               else octet_length(coalesce(r.state, r.input)::text) end as bytes
-          from runs r
-          where r.shard = p_shard and r.id = c.id and r.status in ('runnable', 'awaiting_signal') and r.hold = 0
-            and r.eligible_at <= v_now
+          from runs r where r.shard = p_shard and r.id = c.id
           limit 1 for no key update skip locked) l
+        where l.status in ('runnable', 'awaiting_signal') and l.hold = 0 and l.eligible_at <= v_now
         limit p_limit - v_found
       ), summed as (
         select l.*, sum(l.bytes) over (order by l.o) as upto from locked l
