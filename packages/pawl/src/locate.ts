@@ -31,7 +31,9 @@ export function givenUrl(url: unknown): string | undefined {
 export async function locate(url: string | undefined): Promise<Located> {
   if (url !== undefined) return { url, isLocal: false, close: async () => {} };
   if (process.env["NODE_ENV"] === "production") {
-    throw new Unavailable("no database: set PAWL_URL or DATABASE_URL, or pass a URL (NODE_ENV is production)");
+    throw new Unavailable(
+      "no database: set PAWL_URL or DATABASE_URL, or pass a URL (NODE_ENV is production)",
+    );
   }
   const { startLocalPostgres } = await importLocalPostgres();
   const local = await startLocalPostgres({ directory: ".pawl/postgres" });

@@ -97,7 +97,9 @@ export class RunFailed extends PawlError {
   readonly error: ErrorRecord;
 
   constructor(runId: string, error: ErrorRecord) {
-    super(`run ${runId} failed${error.step === undefined ? "" : ` at step "${error.step}"`}: ${error.message}`);
+    super(
+      `run ${runId} failed${error.step === undefined ? "" : ` at step "${error.step}"`}: ${error.message}`,
+    );
     this.runId = runId;
     this.error = error;
   }

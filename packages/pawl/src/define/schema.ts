@@ -52,12 +52,7 @@ function isSchema(value: unknown): value is Schema {
 const refusals = { InvalidInput, InvalidOutcome, InvalidState };
 
 /** The value that the schema makes of `value`; a promise only if the schema is asynchronous. */
-export function parse(
-  schema: Schema,
-  value: unknown,
-  error: keyof typeof refusals,
-  what: string,
-): unknown {
+export function parse(schema: Schema, value: unknown, error: keyof typeof refusals, what: string): unknown {
   const refuse = (message: string, cause?: unknown) => {
     const options = cause === undefined ? undefined : { cause };
     return new refusals[error](message, options);

@@ -90,7 +90,9 @@ async function executeJob(
   let decision: Decision;
   try {
     decision = decideResult(
-      definition.output === undefined ? result : await parse(definition.output, result, "InvalidOutcome", "result"),
+      definition.output === undefined
+        ? result
+        : await parse(definition.output, result, "InvalidOutcome", "result"),
     );
   } catch (error) {
     decision = decideFailure(null, error);

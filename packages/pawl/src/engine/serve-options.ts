@@ -13,7 +13,7 @@ import { show } from "../define/show.js";
 import { consoleLogger } from "./console-logger.js";
 
 export interface ServeOptions {
-  /** Where the runs are. Default: `PAWL_URL`, `DATABASE_URL`, else a local Postgres in `.pawl/`. */
+  /** Where the runs are. Default: `PAWL_URL`, `DATABASE_URL`, else a local Postgres in `.pawl/postgres`. */
   readonly url?: string;
   /** The schema of Pawl in that database. Default "pawl". */
   readonly schema?: string;
