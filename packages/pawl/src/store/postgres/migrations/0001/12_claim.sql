@@ -114,8 +114,8 @@ begin
       return query
         with claimed as (
           update runs r set status = 'executing', locked_by = p_worker, claim_id = p_claim_id, turn = 0
-          from unnest(v_ids) with ordinality c(id, o)
-          where r.shard = p_shard and r.id = c.id and (r.unique_key is null or r.unique_guard is not null)
+          from (select p_shard as shard, u.id, u.o from unnest(v_ids) with ordinality u(id, o) limit p_limit) c
+          where r.shard = c.shard and r.id = c.id and (r.unique_key is null or r.unique_guard is not null)
           returning c.o, r.id, r.name, r.version, r.step, r.priority, r.attempt, r.crashes, r.inbox_seq,
             case when r.state is null then r.input::text end as input, r.state::text as state)
         select c.id, c.name, c.version, c.step, c.priority, c.attempt, c.crashes, c.inbox_seq, c.input, c.state,

@@ -1,16 +1,18 @@
 -- What runs become when their claim ends without an outcome (see let_go).
 create function claims_ending(p_shard smallint, p_id bigint[], p_crashes int, p_now timestamptz)
-returns table (id bigint, status run_status, attempt int, crashes int, eligible_at timestamptz)
+returns table (shard smallint, id bigint, status run_status, attempt int, crashes int, eligible_at timestamptz)
 language plpgsql stable as $f$
 #variable_conflict use_column
 begin
   return query
-    select r.id,
+    select p_shard, r.id,
       case when r.status = 'executing' then 'runnable'::run_status else r.status end,
       case when r.status = 'executing' then r.attempt + p_crashes else r.attempt end,
       case when r.status = 'executing' then r.crashes + p_crashes else r.crashes end,
       case when r.status = 'executing' and p_crashes > 0 and r.crashes > 0
         then p_now + least(interval '1 second' * 2 ^ least(r.crashes + 1, 10), interval '1 minute')
         else r.eligible_at end
-    from unnest(p_id) v(id) join runs r on r.shard = p_shard and r.id = v.id;
+    from unnest(p_id) v(id)
+    cross join lateral (select t.id, t.status, t.attempt, t.crashes, t.eligible_at from runs t
+      where t.shard = p_shard and t.id = v.id limit 1) r;
 end $f$;

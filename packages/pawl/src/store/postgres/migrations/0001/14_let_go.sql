@@ -16,7 +16,7 @@ begin
       update runs r set
         locked_by = null, status = v.status, attempt = v.attempt, crashes = v.crashes, eligible_at = v.eligible_at
       from claims_ending(p_shard, p_id, p_crashes, v_now) v
-      where r.shard = p_shard and r.id = v.id and r.locked_by is not null
+      where r.shard = v.shard and r.id = v.id and (r.locked_by is not null) is true
       returning r.id)
     select array_agg(ended.id) into v_ended from ended;
     return query select unnest(v_ended);
@@ -32,7 +32,7 @@ begin
             locked_by = null, status = v.status, attempt = v.attempt, crashes = v.crashes, eligible_at = v.eligible_at,
             unique_key = case when v_try = 1 then r.unique_key end
           from claims_ending(p_shard, array[v_id], p_crashes, v_now) v
-          where r.shard = p_shard and r.id = v.id and r.locked_by is not null
+          where r.shard = v.shard and r.id = v.id and (r.locked_by is not null) is true
           returning r.id;
         exit;
       exception when data_exception or integrity_constraint_violation or lock_not_available or raise_exception then

@@ -24,8 +24,10 @@ begin
     with placed as (
       update runs r set hold = r.hold & ~2, queue = coalesce(r.queue, d.queue), kind = d.kind,
         priority = case when r.queue is null then d.priority else r.priority end
-      from unnest(v_ids) v(id), definitions d
-      where r.shard = p_shard and r.id = v.id and d.name = r.name and d.version = r.version
+      from (select p_shard as shard, u.id, d.* from unnest(v_ids) u(id)
+        cross join lateral (select t.name, t.version from runs t where t.shard = p_shard and t.id = u.id limit 1) t
+        join definitions d on d.name = t.name and d.version = t.version limit p_limit) d
+      where r.shard = d.shard and r.id = d.id
       returning r.queue)
     select distinct p.queue from placed p;
 end $f$;

@@ -9,8 +9,11 @@ begin
   v_ids := array(select r.id from runs r
     where r.shard = p_shard and r.expires_at <= v_now and r.status in ('done', 'failed', 'cancelled') and r.locked_by is null
     order by r.expires_at limit p_limit for update skip locked);
-  delete from steps s using unnest(v_ids) v(id) where s.shard = p_shard and s.run_id = v.id;
-  delete from signals s using unnest(v_ids) v(id) where s.shard = p_shard and s.run_id = v.id;
-  delete from runs r using unnest(v_ids) v(id) where r.shard = p_shard and r.id = v.id;
+  delete from steps s using (select p_shard as shard, u.id from unnest(v_ids) u(id) limit p_limit) v
+    where s.shard = v.shard and s.run_id = v.id;
+  delete from signals s using (select p_shard as shard, u.id from unnest(v_ids) u(id) limit p_limit) v
+    where s.shard = v.shard and s.run_id = v.id;
+  delete from runs r using (select p_shard as shard, u.id from unnest(v_ids) u(id) limit p_limit) v
+    where r.shard = v.shard and r.id = v.id;
   return coalesce(cardinality(v_ids), 0);
 end $f$;

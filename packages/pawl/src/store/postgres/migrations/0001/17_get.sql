@@ -12,5 +12,6 @@ begin
     select r.id, r.name, r.version, r.kind, r.status, r.step, r.attempt, coalesce(r.queue, 'default'), r.priority,
       r.input::text, r.state::text, r.result::text, r.error::text, r.parent_id, r.idempotency_key,
       iso(r.inserted_at), iso(r.completed_at), iso(nullif(r.eligible_at, 'infinity')), iso(r.expires_at)
-    from unnest(p_id) v(id) join runs r on r.shard = p_shard and r.id = v.id;
+    from unnest(p_id) v(id)
+    cross join lateral (select t.* from runs t where t.shard = p_shard and t.id = v.id limit 1) r;
 end $f$;
