@@ -60,7 +60,7 @@ const phases = [
 /** Schemas that have proved to accept their own output. */
 const stable = new WeakSet<Schema>();
 
-/** The run that these arguments mean. A promise only if a schema is asynchronous. */
+/** The run that these arguments mean. */
 export async function newRun(
   target: AnyDefinition | string,
   input: unknown,
@@ -74,21 +74,19 @@ export async function newRun(
   if (given.uniqueScope !== undefined && given.uniqueKey === undefined) {
     throw new InvalidOption("uniqueScope has no meaning without uniqueKey");
   }
-  const { text } = await encodeInput(definition, input);
-  const fromDefinition = {
+  const encoded = encodeInput(definition, input);
+  const { text } = encoded instanceof Promise ? await encoded : encoded;
+  return {
+    name: definition?.name ?? (target as string),
     version: definition?.version ?? null,
     kind: definition?.kind ?? null,
-    queue: definition?.queue ?? null,
-    priority: definition?.priority ?? null,
-    retentionMs: definition?.retentionMs ?? null,
-  };
-  return {
-    ...fromDefinition,
-    name: typeof target === "string" ? target : target.name,
+    queue: given.queue === undefined ? (definition?.queue ?? null) : checkName("queue", given.queue),
+    priority: given.priority === undefined ? (definition?.priority ?? null) : checkPriority(given.priority),
+    retentionMs:
+      given.retention === undefined
+        ? (definition?.retentionMs ?? null)
+        : toMilliseconds(given.retention, "retention"),
     input: text,
-    ...(given.queue === undefined ? {} : { queue: checkName("queue", given.queue) }),
-    ...(given.priority === undefined ? {} : { priority: checkPriority(given.priority) }),
-    ...(given.retention === undefined ? {} : { retentionMs: toMilliseconds(given.retention, "retention") }),
     step: given.step === undefined ? null : checkFirstStep(definition, given.step),
     delayMs: given.delay === undefined ? null : toMilliseconds(given.delay, "delay"),
     at: given.at === undefined ? null : checkDate(given.at, "at"),
@@ -128,10 +126,18 @@ function checkTarget(target: unknown): AnyDefinition | undefined {
   );
 }
 
-async function encodeInput(definition: AnyDefinition | undefined, input: unknown): Promise<Encoded> {
+function encodeInput(definition: AnyDefinition | undefined, input: unknown): Encoded | Promise<Encoded> {
   const schema = definition?.kind === "machine" ? definition.state : definition?.input;
   if (schema === undefined) return toJson(input, "input");
-  if (stable.has(schema)) return toJson(await parse(schema, input, "InvalidInput", "input"), "input");
+  if (!stable.has(schema)) return encodeFirst(schema, input);
+  const parsed = parse(schema, input, "InvalidInput", "input");
+  return parsed instanceof Promise
+    ? parsed.then((value: unknown) => toJson(value, "input"))
+    : toJson(parsed, "input");
+}
+
+/** At the first start it is checked that the schema accepts its own output. */
+async function encodeFirst(schema: Schema, input: unknown): Promise<Encoded> {
   const encoded = await checkStable(schema, input, "input");
   stable.add(schema);
   return encoded;
