@@ -5,6 +5,7 @@ import { claim, claimOne, commit, done, keep, next, register, retry, start } fro
 const database = await testDatabase();
 const { store, sql } = database;
 await register(database, "worker");
+await register(database, "other");
 
 describe("the claim guard (SPEC 7)", () => {
   it("lets the claim that holds a run commit, turn by turn", async () => {
