@@ -79,6 +79,17 @@ describe("queues and slots (SPEC 7)", () => {
   });
 });
 
+describe("definition.serve (SPEC 11)", () => {
+  it("serves that definition alone", async () => {
+    const alone = job({ name: "alone", queue: "alone", run: () => "served" });
+    const worker = alone.serve({ url, logger: silent });
+    await worker.ready;
+    expect(await pawl.result((await pawl.start(alone)).runId)).toBe("served");
+    await worker.stop();
+    expect(() => alone.serve({ quueues: {} } as never)).toThrow(/did you mean "queues"/);
+  });
+});
+
 describe("graceful stop (SPEC 7)", () => {
   it("lets running steps finish and commits their outcomes", async () => {
     const finishing = gate();

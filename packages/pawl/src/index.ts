@@ -12,10 +12,9 @@ export type { Done, Next, NextOptions, Outcome, Retry, Stop } from "./define/out
 export { type Schema, type } from "./define/schema.js";
 export { signal, type SignalType } from "./define/signal.js";
 export type { ServeOptions } from "./engine/serve-options.js";
-export type { Worker } from "./engine/worker.js";
 export { migrate, type MigrateOptions } from "./migrate.js";
 export type { ListOptions, Page, Run, Status } from "./run.js";
-export { serve } from "./serve.js";
+export { serve, type Worker } from "./serve.js";
 export type { StartOptions } from "./start-options.js";
 export type { MigrationResult } from "./store/postgres/migrate.js";
 export type { Phase } from "./store/store.js";

@@ -3,14 +3,38 @@
  * throws where it was written; what needs the database is reported by `worker.ready`.
  */
 
-import type { AnyDefinition } from "./define/definition.js";
+import { type AnyDefinition, definitionMethods } from "./define/definition.js";
 import { checkServe, type ServeOptions } from "./engine/serve-options.js";
-import { Worker } from "./engine/worker.js";
+import { EngineWorker } from "./engine/worker.js";
 import { givenUrl, locateSchema } from "./locate.js";
+
+/** A worker, as `serve` makes it. */
+export interface Worker {
+  /** Resolves once the worker is registered and claims; rejects if it never can: it is stopped then. */
+  readonly ready: Promise<void>;
+  /**
+   * Stops gracefully: claims nothing more, lets unstarted claims go, waits `drainTimeout` for running steps, aborts
+   * the rest, and lets go of what is left after one more second, with the attempts unchanged.
+   */
+  stop(): Promise<void>;
+}
+
+declare module "./define/definition.js" {
+  interface DefinitionMethods {
+    /** Serves this definition alone: `serve([definition], options)`. */
+    serve(options?: ServeOptions): Worker;
+  }
+}
 
 /** Serves these definitions until `worker.stop()`. Installs no process signal handlers. */
 export function serve(definitions: readonly AnyDefinition[], options: ServeOptions = {}): Worker {
   const settings = checkServe(definitions, options);
   const url = givenUrl(settings.url);
-  return new Worker(settings, () => locateSchema(url, settings.schema));
+  return new EngineWorker(settings, () => locateSchema(url, settings.schema));
 }
+
+Object.assign(definitionMethods, {
+  serve(this: AnyDefinition, options?: ServeOptions): Worker {
+    return serve([this], options);
+  },
+});

@@ -3,7 +3,7 @@
  * `machine` when a definition is made, so that a mistake shows where it was written and not in a worker.
  */
 
-import type { DefinitionBase } from "./definition.js";
+import type { DefinitionFields } from "./definition.js";
 import { type Duration, toMilliseconds } from "./duration.js";
 import { checkName, checkVersion } from "./names.js";
 import { checkInteger, checkOptions, type GivenOptions } from "./options.js";
@@ -31,11 +31,11 @@ const defaults = { version: 1, queue: "default", priority: 0, retention: "30d" }
 const names = ["name", "version", "queue", "priority", "retention", "maxCrashes", "signals"] as const;
 
 /** The common part of a definition, and the checked object for the options of its kind. */
-export function checkDefinition<Kind extends DefinitionBase["kind"], Name extends string>(
+export function checkDefinition<Kind extends DefinitionFields["kind"], Name extends string>(
   kind: Kind,
   given: unknown,
   ownNames: readonly Name[],
-): { base: DefinitionBase & { readonly kind: Kind }; own: GivenOptions<Name> } {
+): { base: DefinitionFields & { readonly kind: Kind }; own: GivenOptions<Name> } {
   const options = checkOptions(given, [...names, ...ownNames], `the options of ${kind}`);
   const { version, queue, priority, retention, maxCrashes, signals } = {
     ...defaults,

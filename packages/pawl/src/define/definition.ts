@@ -17,8 +17,20 @@ interface Types<Input, Output, Signals> {
   readonly signals: Signals;
 }
 
+/** The methods of definitions. `serve.ts` adds its own, so that what is pure here need not know of it. */
+export interface DefinitionMethods {}
+
+export const definitionMethods = {} as DefinitionMethods;
+
+/** A definition: frozen data with those methods. */
+export function makeDefinition<Fields extends object>(fields: Fields): Readonly<Fields> & DefinitionMethods {
+  return Object.freeze(Object.assign(Object.create(definitionMethods) as DefinitionMethods, fields));
+}
+
 /** What every definition has. */
-export interface DefinitionBase {
+interface DefinitionBase extends DefinitionFields, DefinitionMethods {}
+
+export interface DefinitionFields {
   readonly kind: "job" | "machine";
   readonly name: string;
   readonly version: number;

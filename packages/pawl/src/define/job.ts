@@ -6,7 +6,7 @@
 
 import { defaultBackoff } from "./backoff.js";
 import type { JobContext } from "./context.js";
-import type { Job, JobDefinition } from "./definition.js";
+import { type Job, type JobDefinition, makeDefinition } from "./definition.js";
 import { checkDefinition, type DefinitionOptions } from "./definition-options.js";
 import type { Duration } from "./duration.js";
 import type { Jsonify, JsonSafe } from "./json-types.js";
@@ -58,7 +58,7 @@ export function job<
 export function job(options: unknown): JobDefinition {
   const { base, own } = checkDefinition("job", options, ["input", "output", "run", "maxAttempts", "backoff"]);
   const { input, output, run, maxAttempts = 20, backoff = defaultBackoff } = own;
-  return Object.freeze({
+  return makeDefinition({
     ...base,
     maxAttempts: checkInteger(maxAttempts, "maxAttempts", { min: 1, max: 1_000_000 }),
     backoff: checkFunction(backoff, "backoff"),

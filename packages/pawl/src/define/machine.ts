@@ -8,7 +8,7 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 
 import type { StepContext } from "./context.js";
-import type { Machine, MachineDefinition } from "./definition.js";
+import { type Machine, type MachineDefinition, makeDefinition } from "./definition.js";
 import { checkDefinition, type DefinitionOptions } from "./definition-options.js";
 import { InvalidOption } from "./errors.js";
 import type { Json, Jsonify, JsonSafe } from "./json-types.js";
@@ -84,7 +84,7 @@ export function machine<
 export function machine(options: unknown): MachineDefinition {
   const { base, own } = checkDefinition("machine", options, ["initial", "state", "steps", "handle"]);
   const steps = checkSteps(own.steps);
-  return Object.freeze({
+  return makeDefinition({
     ...base,
     initial: checkInitial(own.initial, steps),
     state: checkSchema(own.state, "state"),

@@ -32,8 +32,7 @@ export interface Database {
   close(): Promise<void>;
 }
 
-export class Worker implements LocalWorker {
-  /** Resolves once the worker is registered and claims; rejects if it cannot be: it is stopped then. */
+export class EngineWorker implements LocalWorker {
   readonly ready: Promise<void>;
   readonly #settings: ServeSettings;
   readonly #open: () => Promise<Database>;
@@ -62,10 +61,6 @@ export class Worker implements LocalWorker {
     this.ready = this.#begin();
   }
 
-  /**
-   * Stops gracefully: claims nothing more, lets unstarted claims go, waits `drainTimeout` for running steps, aborts
-   * the rest, and lets go after one more second, with their attempts unchanged.
-   */
   stop(): Promise<void> {
     this.#isStopping = true;
     this.#stopped ??= this.#end();
