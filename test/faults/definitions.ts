@@ -58,6 +58,18 @@ export const suicidal = machine({
   handle: (_error, ctx) => ctx.stop("handle must not see a crash"),
 });
 
+/** Takes long enough to be overtaken; its outcome names the process that it came from. */
+export const slow = machine({
+  name: "slow",
+  steps: {
+    start: async (ctx) => {
+      await tell(ctx.runId, ctx.step, ctx.attempt);
+      await new Promise((resolve) => setTimeout(resolve, 500));
+      return ctx.done({ pid: process.pid, attempt: ctx.attempt });
+    },
+  },
+});
+
 /** Gives up after two crashes. */
 export const fragile = machine({
   name: "fragile",

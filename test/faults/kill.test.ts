@@ -2,7 +2,7 @@ import { connect } from "pawl";
 import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
 import { testDatabase } from "../support/database.js";
 import { until } from "../support/until.js";
-import { fragile, leaving, linear, suicidal } from "./definitions.js";
+import { fragile, leaving, linear, slow, suicidal } from "./definitions.js";
 import { type Fleet, makeFleet, makeLedger } from "./fleet.js";
 
 const database = await testDatabase();
@@ -74,6 +74,45 @@ describe("workers that die", () => {
       { step: "deadly", attempt: 1 },
     ]);
   }, 60_000);
+
+  it("workers paused for longer than their lease, then continued, commit nothing over their successors", async () => {
+    await fleet.grow(2);
+    const started = await pawl.startMany(
+      slow,
+      Array.from({ length: 20 }, () => ({ input: {} })),
+    );
+    const ids = started.map(({ runId }) => runId);
+    const tellers = await until("all have begun", async () => {
+      const rows = await ledger.sql<{ run_id: string; pid: number }>(
+        "select run_id, pid from public.ledger where run_id = any ($1) and attempt = 0",
+        [ids],
+      );
+      return rows.length === ids.length ? rows : null;
+    });
+    const zombie = tellers[0]!.pid;
+    process.kill(zombie, "SIGSTOP");
+    const overtaken = tellers.filter(({ pid }) => pid === zombie).map(({ run_id }) => run_id);
+    const results = (await Promise.all(ids.map((runId) => pawl.result(runId, { timeout: "25s" })))) as {
+      pid: number;
+      attempt: number;
+    }[];
+    process.kill(zombie, "SIGCONT");
+    // The zombie finishes its steps, tries to commit them, and then serves again under a new id.
+    const after = await pawl.startMany(
+      slow,
+      Array.from({ length: 80 }, () => ({ input: {} })),
+    );
+    const later = (await Promise.all(after.map(({ runId }) => pawl.result(runId, { timeout: "25s" })))) as {
+      pid: number;
+    }[];
+    expect(later.some(({ pid }) => pid === zombie)).toBe(true);
+    expect(overtaken.length).toBeGreaterThan(0);
+    for (const runId of overtaken) {
+      const index = ids.indexOf(runId as (typeof ids)[number]);
+      expect(results[index]!.pid).not.toBe(zombie);
+      expect(await pawl.runs.get(runId)).toMatchObject({ output: results[index], attempt: 1 });
+    }
+  }, 90_000);
 
   it("maxCrashes ends a run that kills every worker: TooManyCrashes", async () => {
     await fleet.grow(2);

@@ -13,7 +13,6 @@ import {
 import { describe, expect, it } from "vitest";
 import { testDatabase } from "../support/database.js";
 import { silent, testEngine } from "../support/engine.js";
-import { until } from "../support/until.js";
 
 const database = await testDatabase();
 const { pawl, serve } = testEngine(database);
@@ -26,7 +25,7 @@ await serve([echo]);
 const countRuns = async (): Promise<number> =>
   Number((await sql<{ n: string }>("select count(*) as n from runs"))[0]!.n);
 
-describe("start (SPEC 7, 8, 11)", () => {
+describe("start", () => {
   it("answers with the id, that it was created, and the status", async () => {
     const started = await pawl.start(echo, { n: 1 });
     expect(started).toEqual({
@@ -122,10 +121,16 @@ describe("start (SPEC 7, 8, 11)", () => {
     const at = new Date(Date.now() + 3_600_000);
     const { runId } = await pawl.start(echo, { n: 1 }, { queue: "other", priority: -5, at });
     expect(await pawl.runs.get(runId)).toMatchObject({ queue: "other", priority: -5, eligibleAt: at });
+    const later = await pawl.runs.get((await pawl.start(echo, { n: 1 }, { delay: "1h" })).runId);
+    expect(later.eligibleAt!.getTime() - later.startedAt.getTime()).toBe(3_600_000);
+    const brief = await pawl.start(echo, { n: 1 }, { retention: "2h" });
+    await pawl.result(brief.runId);
+    const { expiresAt, completedAt } = await pawl.runs.get(brief.runId);
+    expect(expiresAt!.getTime() - completedAt!.getTime()).toBe(7_200_000);
   });
 });
 
-describe("versions (SPEC 3)", () => {
+describe("versions", () => {
   it("run side by side, and a run finishes on the version it was started with", async () => {
     const versions = [1, 2].map((version) =>
       job({ name: "side", version, run: (ctx) => [version, ctx.version] }),
@@ -155,7 +160,7 @@ describe("versions (SPEC 3)", () => {
   });
 });
 
-describe("result (SPEC 11)", () => {
+describe("result", () => {
   it("times out with ResultTimeout and the run goes on", async () => {
     const { runId } = await pawl.start(parked, null);
     await expect(pawl.result(runId, { timeout: "20ms" })).rejects.toMatchObject({ code: "ResultTimeout" });
@@ -253,6 +258,22 @@ describe("options are validated, and nothing is written", () => {
     ],
     ["delay and at", () => pawl.start(echo, { n: 1 }, { delay: 1, at: new Date() }), /not both/],
     ["a bad date", () => pawl.start(echo, { n: 1 }, { at: "soon" }), /at must be a Date/],
+    [
+      "a date beyond the calendar",
+      () => pawl.start(echo, { n: 1 }, { at: new Date(8.64e15) }),
+      /at must be a Date/,
+    ],
+    [
+      "a bad input of an item",
+      () => pawl.startMany(echo, [{ input: { n: 1 } }, { input: { n: 1n } as never }]),
+      /items\[1\]\.input\.n/,
+    ],
+    ["a duration that no timer takes", () => serveWorker([echo], { url, maxStepDuration: "30d" }), /24 days/],
+    [
+      "a URL where options belong",
+      () => migrate("postgres://me:secret@x/y" as never),
+      /must be an object, not a string/,
+    ],
     ["a priority that is no smallint", () => pawl.start(echo, { n: 1 }, { priority: 1e6 }), /priority/],
     ["a long unique key", () => pawl.start(echo, { n: 1 }, { uniqueKey: "x".repeat(513) }), /512/],
     ["a scope without a key", () => pawl.start(echo, { n: 1 }, { uniqueScope: ["runnable"] }), /uniqueKey/],
@@ -317,6 +338,44 @@ describe("the database", () => {
     await lost.close();
   });
 
+  it.each([
+    ["a wrong password", (at: URL) => void (at.username = "nobody_of_that_name"), "28"],
+    ["a database that does not exist", (at: URL) => void (at.pathname = "/not_there"), "3D000"],
+  ])("with %s: an error of Pawl with the address and what to do, from serve too", async (_what, change) => {
+    const wrong = new URL(url);
+    change(wrong);
+    const client = connect(wrong.href);
+    const error = await client.start("echo", {}).catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({
+      code: "Unavailable",
+      message: expect.stringMatching(/refused: .*\. (Check|Create)/) as string,
+    });
+    const worker = serveWorker([echo], { url: wrong.href, logger: silent });
+    await expect(worker.ready).rejects.toMatchObject({ code: "Unavailable" });
+    await client.close();
+  });
+
+  it("is found by the URL given, PAWL_URL, DATABASE_URL; in production there is no local one", async () => {
+    const environment = { ...process.env };
+    try {
+      process.env["DATABASE_URL"] = "postgres://127.0.0.1:1/second";
+      process.env["PAWL_URL"] = "postgres://127.0.0.1:1/first";
+      await expect(connect().start("x")).rejects.toThrow(/\/first/);
+      await expect(connect("postgres://127.0.0.1:1/given").start("x")).rejects.toThrow(/\/given/);
+      delete process.env["PAWL_URL"];
+      await expect(connect().start("x")).rejects.toThrow(/\/second/);
+      process.env["DATABASE_URL"] = "mysql://x";
+      expect(() => connect()).toThrow(/DATABASE_URL/);
+      delete process.env["DATABASE_URL"];
+      process.env["NODE_ENV"] = "production";
+      expect(() => connect()).toThrow(/no database.*production/);
+      expect(() => serveWorker([echo])).toThrow(/no database/);
+      await expect(migrate()).rejects.toThrow(/no database/);
+    } finally {
+      process.env = environment;
+    }
+  });
+
   it("that is away: Unavailable, which names the address and never the password", async () => {
     const away = connect("postgres://me:secret@127.0.0.1:1/nowhere");
     const error = (await away.start("echo", {}).catch((thrown: unknown) => thrown)) as Unavailable;
@@ -331,7 +390,6 @@ describe("the database", () => {
     const { runId } = await closing.start(parked, null);
     const waiting = closing.result(runId);
     const settled = expect(waiting).rejects.toBeInstanceOf(Unavailable);
-    await until("it waits", () => true);
     await closing.close();
     await settled;
     await expect(closing.start(echo, { n: 1 })).rejects.toBeInstanceOf(Unavailable);

@@ -10,7 +10,7 @@ const database = await testDatabase();
 const { pawl, serve } = testEngine(database);
 const { sql } = database;
 
-describe("jobs (SPEC 9)", () => {
+describe("jobs", () => {
   it("return their result, and the run is done", async () => {
     const double = job({ name: "double", input: type<{ n: number }>(), run: (_ctx, input) => input.n * 2 });
     await serve([double]);

@@ -10,7 +10,7 @@ const database = await testDatabase();
 const { pawl, serve } = testEngine(database);
 const { sql } = database;
 
-describe("the promise (SPEC 1)", () => {
+describe("the promise", () => {
   it("the outcome of every step is committed before the next step begins", async () => {
     const seen: unknown[] = [];
     const look = async (runId: string): Promise<void> => {
@@ -64,7 +64,7 @@ describe("the promise (SPEC 1)", () => {
   });
 });
 
-describe("machines (SPEC 4)", () => {
+describe("machines", () => {
   it("walk from step to step until they are done, and the result is recorded", async () => {
     const order = machine({
       name: "order",
@@ -157,14 +157,18 @@ describe("machines (SPEC 4)", () => {
         },
       },
       handle: () => {
-        throw new Error("the handler's");
+        throw new RangeError("the handler's");
       },
     });
     await serve([hopeless]);
     const { runId } = await pawl.start(hopeless, {});
     const { error } = await pawl.runs.get(await ended(runId));
-    expect(error!.message).toContain("the handler's");
-    expect(error!.cause!.message).toBe("the step's");
+    expect(error).toEqual({
+      name: "RangeError",
+      message: "the handler's",
+      step: "start",
+      cause: { name: "Error", message: "the step's" },
+    });
   });
 
   it("an unknown step or a wrong outcome is an error of the step that returned it, never a stuck run", async () => {
@@ -185,6 +189,15 @@ describe("machines (SPEC 4)", () => {
       message: expect.stringContaining('did you mean "ship"') as string,
     });
     expect((await pawl.runs.get(await ended(other.runId))).error!.message).toContain("return");
+    const stateless = machine({
+      name: "stateless",
+      steps: { start: (ctx) => ctx.next("start", undefined as never) },
+      handle: () => undefined as never,
+    });
+    await serve([stateless]);
+    const { error } = await pawl.runs.get(await ended((await pawl.start(stateless, {})).runId));
+    expect(error!.message).toContain("handle returned undefined");
+    expect(error!.cause!.message).toContain("its state is missing");
   });
 
   it("a state that JSON cannot carry is an error of the step, with the path of the value", async () => {

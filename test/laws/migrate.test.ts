@@ -14,7 +14,7 @@ const objects = async (schema: string): Promise<number> => {
   return Number(row!.n);
 };
 
-describe("migrate (SPEC 11)", () => {
+describe("migrate", () => {
   it("makes the schema, says what it did, and does nothing the second time", async () => {
     const first = await migrate({ url });
     expect(first).toEqual({ schema: "pawl", from: 0, to: 1, steps: ['applied version 1 to schema "pawl"'] });

@@ -25,7 +25,7 @@ function gate() {
   };
 }
 
-describe("queues and slots (SPEC 7)", () => {
+describe("queues and slots", () => {
   it("a queue runs as many runs at once as its concurrency, and no more", async () => {
     let now = 0;
     let most = 0;
@@ -79,7 +79,7 @@ describe("queues and slots (SPEC 7)", () => {
   });
 });
 
-describe("definition.serve (SPEC 11)", () => {
+describe("definition.serve", () => {
   it("serves that definition alone", async () => {
     const alone = job({ name: "alone", queue: "alone", run: () => "served" });
     const worker = alone.serve({ url, logger: silent });
@@ -90,7 +90,7 @@ describe("definition.serve (SPEC 11)", () => {
   });
 });
 
-describe("graceful stop (SPEC 7)", () => {
+describe("graceful stop", () => {
   it("lets running steps finish and commits their outcomes", async () => {
     const finishing = gate();
     const last = job({ name: "last", queue: "last", run: async () => (await finishing.pass(), "finished") });
@@ -218,13 +218,18 @@ describe("graceful stop (SPEC 7)", () => {
     expect((await pawl.runs.get(started[0]!.runId)).status).toBe("completed");
   });
 
-  it("can be asked twice, and before the worker is ready", async () => {
-    const worker = await serve([job({ name: "idle", run: () => 0 })]);
+  it("can be asked twice, and before the worker is ready, which then never is", async () => {
+    const idle = job({ name: "idle", run: () => 0 });
+    const worker = await serve([idle]);
     await Promise.all([worker.stop(), worker.stop()]);
+    const hasty = serveWorker([idle], { url, logger: silent });
+    await hasty.stop();
+    await expect(hasty.ready).rejects.toThrow(/stopped before it was ready/);
+    expect(await sql("select from workers where serves @> '{idle@1}'")).toEqual([]);
   });
 });
 
-describe("the heartbeat (SPEC 7)", () => {
+describe("the heartbeat", () => {
   it("a step that blocks the event loop for three leases is not reclaimed", async () => {
     const attempts: number[] = [];
     const spinning = job({

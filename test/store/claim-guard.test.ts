@@ -7,7 +7,7 @@ const { store, sql } = database;
 await register(database, "worker");
 await register(database, "other");
 
-describe("the claim guard (SPEC 7)", () => {
+describe("the claim guard", () => {
   it("lets the claim that holds a run commit, turn by turn", async () => {
     await start(database, {});
     const run = await claimOne(database);

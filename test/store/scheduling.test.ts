@@ -14,7 +14,7 @@ afterEach(endAll);
 
 const idsOf = ({ runs }: { runs: readonly { runId: string }[] }): string[] => runs.map(({ runId }) => runId);
 
-describe("scheduling (SPEC 7)", () => {
+describe("scheduling", () => {
   it("claims by priority, then eligible_at, then id", async () => {
     const early = new Date(Date.now() - 60_000);
     const [a, b, c, d, e] = await start(
@@ -125,7 +125,7 @@ describe("scheduling (SPEC 7)", () => {
   });
 });
 
-describe("crash recovery (SPEC 7)", () => {
+describe("crash recovery", () => {
   const longAgo = async (workerId: string): Promise<void> => {
     await sql("update workers set seen_at = seen_at - interval '2 hours' where id = $1", [workerId]);
     await sql("update settings set beats_since = clock_timestamp() - interval '1 hour'");
@@ -263,7 +263,7 @@ describe("retention", () => {
   });
 });
 
-describe("uniqueness (SPEC 8)", () => {
+describe("uniqueness", () => {
   const starting = (...runs: Parameters<typeof aRun>[0][]) =>
     store.start(runs.map(aRun), { allOrNothing: false, claim: null });
 

@@ -44,16 +44,17 @@ import {
   writeCursor,
 } from "./run.js";
 import { newRun, type StartOptions } from "./start-options.js";
-import { addressKey, isOutage } from "./store/postgres/database.js";
+import { addressKey } from "./store/postgres/database.js";
+import { isOutage } from "./store/postgres/database-errors.js";
 import { PostgresStore } from "./store/postgres/postgres-store.js";
 import type { StartedRun } from "./store/store.js";
 
 export interface ConnectOptions {
   /** The schema of Pawl in the database. Default "pawl". */
-  readonly schema?: string;
+  readonly schema?: string | undefined;
   /** How many connections the client may open. Default 10. */
-  readonly pool?: number;
-  readonly logger?: Logger;
+  readonly pool?: number | undefined;
+  readonly logger?: Logger | undefined;
 }
 
 export interface Started<Definition extends AnyDefinition = AnyDefinition> {
@@ -144,9 +145,9 @@ export class Pawl {
   /** The output of a run, once it is done. Throws `RunFailed`, `RunCancelled`, `ResultTimeout` or `RunNotFound`. */
   result<Id extends RunId>(
     runId: Id,
-    options?: { readonly timeout?: Duration },
+    options?: { readonly timeout?: Duration | undefined },
   ): Promise<Id extends RunId<infer Definition> ? OutputOf<Definition> : never>;
-  async result(runId: string, options: { readonly timeout?: Duration } = {}): Promise<unknown> {
+  async result(runId: string, options: { readonly timeout?: Duration | undefined } = {}): Promise<unknown> {
     const { timeout } = checkOptions(options, ["timeout"], "the options of result");
     const timeoutMs = timeout === undefined ? null : toMilliseconds(timeout, "timeout");
     const { results } = await this.#opened();
@@ -244,7 +245,7 @@ async function itemRun(
     );
   }
   const { input, ...options } = item;
-  return newRun(target, input, options);
+  return newRun(target, input, options, `items[${index}].input`);
 }
 
 function checkRunId(runId: unknown): string {

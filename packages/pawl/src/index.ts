@@ -16,5 +16,4 @@ export { migrate, type MigrateOptions } from "./migrate.js";
 export type { ListOptions, Page, Run, Status } from "./run.js";
 export { serve, type Worker } from "./serve.js";
 export type { StartOptions } from "./start-options.js";
-export type { MigrationResult } from "./store/postgres/migrate.js";
-export type { Phase } from "./store/store.js";
+export type { MigrationResult, Phase } from "./store/store.js";

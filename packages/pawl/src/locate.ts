@@ -4,8 +4,8 @@
  * refused. Also checks that the schema is the one this release needs. Called by `connect`, `serve` and `migrate`.
  */
 
-import { Unavailable } from "./define/errors.js";
-import { checkUrl, explain, openPool } from "./store/postgres/database.js";
+import { checkUrl, openPool } from "./store/postgres/database.js";
+import { explain, Refused } from "./store/postgres/database-errors.js";
 import { explainVersion, migrateSchema, readVersion, schemaVersion } from "./store/postgres/migrate.js";
 
 export interface Located {
@@ -21,23 +21,26 @@ interface LocalPostgresModule {
   }) => Promise<{ url: string; stop(): Promise<void> }>;
 }
 
-/** The URL that was given or is in the environment; checked, but nothing is opened. */
+/** The URL that was given or is in the environment, checked; undefined means a local Postgres. Opens nothing. */
 export function givenUrl(url: unknown): string | undefined {
-  const found = url ?? (process.env["PAWL_URL"] || process.env["DATABASE_URL"] || undefined);
-  return found === undefined ? undefined : checkUrl(found);
+  if (url !== undefined) return checkUrl(url);
+  for (const name of ["PAWL_URL", "DATABASE_URL"]) {
+    if (process.env[name]) return checkUrl(process.env[name], `the environment variable ${name}`);
+  }
+  if (process.env["NODE_ENV"] !== "production") return undefined;
+  throw new Refused("no database: pass a URL, or set PAWL_URL or DATABASE_URL (NODE_ENV is production)");
 }
 
 /** Opens the way to the database. */
 export async function locate(url: string | undefined): Promise<Located> {
   if (url !== undefined) return { url, isLocal: false, close: async () => {} };
-  if (process.env["NODE_ENV"] === "production") {
-    throw new Unavailable(
-      "no database: set PAWL_URL or DATABASE_URL, or pass a URL (NODE_ENV is production)",
-    );
-  }
   const { startLocalPostgres } = await importLocalPostgres();
-  const local = await startLocalPostgres({ directory: ".pawl/postgres" });
-  return { url: local.url, isLocal: true, close: () => local.stop() };
+  try {
+    const local = await startLocalPostgres({ directory: ".pawl/postgres" });
+    return { url: local.url, isLocal: true, close: () => local.stop() };
+  } catch (error) {
+    throw new Refused(`the local Postgres cannot start: ${(error as Error).message}`, { cause: error });
+  }
 }
 
 /** The same, with the schema that this release needs: made on a local Postgres, demanded of any other. */
@@ -73,7 +76,7 @@ async function importLocalPostgres(): Promise<LocalPostgresModule> {
   try {
     return (await import(name)) as LocalPostgresModule;
   } catch (error) {
-    throw new Unavailable(
+    throw new Refused(
       "no database: pass a URL, set PAWL_URL or DATABASE_URL, or install @pawl/local-postgres to get a local one",
       { cause: error },
     );

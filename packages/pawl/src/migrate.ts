@@ -6,15 +6,16 @@
 import { checkInteger, checkOptions } from "./define/options.js";
 import { checkSchemaName } from "./engine/serve-options.js";
 import { givenUrl, locate } from "./locate.js";
-import { migrateSchema, type MigrationResult, schemaVersion } from "./store/postgres/migrate.js";
+import { migrateSchema, schemaVersion } from "./store/postgres/migrate.js";
+import type { MigrationResult } from "./store/store.js";
 
 export interface MigrateOptions {
   /** Found as by `connect`. The role must be allowed to create the schema. */
-  readonly url?: string;
+  readonly url?: string | undefined;
   /** Default "pawl". */
-  readonly schema?: string;
+  readonly schema?: string | undefined;
   /** The version to bring it to. Default: that of this release. */
-  readonly to?: number;
+  readonly to?: number | undefined;
 }
 
 interface Migrate {

@@ -3,7 +3,7 @@
  * polling, one call for all that wait, each run at intervals that grow. An outage only delays. Used by the client.
  */
 
-import { isOutage } from "./store/postgres/database.js";
+import { isOutage } from "./store/postgres/database-errors.js";
 import type { ClientStore, EndedRun } from "./store/store.js";
 import type { Hub } from "./engine/nudge.js";
 import type { Logger } from "./define/logger.js";

@@ -40,19 +40,19 @@ export interface Run {
 }
 
 export interface ListOptions {
-  readonly name?: string;
-  readonly version?: number;
-  readonly status?: Status;
-  readonly phase?: Phase;
-  readonly queue?: string;
+  readonly name?: string | undefined;
+  readonly version?: number | undefined;
+  readonly status?: Status | undefined;
+  readonly phase?: Phase | undefined;
+  readonly queue?: string | undefined;
   /** Started at this time or later. */
-  readonly since?: Date | string;
+  readonly since?: Date | string | undefined;
   /** Started before this time. */
-  readonly until?: Date | string;
+  readonly until?: Date | string | undefined;
   /** What the page before gave as `cursor`. */
-  readonly cursor?: string;
+  readonly cursor?: string | undefined;
   /** 1 to 100. Default 20. */
-  readonly limit?: number;
+  readonly limit?: number | undefined;
 }
 
 export interface Page {

@@ -16,23 +16,23 @@ import type { NewRun, Phase } from "./store/store.js";
 
 export interface StartOptions {
   /** Default: the queue of the definition. */
-  readonly queue?: string;
+  readonly queue?: string | undefined;
   /** Lower runs first. Default: the priority of the definition. */
-  readonly priority?: number;
+  readonly priority?: number | undefined;
   /** Run it not before this much time has passed. */
-  readonly delay?: Duration;
+  readonly delay?: Duration | undefined;
   /** Run it not before this time. */
-  readonly at?: Date | string;
+  readonly at?: Date | string | undefined;
   /** While a run with this key is in its unique scope, starting another returns that one. At most 512 bytes. */
-  readonly uniqueKey?: string | Uint8Array;
+  readonly uniqueKey?: string | Uint8Array | undefined;
   /** The phases in which the unique key is taken. Default: all that are not terminal. */
-  readonly uniqueScope?: readonly Phase[];
+  readonly uniqueScope?: readonly Phase[] | undefined;
   /** The same key of the same definition name never starts a second run, until the first is swept. */
-  readonly idempotencyKey?: string;
+  readonly idempotencyKey?: string | undefined;
   /** How long to keep the run once it is terminal. Default: the retention of the definition. */
-  readonly retention?: Duration;
+  readonly retention?: Duration | undefined;
   /** Machines: begin at this step. */
-  readonly step?: string;
+  readonly step?: string | undefined;
 }
 
 const names = [
@@ -60,11 +60,12 @@ const phases = [
 /** Schemas that have proved to accept their own output. */
 const stable = new WeakSet<Schema>();
 
-/** The run that these arguments mean. */
+/** The run that these arguments mean. `what` names the input in errors. */
 export async function newRun(
   target: AnyDefinition | string,
   input: unknown,
   options: unknown,
+  what = "input",
 ): Promise<NewRun> {
   const given = checkOptions(options, names, "the options of start");
   const definition = checkTarget(target);
@@ -74,7 +75,7 @@ export async function newRun(
   if (given.uniqueScope !== undefined && given.uniqueKey === undefined) {
     throw new InvalidOption("uniqueScope has no meaning without uniqueKey");
   }
-  const encoded = encodeInput(definition, input);
+  const encoded = encodeInput(definition, input, what);
   const { text } = encoded instanceof Promise ? await encoded : encoded;
   return {
     name: definition?.name ?? (target as string),
@@ -104,7 +105,8 @@ export async function newRun(
 export function checkDate(value: unknown, what: string): Date {
   const date =
     value instanceof Date ? value : typeof value === "string" ? new Date(value) : new Date(Number.NaN);
-  if (!Number.isNaN(date.getTime())) return date;
+  const year = date.getUTCFullYear();
+  if (year >= 1 && year <= 9999) return date;
   throw new InvalidOption(
     `${what} must be a Date or an ISO 8601 text such as "2030-01-31T12:00:00Z", not ${show(value)}`,
   );
@@ -126,19 +128,23 @@ function checkTarget(target: unknown): AnyDefinition | undefined {
   );
 }
 
-function encodeInput(definition: AnyDefinition | undefined, input: unknown): Encoded | Promise<Encoded> {
+function encodeInput(
+  definition: AnyDefinition | undefined,
+  input: unknown,
+  what: string,
+): Encoded | Promise<Encoded> {
   const schema = definition?.kind === "machine" ? definition.state : definition?.input;
-  if (schema === undefined) return toJson(input, "input");
-  if (!stable.has(schema)) return encodeFirst(schema, input);
-  const parsed = parse(schema, input, "InvalidInput", "input");
+  if (schema === undefined) return toJson(input, what);
+  if (!stable.has(schema)) return encodeFirst(schema, input, what);
+  const parsed = parse(schema, input, "InvalidInput", what);
   return parsed instanceof Promise
-    ? parsed.then((value: unknown) => toJson(value, "input"))
-    : toJson(parsed, "input");
+    ? parsed.then((value: unknown) => toJson(value, what))
+    : toJson(parsed, what);
 }
 
 /** At the first start it is checked that the schema accepts its own output. */
-async function encodeFirst(schema: Schema, input: unknown): Promise<Encoded> {
-  const encoded = await checkStable(schema, input, "input");
+async function encodeFirst(schema: Schema, input: unknown, what: string): Promise<Encoded> {
+  const encoded = await checkStable(schema, input, what);
   stable.add(schema);
   return encoded;
 }

@@ -13,17 +13,17 @@ import { checkSignals } from "./signal.js";
 export interface DefinitionOptions<Name extends string, Signals> {
   readonly name: Name;
   /** A run finishes on the version it was started with: raise it when running ones could not go on. Default 1. */
-  readonly version?: number;
+  readonly version?: number | undefined;
   /** Default "default". */
-  readonly queue?: string;
+  readonly queue?: string | undefined;
   /** Lower runs first. Default 0. */
-  readonly priority?: number;
+  readonly priority?: number | undefined;
   /** How long a terminal run is kept. Default "30d". */
-  readonly retention?: Duration;
+  readonly retention?: Duration | undefined;
   /** How many crashes of its worker, without progress, a run survives. */
-  readonly maxCrashes?: number;
+  readonly maxCrashes?: number | undefined;
   /** The signals that may be sent to a run, for the types of names and payloads. */
-  readonly signals?: Signals;
+  readonly signals?: Signals | undefined;
 }
 
 const defaults = { version: 1, queue: "default", priority: 0, retention: "30d" } as const;

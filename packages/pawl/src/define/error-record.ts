@@ -26,6 +26,13 @@ export function describeError(thrown: unknown, step?: string): ErrorRecord {
   return fit({ ...describe(thrown, 0), ...(step === undefined ? {} : { step: clean(step) }) });
 }
 
+/** The record of an error that came while an earlier one was being handled, which becomes its cause. */
+export function describeBoth(later: unknown, earlier: unknown, step?: string): ErrorRecord {
+  const { cause: _own, ...record } = describe(later, 0);
+  const where = step === undefined ? {} : { step: clean(step) };
+  return fit({ ...record, ...where, cause: describe(earlier, 1) });
+}
+
 /** The record of the reason given to `ctx.stop`: an error is described, other values become the message. */
 export function describeStop(reason: unknown, step?: string): ErrorRecord {
   if (isErrorLike(reason)) return describeError(reason, step);

@@ -28,14 +28,14 @@ export interface JobOptions<
    * What the input must be. Without it, `run` says the type of its input itself and nothing is checked: a type of
    * JSON, since that is what it gets (a `Date` only with a schema that revives it).
    */
-  readonly input?: Schema<Input, Parsed>;
+  readonly input?: Schema<Input, Parsed> | undefined;
   /** What the result must be. */
-  readonly output?: Schema<Accepted, Output>;
+  readonly output?: Schema<Accepted, Output> | undefined;
   readonly run: (ctx: JobContext, input: Parsed) => Result | Promise<Result>;
   /** How often it is tried in all. Default 20. */
-  readonly maxAttempts?: number;
+  readonly maxAttempts?: number | undefined;
   /** How long to wait after the attempt that failed, counted from 0. Default: 1 s, doubled each time, at most 5 min. */
-  readonly backoff?: (attempt: number) => Duration;
+  readonly backoff?: ((attempt: number) => Duration) | undefined;
 }
 
 /** Refuses, at compile time and at `run`, a result that JSON cannot carry. */

@@ -51,18 +51,18 @@ export interface MachineOptions<
   Signals,
 > extends DefinitionOptions<Name, Signals> {
   /** What the state must be: a schema, or `type<T>()`. The input of a run is its first state. */
-  readonly state?: State & StorableSchema<State>;
+  readonly state?: (State & StorableSchema<State>) | undefined;
   /** The names of the steps come from the first part, what each returns from the second. */
   readonly steps: { readonly [K in Step]: (ctx: MachineContext<Step, State>) => Returned } & {
     readonly [K in keyof Returns]: (ctx: MachineContext<Step, State>) => Returns[K];
   };
   /** What to do about a value that a step threw. Default: `ctx.stop(error)`. */
-  readonly handle?: (error: unknown, ctx: MachineContext<Step, State>) => Handled;
+  readonly handle?: ((error: unknown, ctx: MachineContext<Step, State>) => Handled) | undefined;
 }
 
 /** The first step; may be left out only if one is called "start". */
 type InitialOption<Step extends string> = "start" extends Step
-  ? { readonly initial?: NoInfer<Step> }
+  ? { readonly initial?: NoInfer<Step> | undefined }
   : { readonly initial: NoInfer<Step> };
 
 /** Defines a machine. */

@@ -16,7 +16,11 @@ export function checkOptions<Name extends string>(
   allowed: readonly Name[],
   what: string,
 ): GivenOptions<Name> {
-  if (!isObject(given)) throw new InvalidOption(`${what} must be an object, not ${show(given)}`);
+  if (!isObject(given)) {
+    // Not shown if it is a text: it may be a URL with a password.
+    const shown = typeof given === "string" ? "a string" : show(given);
+    throw new InvalidOption(`${what} must be an object, not ${shown}`);
+  }
   const names: readonly string[] = allowed;
   const unknown = Object.keys(given).find((name) => !names.includes(name));
   if (unknown === undefined) return given;

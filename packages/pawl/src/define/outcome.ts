@@ -20,7 +20,7 @@ interface Made {
 /** What `next` may change of the run. */
 export interface NextOptions {
   /** Lower runs first; kept as it is if left out. */
-  readonly priority?: number;
+  readonly priority?: number | undefined;
 }
 
 /** Go to `step` with `state`. */
@@ -74,14 +74,14 @@ export interface StepNames {
   keys(): Iterable<string>;
 }
 
-/** The outcome that `step` returned, if it is one that can be carried out. */
-export function checkOutcome(returned: unknown, steps: StepNames, step: string): Outcome {
-  if (!isOutcome(returned)) throw new InvalidOutcome(`step ${show(step)} returned ${explain(returned)}`);
+/** The outcome that `who` (a step, or handle) returned, if it is one that can be carried out. */
+export function checkOutcome(returned: unknown, steps: StepNames, who: string): Outcome {
+  if (!isOutcome(returned)) throw new InvalidOutcome(`${who} returned ${explain(returned)}`);
   try {
     checkParts(returned, steps);
   } catch (error) {
     if (!(error instanceof InvalidOption)) throw error;
-    throw new InvalidOutcome(`step ${show(step)} returned ${returned.kind}(…): ${error.message}`);
+    throw new InvalidOutcome(`${who} returned ${returned.kind}(…): ${error.message}`);
   }
   return returned;
 }
@@ -100,15 +100,21 @@ function checkParts(outcome: Outcome, steps: StepNames): void {
   switch (outcome.kind) {
     case "next":
       if (!steps.has(outcome.step)) throw new InvalidOption(unknownStep(outcome.step, steps));
+      checkState(outcome.state);
       if (outcome.options !== noOptions) checkNextOptions(outcome.options);
       return;
     case "retry":
+      checkState(outcome.state);
       toMilliseconds(outcome.delay, "its delay");
       return;
     case "done":
     case "stop":
       return;
   }
+}
+
+function checkState(state: unknown): void {
+  if (state === undefined) throw new InvalidOption("its state is missing; pass ctx.state to keep it");
 }
 
 function checkNextOptions(given: unknown): void {

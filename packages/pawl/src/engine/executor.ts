@@ -17,12 +17,12 @@ import type { Flusher } from "./flusher.js";
 import type { Hub } from "./nudge.js";
 import { jobContext, stepContext } from "./step-context.js";
 import {
-  both,
   crashLimit,
   decide,
   decideFailure,
   decideJobError,
   decideResult,
+  decideUnhandled,
   type Decision,
   type Situation,
 } from "./transition.js";
@@ -162,7 +162,7 @@ async function takeStep(
     const returned = step(stepContext(execution, around.logger, at.step, state));
     const outcome =
       returned instanceof Promise ? await withinTime(returned, execution, around) : await returned;
-    return decide(at, checkOutcome(outcome, definition.steps, at.step));
+    return decide(at, checkOutcome(outcome, definition.steps, `step "${at.step}"`));
   } catch (error) {
     return decideByHandle(execution, definition, state, at, error, around);
   }
@@ -182,9 +182,9 @@ async function decideByHandle(
   try {
     const returned = await definition.handle(error, stepContext(execution, around.logger, at.step, state));
     const mayKeep = at.mayKeep && !execution.interrupted;
-    return decide({ ...at, mayKeep }, checkOutcome(returned, definition.steps, at.step));
+    return decide({ ...at, mayKeep }, checkOutcome(returned, definition.steps, "handle"));
   } catch (handleError) {
-    return decideFailure(at.step, both("handle", handleError, error));
+    return decideUnhandled(at.step, handleError, error);
   }
 }
 
@@ -224,7 +224,10 @@ async function commit(
     case "retry":
       around.expect(execution.queue, transition.delayMs);
       if (transition.error !== null) {
-        around.logger.debug(describe(execution, transition.error), "pawl: an attempt failed");
+        around.logger.warn(
+          describe(execution, transition.error),
+          "pawl: an attempt failed, another will follow",
+        );
       }
       break;
     case "done":
@@ -238,10 +241,18 @@ async function commit(
   return null;
 }
 
-/** What a log line says of an error: never its message, which may quote a payload. */
+/** What a log line says of an error. The messages of Pawl's own errors may quote a payload: they are left out. */
 function describe({ runId, definition, attempt }: Execution, error: string): object {
-  const { name, code, step } = fromJson(error) as Record<string, string | undefined>;
-  return { runId, name: definition.name, version: definition.version, attempt, step, error: code ?? name };
+  const { name, message, code, step } = fromJson(error) as Record<string, string | undefined>;
+  const isOwn = name !== undefined && name === code;
+  return {
+    runId,
+    name: definition.name,
+    version: definition.version,
+    attempt,
+    ...(step === undefined ? {} : { step }),
+    error: isOwn ? code : `${name}: ${message?.slice(0, 200)}`,
+  };
 }
 
 function unknownStep(definition: MachineDefinition, step: string): InvalidState {

@@ -1,7 +1,8 @@
 /**
  * Commits transitions in groups: whatever was queued while the previous call was in flight goes in one call, without
- * any timer, so a lone commit leaves at once and a thousand share a transaction. A call that fails by an outage is
- * sent again until it is answered or dropped: its turn makes a second arrival harmless. What is busy (somebody's open
+ * any timer, so a lone commit leaves at once and a thousand share a transaction. Bad rows are isolated by the call, so
+ * one that fails as a whole is the database's fault, and is sent again until it is answered or dropped: its turn makes
+ * a second arrival harmless. What is busy (somebody's open
  * transaction holds the run) moves to a slow lane and delays nobody. Used by the executor; guards are in the SQL.
  */
 
@@ -18,8 +19,7 @@ const slowLaneMaxMs = 1_000;
 interface Entry {
   readonly commit: Commit;
   readonly bytes: number;
-  resolve(verdict: Verdict): void;
-  reject(error: unknown): void;
+  readonly resolve: (verdict: Verdict) => void;
   dropped: boolean;
   busyMs: number;
 }
@@ -29,23 +29,21 @@ const stale: Verdict = { kind: "stale" };
 export class Flusher {
   readonly #store: Pick<WorkerStore, "commit">;
   readonly #logger: Logger;
-  readonly #isOutage: (error: unknown) => boolean;
   #queue: Entry[] = [];
   /** Every entry that is not answered yet, by run: at most one each. */
   readonly #open = new Map<string, Entry>();
   #inFlight = 0;
   #scheduled = false;
 
-  constructor(store: Pick<WorkerStore, "commit">, logger: Logger, isOutage: (error: unknown) => boolean) {
+  constructor(store: Pick<WorkerStore, "commit">, logger: Logger) {
     this.#store = store;
     this.#logger = logger;
-    this.#isOutage = isOutage;
   }
 
   /** Resolves when the transition is committed, or it is known that it never will be. */
   commit(commit: Commit): Promise<Verdict> {
-    return new Promise((resolve, reject) => {
-      const entry = { commit, bytes: sizeOf(commit), resolve, reject, dropped: false, busyMs: slowLaneMs };
+    return new Promise((resolve) => {
+      const entry = { commit, bytes: sizeOf(commit), resolve, dropped: false, busyMs: slowLaneMs };
       this.#open.set(commit.runId, entry);
       this.#queue.push(entry);
       this.#schedule();
@@ -107,10 +105,6 @@ export class Flusher {
         for (const [index, entry] of waiting.entries()) this.#answer(entry, verdicts[index]!);
         break;
       } catch (error) {
-        if (!this.#isOutage(error)) {
-          for (const entry of waiting) this.#settleError(entry, error);
-          break;
-        }
         this.#logger.warn({ err: error, runs: waiting.length }, "pawl: commit failed, trying again");
         await new Promise((resolve) => setTimeout(resolve, patience.next()));
         waiting = waiting.filter((entry) => !entry.dropped);
@@ -138,19 +132,14 @@ export class Flusher {
       const [verdict] = await this.#store.commit([entry.commit], { patient: false });
       this.#answer(entry, verdict!);
     } catch (error) {
-      if (this.#isOutage(error)) this.#answer(entry, { kind: "busy" });
-      else this.#settleError(entry, error);
+      this.#logger.warn({ err: error, runs: 1 }, "pawl: commit failed, trying again");
+      this.#answer(entry, { kind: "busy" });
     }
   }
 
   #settle(entry: Entry, verdict: Verdict): void {
     if (this.#open.get(entry.commit.runId) === entry) this.#open.delete(entry.commit.runId);
     entry.resolve(verdict);
-  }
-
-  #settleError(entry: Entry, error: unknown): void {
-    if (this.#open.get(entry.commit.runId) === entry) this.#open.delete(entry.commit.runId);
-    entry.reject(error);
   }
 }
 

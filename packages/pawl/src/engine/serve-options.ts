@@ -14,32 +14,32 @@ import { consoleLogger } from "./console-logger.js";
 
 export interface ServeOptions {
   /** Where the runs are. Default: `PAWL_URL`, `DATABASE_URL`, else a local Postgres in `.pawl/postgres`. */
-  readonly url?: string;
+  readonly url?: string | undefined;
   /** The schema of Pawl in that database. Default "pawl". */
-  readonly schema?: string;
+  readonly schema?: string | undefined;
   /** Queues to serve and how many runs of each at once. Default: the queue of each served definition, 10 each. */
-  readonly queues?: Readonly<Record<string, number>>;
+  readonly queues?: Readonly<Record<string, number>> | undefined;
   /** How long claims last without a heartbeat. Default "10s". */
-  readonly lease?: Duration;
+  readonly lease?: Duration | undefined;
   /** How often the worker shows that it lives; at most a third of the lease. Default "2s". */
-  readonly heartbeat?: Duration;
+  readonly heartbeat?: Duration | undefined;
   /** The shortest wait between two looks at an empty queue. Default "20ms", growing up to `maxPollInterval`. */
-  readonly pollInterval?: Duration;
+  readonly pollInterval?: Duration | undefined;
   /** The longest wait between two looks at an empty queue. Default "1s". */
-  readonly maxPollInterval?: Duration;
+  readonly maxPollInterval?: Duration | undefined;
   /** Runs claimed ahead of free slots, per queue. Default 0. */
-  readonly prefetch?: number;
+  readonly prefetch?: number | undefined;
   /** Do not look before this many slots are free. Default 1. */
-  readonly minDemand?: number;
+  readonly minDemand?: number | undefined;
   /** How often claims of dead workers are looked for. Default "1s". */
-  readonly reapInterval?: Duration;
+  readonly reapInterval?: Duration | undefined;
   /** How often terminal runs past their retention are deleted; `false`: never by this worker. Default "5m". */
-  readonly sweepInterval?: Duration | false;
+  readonly sweepInterval?: Duration | false | undefined;
   /** How long `stop` waits for running steps before it aborts them. Default "5s". */
-  readonly drainTimeout?: Duration;
+  readonly drainTimeout?: Duration | undefined;
   /** Steps that run longer get an aborted `ctx.signal` and fail with `StepTimeout`. Default: no limit. */
-  readonly maxStepDuration?: Duration;
-  readonly logger?: Logger;
+  readonly maxStepDuration?: Duration | undefined;
+  readonly logger?: Logger | undefined;
 }
 
 export interface ServeSettings {
@@ -113,13 +113,13 @@ export function checkServe(definitions: unknown, options: unknown): ServeSetting
     pollMs,
     maxPollMs: Math.max(
       pollMs,
-      toMilliseconds(given.maxPollInterval ?? defaults.maxPollInterval, "maxPollInterval"),
+      atLeast(given.maxPollInterval ?? defaults.maxPollInterval, "maxPollInterval", 1),
     ),
     prefetch: checkInteger(given.prefetch ?? defaults.prefetch, "prefetch", { min: 0, max: 10_000 }),
     minDemand: checkInteger(given.minDemand ?? defaults.minDemand, "minDemand", { min: 1, max: 10_000 }),
     reapMs: atLeast(given.reapInterval ?? defaults.reapInterval, "reapInterval", 10),
     sweepMs: sweepInterval === false ? null : atLeast(sweepInterval, "sweepInterval", 10),
-    drainMs: toMilliseconds(given.drainTimeout ?? defaults.drainTimeout, "drainTimeout"),
+    drainMs: atLeast(given.drainTimeout ?? defaults.drainTimeout, "drainTimeout", 0),
     maxStepMs: maxStepDuration === undefined ? null : atLeast(maxStepDuration, "maxStepDuration", 1),
     logger: checkLogger(given.logger),
   };
@@ -183,8 +183,11 @@ function checkQueues(given: unknown, served: readonly AnyDefinition[]): Readonly
   return queues;
 }
 
+/** The longest that a timer takes; a longer one would fire at once. */
+const maxTimerMs = 2 ** 31 - 1;
+
 function atLeast(value: unknown, what: string, minMs: number): number {
   const ms = toMilliseconds(value, what);
-  if (ms >= minMs) return ms;
-  throw new InvalidOption(`${what} must be at least ${minMs} ms, not ${show(value)}`);
+  if (ms >= minMs && ms <= maxTimerMs) return ms;
+  throw new InvalidOption(`${what} must be from ${minMs} ms to 24 days, not ${show(value)}`);
 }

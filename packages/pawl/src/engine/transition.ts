@@ -6,7 +6,7 @@
 
 import type { JobDefinition } from "../define/definition.js";
 import { toMilliseconds } from "../define/duration.js";
-import { describeError, describeStop } from "../define/error-record.js";
+import { describeBoth, describeError, describeStop } from "../define/error-record.js";
 import { NonRetryable, TooManyCrashes } from "../define/errors.js";
 import { type Encoded, toJson } from "../define/json.js";
 import type { Outcome } from "../define/outcome.js";
@@ -70,7 +70,7 @@ export function decideJobError(definition: JobDefinition, attempt: number, error
   try {
     delayMs = toMilliseconds(definition.backoff(attempt), "backoff");
   } catch (backoffError) {
-    return decideFailure(null, both("backoff", backoffError, error));
+    return decideUnhandled(null, backoffError, error);
   }
   const record = JSON.stringify(describeError(error));
   return end({ kind: "retry", step: null, state: null, delayMs, error: record });
@@ -100,10 +100,9 @@ export function crashLimit(
   return null;
 }
 
-/** Two errors as one: what failed while an earlier error was being handled, and that error as its cause. */
-export function both(what: string, later: unknown, earlier: unknown): Error {
-  const { message } = describeError(later);
-  return new Error(`${what} threw (${message}) while handling an error`, { cause: earlier });
+/** A run that fails because its error could not even be handled: both are recorded. */
+export function decideUnhandled(step: string | null, later: unknown, earlier: unknown): Decision {
+  return end(fail(step, describeBoth(later, earlier, step ?? undefined)));
 }
 
 function fail(step: string | null, record: ReturnType<typeof describeError>): Transition {

@@ -8,9 +8,10 @@
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import type { AnyDefinition } from "../define/definition.js";
-import { RunCancelled, WorkflowVersionMismatch } from "../define/errors.js";
+import { RunCancelled, Unavailable, WorkflowVersionMismatch } from "../define/errors.js";
 import type { ClaimedRun } from "../store/store.js";
-import { addressKey, isOutage } from "../store/postgres/database.js";
+import { addressKey } from "../store/postgres/database.js";
+import { isOutage } from "../store/postgres/database-errors.js";
 import { PostgresStore } from "../store/postgres/postgres-store.js";
 import { Execution } from "./execution.js";
 import { execute, type Surroundings } from "./executor.js";
@@ -34,6 +35,7 @@ export interface Database {
 
 export class EngineWorker implements LocalWorker {
   readonly ready: Promise<void>;
+  readonly #begun: Promise<void>;
   readonly #settings: ServeSettings;
   readonly #open: () => Promise<Database>;
   readonly #served: ReadonlyMap<string, AnyDefinition>;
@@ -58,10 +60,20 @@ export class EngineWorker implements LocalWorker {
     this.#settings = settings;
     this.#open = open;
     this.#served = new Map(settings.definitions.map((one) => [`${one.name}@${one.version}`, one]));
-    this.ready = this.#begin();
+    this.#begun = this.#begin();
+    this.ready = this.#begun.catch(async (error: unknown) => {
+      await this.#stop();
+      throw error;
+    });
   }
 
   stop(): Promise<void> {
+    // Who stops a worker that is not ready yet need not hear that it never was.
+    this.ready.catch(() => {});
+    return this.#stop();
+  }
+
+  #stop(): Promise<void> {
     this.#isStopping = true;
     this.#stopped ??= this.#end();
     return this.#stopped;
@@ -94,10 +106,10 @@ export class EngineWorker implements LocalWorker {
   async #begin(): Promise<void> {
     const { logger, schema, sweepMs, reapMs, maxStepMs } = this.#settings;
     this.#database = await this.#persist("open the database", this.#open);
-    if (this.#database === undefined) return;
+    if (this.#database === undefined) throw new Unavailable("the worker was stopped before it was ready");
     const address = { url: this.#database.url, schema };
     this.#store = new PostgresStore(address, { connections });
-    this.#flusher = new Flusher(this.#store, logger, isOutage);
+    this.#flusher = new Flusher(this.#store, logger);
     this.#hub = hubOf(addressKey(address));
     this.#surroundings = {
       flusher: this.#flusher,
@@ -108,7 +120,7 @@ export class EngineWorker implements LocalWorker {
       expect: (queue, delayMs) => this.#feeders.get(queue)?.expect(delayMs),
     };
     await this.#register();
-    if (this.#isStopping) return;
+    if (this.#isStopping) throw new Unavailable("the worker was stopped before it was ready");
     for (const [queue, concurrency] of this.#settings.queues) {
       this.#feeders.set(queue, this.#makeFeeder(queue, concurrency));
     }
@@ -155,7 +167,8 @@ export class EngineWorker implements LocalWorker {
       try {
         return await attempt();
       } catch (error) {
-        if (!isOutage(error)) throw error;
+        // Once it has served, a worker never gives up: a password or a right may come back as well.
+        if (!isOutage(error) && this.#feeders.size === 0) throw error;
         this.#settings.logger.warn({ err: error }, `pawl: the worker cannot ${what}, trying again`);
         await new Promise((resolve) => setTimeout(resolve, patience.next()));
       }
@@ -171,16 +184,9 @@ export class EngineWorker implements LocalWorker {
     const heartbeat = this.#heartbeat;
     this.#abortAll(new Error(`the worker lost its lease: ${reason}`));
     void heartbeat?.stop();
-    if (this.#isStopping) return;
-    this.#register().then(
-      () => {
-        for (const feeder of this.#feeders.values()) feeder.rewind();
-      },
-      (error: unknown) => {
-        logger.error({ err: error }, "pawl: the worker cannot register again and stops");
-        void this.stop();
-      },
-    );
+    void this.#register().then(() => {
+      for (const feeder of this.#feeders.values()) feeder.rewind();
+    });
   }
 
   #abortAll(reason: Error): void {
@@ -252,7 +258,7 @@ export class EngineWorker implements LocalWorker {
   }
 
   async #end(): Promise<void> {
-    await this.ready.catch(() => {});
+    await this.#begun.catch(() => {});
     if (this.#database === undefined) return;
     this.#hub.workers.delete(this);
     await Promise.all([...this.#feeders.values()].map((feeder) => feeder.stop()));

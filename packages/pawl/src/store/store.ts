@@ -174,6 +174,14 @@ export interface RunFilter {
   readonly limit: number;
 }
 
+export interface MigrationResult {
+  readonly schema: string;
+  readonly from: number;
+  readonly to: number;
+  /** One line per thing done, empty if nothing was to do. */
+  readonly steps: readonly string[];
+}
+
 /** What callers of the public API need. */
 export interface ClientStore {
   start(

@@ -13,7 +13,7 @@ const steps = new Map([
   ["awaitPay", 2],
   ["ship", 3],
 ]);
-const check = (returned: unknown) => checkOutcome(returned, steps, "start");
+const check = (returned: unknown) => checkOutcome(returned, steps, 'step "start"');
 const hostile = new Proxy(
   {},
   {

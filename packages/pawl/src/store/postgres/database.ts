@@ -1,11 +1,10 @@
 /**
- * One database as Pawl sees it: where it is, its connections, and what its errors mean. Connections are made when
- * they are needed and thrown away on any error, so an outage only ever costs the calls that were in flight.
+ * One database as Pawl sees it: where it is, and its connections. Connections are made when they are needed and thrown away on any error, so an outage only ever costs the calls that were in flight.
  * Nothing here ends the process or keeps it alive. Used by the store, the migrations and the heartbeat.
  */
 
 import pg from "pg";
-import { InvalidOption, NotSupported, PawlError, Unavailable } from "../../define/errors.js";
+import { InvalidOption, NotSupported } from "../../define/errors.js";
 
 /** Everything needed to reach the database; can be sent to another thread. */
 export interface Address {
@@ -56,80 +55,28 @@ export function addressKey({ url, schema }: Address): string {
   return JSON.stringify([host, port, database ?? user, schema]);
 }
 
-/** Refuses what is no PostgreSQL URL, without repeating the password. */
-export function checkUrl(url: unknown): string {
+/** Refuses what is no PostgreSQL URL, without repeating it: it may hold a password. `what` says where it came from. */
+export function checkUrl(url: unknown, what = "url"): string {
   if (typeof url === "string" && /^postgres(ql)?:\/\//.test(url)) {
     try {
       void new pg.Client({ connectionString: url });
       return url;
     } catch {
       throw new InvalidOption(
-        "url is not a valid PostgreSQL URL; it looks like postgres://user@host:5432/database",
+        `${what} is not a valid PostgreSQL URL; it looks like postgres://user@host:5432/database`,
       );
     }
   }
   if (typeof url === "string" && /^https?:\/\//.test(url)) {
-    throw new NotSupported("the HTTP transport is not part of this version; give a postgres:// URL");
-  }
-  throw new InvalidOption("url must be a string that begins with postgres:// or postgresql://");
-}
-
-/** The schema is not there, or not the one this release needs: no outage, waiting will not help. */
-export class SchemaMismatch extends Unavailable {}
-
-/** SQLSTATE of an error, if it came from the server. */
-export function sqlState(error: unknown): string | undefined {
-  return error instanceof pg.DatabaseError ? error.code : undefined;
-}
-
-/** Whether trying the same call again at once may help: deadlock and serialization failure. */
-export function isRetryable(error: unknown): boolean {
-  const code = sqlState(error);
-  return code === "40P01" || code === "40001";
-}
-
-/**
- * Whether the database, rather than this call, is at fault: no connection (08), shutdown and recovery (57P), read
- * only after a failover (25006), out of connections, disk or memory (53), I/O errors (58), or no answer at all.
- */
-export function isOutage(error: unknown): boolean {
-  if (error instanceof SchemaMismatch) return false;
-  if (error instanceof Unavailable) return true;
-  if (error instanceof PawlError) return false;
-  const code = sqlState(error);
-  if (code === undefined) return true;
-  return /^(08|57P|53|58)/.test(code) || code === "25006" || code === "57014";
-}
-
-/** The same error as users should meet it. */
-export function explain(error: unknown, { url, schema }: Address): unknown {
-  if (error instanceof PawlError) return error;
-  const code = sqlState(error);
-  const message = error instanceof Error ? error.message : String(error);
-  if (code === "3F000" || code === "42P01" || code === "42883") {
-    return new SchemaMismatch(
-      `the schema "${schema}" of Pawl is missing or older than this release (${message}); run ${migrateCall(schema)} once`,
-      { cause: error },
+    throw new NotSupported(
+      `${what} is an HTTP URL, and that transport is not part of this version; give a postgres:// URL`,
     );
   }
-  if (isOutage(error)) {
-    return new Unavailable(
-      `the database at ${describeAddress(url)} cannot be used: ${message || "no connection"}`,
-      {
-        cause: error,
-      },
-    );
-  }
-  return error;
-}
-
-/** How a user brings the schema up to date. */
-export function migrateCall(schema: string): string {
-  return schema === "pawl" ? "migrate({ url })" : `migrate({ url, schema: ${JSON.stringify(schema)} })`;
+  throw new InvalidOption(`${what} must be a string that begins with postgres:// or postgresql://`);
 }
 
 /** Host, port and database of a URL, never its password. */
-function describeAddress(url: string): string {
+export function describeAddress(url: string): string {
   const { host, port, database } = new pg.Client({ connectionString: url });
   return host.startsWith("/")
     ? `${host} (${database ?? "default database"})`

@@ -8,14 +8,9 @@
 import { readdir, readFile } from "node:fs/promises";
 import pg from "pg";
 import { Unavailable } from "../../define/errors.js";
-import {
-  type Address,
-  connectionOptions,
-  explain,
-  migrateCall,
-  SchemaMismatch,
-  sqlState,
-} from "./database.js";
+import { type Address, connectionOptions } from "./database.js";
+import { explain, migrateCall, Refused, sqlState } from "./database-errors.js";
+import type { MigrationResult } from "../store.js";
 import { quoteName } from "./literals.js";
 
 // The same from src/ and dist/, so that no build step has to copy the files.
@@ -23,14 +18,6 @@ const directory = new URL("../../../src/store/postgres/migrations/", import.meta
 
 /** The version that this release of Pawl works with. */
 export const schemaVersion = 1;
-
-export interface MigrationResult {
-  readonly schema: string;
-  readonly from: number;
-  readonly to: number;
-  /** One line per thing done, empty if nothing was to do. */
-  readonly steps: readonly string[];
-}
 
 /** Takes the schema up, or down, to version `to` (0: nothing left). */
 export async function migrateSchema(address: Address, to: number): Promise<MigrationResult> {
@@ -70,19 +57,19 @@ export async function readVersion(
 }
 
 /** What to do when the schema found is not the one this release needs; null if it is. */
-export function explainVersion(found: number, schema: string): SchemaMismatch | null {
+export function explainVersion(found: number, schema: string): Refused | null {
   if (found === schemaVersion) return null;
   const call = migrateCall(schema);
   if (found > schemaVersion) return newer(found, schema);
   return found === 0
-    ? new SchemaMismatch(`the database has no schema "${schema}" of Pawl yet; run ${call} once`)
-    : new SchemaMismatch(
+    ? new Refused(`the database has no schema "${schema}" of Pawl yet; run ${call} once`)
+    : new Refused(
         `the schema "${schema}" is at version ${found}, this release needs ${schemaVersion}; run ${call}`,
       );
 }
 
-function newer(found: number, schema: string): SchemaMismatch {
-  return new SchemaMismatch(
+function newer(found: number, schema: string): Refused {
+  return new Refused(
     `the schema "${schema}" is at version ${found}, newer than this release of Pawl knows (${schemaVersion}); upgrade the pawl package`,
   );
 }

@@ -21,7 +21,8 @@ import type {
   Verdict,
   WorkerStore,
 } from "../store.js";
-import { type Address, explain, isRetryable, openPool, sqlState, types } from "./database.js";
+import { type Address, openPool, types } from "./database.js";
+import { explain, isRetryable, sqlState } from "./database-errors.js";
 import { column, quoteName } from "./literals.js";
 
 /** One shard for now: every function takes it, every id carries it in its last six bits. */

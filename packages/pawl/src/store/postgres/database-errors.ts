@@ -1,0 +1,63 @@
+/**
+ * What the errors of a database mean: try again at once, wait for it to come back, or give up and say what to do. The
+ * store and the migrations turn every error of the driver into one of Pawl's by `explain`; the loops of the engine
+ * ask `isOutage` whether waiting can help.
+ */
+
+import pg from "pg";
+import { PawlError, Unavailable } from "../../define/errors.js";
+import { type Address, describeAddress } from "./database.js";
+
+/** The database says no, and waiting will not change that: no schema, no access, no such database, a wrong call. */
+export class Refused extends Unavailable {}
+
+/** SQLSTATE of an error, if it came from the server. */
+export function sqlState(error: unknown): string | undefined {
+  return error instanceof pg.DatabaseError ? error.code : undefined;
+}
+
+/** Whether trying the same call again at once may help: deadlock and serialization failure. */
+export function isRetryable(error: unknown): boolean {
+  const code = sqlState(error);
+  return code === "40P01" || code === "40001";
+}
+
+/**
+ * Whether the database, rather than this call, is at fault: no connection (08), shutdown and recovery (57P), read
+ * only after a failover (25006), out of connections, disk or memory (53), I/O errors (58), or no answer at all.
+ */
+export function isOutage(error: unknown): boolean {
+  if (error instanceof PawlError) return error instanceof Unavailable && !(error instanceof Refused);
+  const code = sqlState(error);
+  return code === undefined || /^(08|57P|53|58|25006|57014)/.test(code);
+}
+
+/** The same error as users should meet it. */
+export function explain(error: unknown, { url, schema }: Address): PawlError {
+  if (error instanceof PawlError) return error;
+  const message = (error instanceof Error && error.message) || "no connection";
+  const where = describeAddress(url);
+  if (isOutage(error)) {
+    return new Unavailable(`the database at ${where} cannot be used: ${message}`, { cause: error });
+  }
+  return new Refused(`the database at ${where} refused: ${message}${advice(sqlState(error) ?? "", schema)}`, {
+    cause: error,
+  });
+}
+
+function advice(code: string, schema: string): string {
+  if (["3F000", "42P01", "42883"].includes(code)) {
+    return `. The schema "${schema}" of Pawl is missing or older than this release: run ${migrateCall(schema)} once`;
+  }
+  if (code.startsWith("28")) return ". Check user and password of the URL, and pg_hba.conf of the server";
+  if (code === "3D000") return ". Create the database first, or correct its name in the URL";
+  if (code === "42501") {
+    return `. Grant the role of the URL what it needs on the schema "${schema}", or run ${migrateCall(schema)} with a role that has it`;
+  }
+  return ` (SQLSTATE ${code})`;
+}
+
+/** How a user brings the schema up to date. */
+export function migrateCall(schema: string): string {
+  return schema === "pawl" ? "migrate({ url })" : `migrate({ url, schema: ${JSON.stringify(schema)} })`;
+}
