@@ -108,7 +108,7 @@ describe("workers that die", () => {
     expect(later.some(({ pid }) => pid === zombie)).toBe(true);
     expect(overtaken.length).toBeGreaterThan(0);
     for (const runId of overtaken) {
-      const index = ids.indexOf(runId as (typeof ids)[number]);
+      const index = ids.indexOf(runId);
       expect(results[index]!.pid).not.toBe(zombie);
       expect(await pawl.runs.get(runId)).toMatchObject({ output: results[index], attempt: 1 });
     }
