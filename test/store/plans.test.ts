@@ -45,6 +45,7 @@ function problems(plans: Plan[]): string[] {
     if (node["Relation Name"] === "runs" && /Seq Scan|Bitmap/.test(node["Node Type"])) {
       found.push(`${node["Node Type"]} on runs`);
     }
+    if (node["Index Name"] === "runs_listing") found.push("runs_listing in a hot function");
     if (/Hash Join|Merge Join/.test(node["Node Type"])) found.push(node["Node Type"]);
     if (node["Index Name"] === "runs_claim" && (node["Actual Loops"] ?? 0) > 20) {
       found.push(`runs_claim searched for each of ${node["Actual Loops"]} rows`);

@@ -1,16 +1,17 @@
 -- Each index backs one operation or one invariant (ARCHITECTURE.md lists them).
 
--- claim: what may be claimed, in claim order
+-- claim: what may be claimed, in claim order. A CASE, because a plain condition on status would let the planner serve
+-- it by runs_listing, if it had once believed the table empty.
 create index runs_claim on runs (shard, queue, priority, eligible_at, id)
-  where status in ('runnable', 'awaiting_signal') and hold = 0;
+  where case when status in ('runnable', 'awaiting_signal') then hold = 0 else false end;
 -- reap, beat: what a worker holds. A predicate on status instead would lure the planner into sorting.
 create index runs_holders on runs (shard, locked_by, id) where locked_by is not null;
 -- expired receipts of queue messages
 create index runs_receipts on runs (shard, lease_expires_at) where lease_expires_at is not null;
 -- invariant: one run per occupied unique key
 create unique index runs_unique on runs (shard, unique_guard) where unique_guard is not null;
--- invariant: one run per definition name and idempotency key
-create unique index runs_idempotency on runs (shard, name, idempotency_key) where idempotency_key is not null;
+-- invariant: one run per definition name and idempotency key (the key first, so that it is found without the name)
+create unique index runs_idempotency on runs (shard, idempotency_key, name) where idempotency_key is not null;
 -- invariant: one holder per partition key
 create unique index runs_active_key on runs (shard, partition_key)
   where partition_key is not null and (locked_by is not null or lease_expires_at is not null);

@@ -76,7 +76,7 @@ begin
       left join lateral (select r.id, r.status from runs r
         where r.shard = p_shard and r.unique_guard = u.unique_key limit 1) by_unique on true
       left join lateral (select r.id, r.status from runs r
-        where r.shard = p_shard and r.name = u.name and r.idempotency_key = u.idempotency_key limit 1) by_idempotency on true
+        where r.shard = p_shard and r.idempotency_key = u.idempotency_key and (r.name = u.name) is true limit 1) by_idempotency on true
       where (v_pending is null or u.o = any (v_pending))
         and not exists (select 1 from runs r where r.shard = p_shard and r.id = u.id)
     loop

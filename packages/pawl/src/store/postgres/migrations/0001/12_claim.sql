@@ -3,6 +3,7 @@
 --   floor   [priority, µs] of the first run claimed: the next call may begin there instead of at the dead head
 --   after   [priority, µs, id] where it stopped looking because 1,000 runs of other workers' definitions lay in the way
 --   due_ms  milliseconds until the next run is due, when there was nothing left to claim
+-- (What is claimable is written as the CASE of the index everywhere: no other index can serve that.)
 -- Reads unlocked pages of runs_claim by a skip scan over priorities, then locks by primary key with SKIP LOCKED and
 -- decides in a statement of its own. A bounded look (floor) that finds less than asked looks again without the bound.
 -- A worker whose lease has passed gets nothing: it would be taken from it at once (its next beat tells it).
@@ -52,16 +53,16 @@ begin
     with recursive level(priority) as (
         select case when v_bound_priority is null then
             (select r.priority from runs r where r.shard = p_shard and r.queue = p_queue
-              and r.status in ('runnable', 'awaiting_signal') and r.hold = 0 order by r.priority limit 1)
+              and case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end order by r.priority limit 1)
           else coalesce(
             (select r.priority from runs r where r.shard = p_shard and r.queue = p_queue
-              and r.status in ('runnable', 'awaiting_signal') and r.hold = 0
+              and case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end
               and r.priority >= v_lowest and r.priority < v_bound_priority order by r.priority limit 1),
             v_bound_priority) end
       union all
         select least(
           (select r.priority from runs r where r.shard = p_shard and r.queue = p_queue
-            and r.status in ('runnable', 'awaiting_signal') and r.hold = 0
+            and case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end
             and r.priority > level.priority order by r.priority limit 1),
           case when level.priority < v_bound_priority then v_bound_priority end)
         from level where level.priority is not null
@@ -69,7 +70,7 @@ begin
       select due.* from level cross join lateral (
         select r.id, r.priority, r.eligible_at, r.name, r.version from runs r
         where r.shard = p_shard and r.queue = p_queue and r.priority = level.priority
-          and r.status in ('runnable', 'awaiting_signal') and r.hold = 0 and r.eligible_at <= v_now
+          and case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end and r.eligible_at <= v_now
           and r.eligible_at >= case when level.priority = v_bound_priority then v_bound_at else '-infinity' end
           and (level.priority is distinct from v_bound_priority or (r.eligible_at, r.id) > (v_bound_at, v_bound_id))
         order by r.eligible_at, r.id limit v_page) due
@@ -151,10 +152,10 @@ begin
   if v_found < p_limit and v_last_id is null then
     with recursive level(priority) as (
         (select r.priority from runs r where r.shard = p_shard and r.queue = p_queue
-          and r.status in ('runnable', 'awaiting_signal') and r.hold = 0 order by r.priority limit 1)
+          and case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end order by r.priority limit 1)
       union all
         select (select r.priority from runs r where r.shard = p_shard and r.queue = p_queue
-          and r.status in ('runnable', 'awaiting_signal') and r.hold = 0
+          and case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end
           and r.priority > level.priority order by r.priority limit 1)
         from level where level.priority is not null
     )
@@ -162,7 +163,7 @@ begin
     from level cross join lateral (
       select r.eligible_at from runs r
       where r.shard = p_shard and r.queue = p_queue and r.priority = level.priority
-        and r.status in ('runnable', 'awaiting_signal') and r.hold = 0
+        and case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end
         and r.eligible_at > v_now and r.eligible_at < 'infinity'
       order by r.eligible_at limit 1) due
     where level.priority is not null;

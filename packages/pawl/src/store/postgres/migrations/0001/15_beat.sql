@@ -19,7 +19,7 @@ begin
       update settings set beats_since = v_now;
     end if;
     select jsonb_agg(r.id::text) into cancelled from runs r
-      where r.shard = p_shard and r.locked_by = p_worker and r.status = 'cancelled';
+      where r.shard = p_shard and r.locked_by = p_worker and (r.status = 'cancelled') is true;
     if p_held then
       select coalesce(jsonb_object_agg(r.id::text, r.claim_id::text), '{}') into held from runs r
         where r.shard = p_shard and r.locked_by = p_worker;

@@ -7,7 +7,7 @@ declare
 begin
   perform require_read_committed();
   v_ids := array(select r.id from runs r
-    where r.shard = p_shard and r.expires_at <= v_now and r.status in ('done', 'failed', 'cancelled') and r.locked_by is null
+    where r.shard = p_shard and r.expires_at <= v_now and (r.status in ('done', 'failed', 'cancelled')) is true and (r.locked_by is null) is true
     order by r.expires_at limit p_limit for update skip locked);
   delete from steps s using (select p_shard as shard, u.id from unnest(v_ids) u(id) limit p_limit) v
     where s.shard = v.shard and s.run_id = v.id;
