@@ -14,7 +14,7 @@ import {
   until,
   userOf,
 } from "./observe.js";
-import { installProject } from "./project.js";
+import { installProject, type Project } from "./project.js";
 import { UserProcess, type UserSettings } from "./user-process.js";
 
 const nobody = 65_534;
@@ -22,6 +22,13 @@ const daemon = 1;
 const withoutEntry = 12_345;
 
 if (!isRoot) console.log("not root: the tests that change the user are skipped; all others run as this user");
+
+let readable: Project | undefined;
+
+/** A project that every user can read, wherever this repository is (below a home that only its owner enters, say). */
+function readableProject(): Project {
+  return (readable ??= installProject(temporaryDirectory(0o755), { withBinaries: true }));
+}
 
 /** Starts a server as somebody, sees it answer, and lets it go. Answers with the user who ran it. */
 async function runServer(options: object, settings: UserSettings): Promise<number> {
@@ -69,9 +76,10 @@ describe.skipIf(!isRoot)("for root", () => {
     const home = temporaryDirectory(0o755);
     chownSync(home, daemon, daemon);
     const directory = join(home, "data");
-    expect(await runServer({ directory }, { uid: daemon })).toBe(daemon);
-    expect(await runServer({ directory }, {})).toBe(daemon);
-    expect(await runServer({ directory }, { uid: daemon })).toBe(daemon);
+    const asDaemon = { ...readableProject(), uid: daemon };
+    expect(await runServer({ directory }, asDaemon)).toBe(daemon);
+    expect(await runServer({ directory }, readableProject())).toBe(daemon);
+    expect(await runServer({ directory }, asDaemon)).toBe(daemon);
   });
 
   it.concurrent("a root that can become nobody else is told so", async () => {
@@ -99,7 +107,7 @@ describe.skipIf(!isRoot)("for an ordinary user", () => {
     mkdirSync(directory);
     for (const mode of [0o755, 0o700]) {
       chmodSync(directory, mode);
-      const failure = await new UserProcess({ directory }, { uid: nobody }).failed();
+      const failure = await new UserProcess({ directory }, { ...readableProject(), uid: nobody }).failed();
       expect(failure).toMatchObject({
         code: "StartFailed",
         message: /belongs to user id 0, not to you \(65534\)/,
@@ -109,7 +117,7 @@ describe.skipIf(!isRoot)("for an ordinary user", () => {
   });
 
   it.concurrent("a user without an entry in /etc/passwd is told how to get one", async () => {
-    const failure = await new UserProcess({}, { uid: withoutEntry }).failed();
+    const failure = await new UserProcess({}, { ...readableProject(), uid: withoutEntry }).failed();
     expect(failure).toMatchObject({
       code: "NoPasswdEntry",
       message: /user id 12345 has no entry in \/etc\/passwd/,
