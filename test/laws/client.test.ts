@@ -72,6 +72,32 @@ describe("start", () => {
     expect(fine).toMatchObject({ status: "fulfilled", value: { created: true } });
   });
 
+  it("a key that an open transaction holds delays its own start and no other", async () => {
+    const user = await database.connect();
+    await user.query("begin");
+    await user.query(
+      "select start(0::smallint, '{parked}', '{1}', '{job}', '{nobody}', '{0}', array['1'], null, null, null, '{1000}', '{held}', null, null, null, true, null, null, null)",
+    );
+    let isHeld = true;
+    const held = pawl.start(parked, null, { idempotencyKey: "held" }).finally(() => (isHeld = false));
+    const others = await Promise.all([
+      pawl.start(echo, { n: 1 }),
+      pawl.start(parked, null, { idempotencyKey: "free" }),
+    ]);
+    expect(others.map(({ created }) => created)).toEqual([true, true]);
+    expect(isHeld).toBe(true);
+    await user.query("commit");
+    expect(await held).toMatchObject({ created: false });
+  });
+
+  it("a scope that tells runnable and executing apart holds although a slot is free", async () => {
+    const scoped = job({ name: "scoped", run: () => 0 });
+    await serve([scoped]);
+    const waiting = { uniqueKey: "scoped", uniqueScope: ["runnable"] as const };
+    const first = await pawl.start(scoped, null, { ...waiting, delay: "1h" });
+    expect(await pawl.start(scoped, null, waiting)).toEqual({ ...first, created: false });
+  });
+
   it("startMany dedups, answers per item in order, and starts none of them when keys conflict", async () => {
     const items = [{ uniqueKey: "m1" }, { uniqueKey: "m2" }, { uniqueKey: "m1" }, {}];
     const started = await pawl.startMany(
@@ -115,6 +141,14 @@ describe("start", () => {
     await serve([job({ name: "unheard-of", queue: "quiet", run: (_ctx, input: { n: number }) => input.n })]);
     expect(await pawl.result(runId)).toBe(7);
     expect(await pawl.runs.get(runId)).toMatchObject({ queue: "quiet", kind: "job" });
+    const given = await pawl.start("unheard-of-2", { n: 1 }, { priority: 7 });
+    await serve([
+      job({ name: "unheard-of-2", queue: "quiet-2", priority: 3, retention: "2d", run: () => 0 }),
+    ]);
+    await pawl.result(given.runId);
+    const placed = await pawl.runs.get(given.runId);
+    expect(placed.priority).toBe(7);
+    expect(placed.expiresAt!.getTime() - placed.completedAt!.getTime()).toBe(2 * 86_400_000);
   });
 
   it("a queue, priority, delay and retention of the start win over the definition's", async () => {
@@ -165,6 +199,12 @@ describe("result", () => {
     const { runId } = await pawl.start(parked, null);
     await expect(pawl.result(runId, { timeout: "20ms" })).rejects.toMatchObject({ code: "ResultTimeout" });
     expect((await pawl.runs.get(runId)).status).toBe("running");
+  });
+
+  it("of a run that has ended is there at once, however short the timeout", async () => {
+    const { runId } = await pawl.start(echo, { n: 4 });
+    await pawl.result(runId);
+    expect(await pawl.result(runId, { timeout: 0 })).toBe(4);
   });
 
   it("throws RunCancelled for a cancelled run", async () => {

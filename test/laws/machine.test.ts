@@ -200,6 +200,32 @@ describe("machines", () => {
     expect(error!.cause!.message).toContain("its state is missing");
   });
 
+  it("an outcome that was tampered with is an error of the step too", async () => {
+    const tampered = machine({
+      name: "tampered",
+      steps: { start: (ctx) => ({ ...ctx.done(), kind: "finish" }) as never },
+    });
+    await serve([tampered]);
+    const { runId } = await pawl.start(tampered, {});
+    expect((await pawl.runs.get(await ended(runId))).error).toMatchObject({ code: "InvalidOutcome" });
+  });
+
+  it("handle sees the state as it is stored, whatever the step did to its copy", async () => {
+    const careless = machine({
+      name: "careless",
+      state: type<{ n: number }>(),
+      steps: {
+        start: (ctx) => {
+          (ctx.state as { n: number }).n = 99;
+          throw new Error("after the change");
+        },
+      },
+      handle: (_error, ctx) => ctx.done(ctx.state.n),
+    });
+    await serve([careless]);
+    expect(await pawl.result((await pawl.start(careless, { n: 1 })).runId)).toBe(1);
+  });
+
   it("a state that JSON cannot carry is an error of the step, with the path of the value", async () => {
     const bad: Record<string, unknown> = {
       bigint: { deep: [1n] },

@@ -29,7 +29,7 @@ describe("migrate", () => {
 
   it("refuses a newer schema, and so do connect and serve", async () => {
     await migrate({ url, schema: "newer" });
-    await sql("insert into newer.migrations values (99)");
+    await sql("insert into newer.migrations values (99, default, false)");
     await expect(migrate({ url, schema: "newer" })).rejects.toThrow(/newer than this release/);
     const pawl = connect(url, { schema: "newer" });
     await expect(pawl.start("x", {})).rejects.toThrow(/version 99/);
@@ -48,11 +48,24 @@ describe("migrate", () => {
     await migrate({ url, schema: "leaving" });
     expect(await migrate.down({ url, schema: "leaving" })).toMatchObject({ from: 1, to: 0 });
     expect(await sql("select to_regnamespace('leaving') as there")).toEqual([{ there: null }]);
+    await sql("create schema shared");
+    await sql("create function shared.mine() returns int language sql as 'select 1'");
     await migrate({ url, schema: "shared" });
-    await sql("create table shared.mine (id int)");
     await migrate.down({ url, schema: "shared" });
-    expect(await objects("shared")).toBe(1);
-    expect(await migrate({ url, schema: "shared" })).toMatchObject({ from: 0, to: 1 });
+    expect(await objects("shared")).toBe(0);
+    expect(await sql("select shared.mine(), proconfig from pg_proc where proname = 'mine'")).toEqual([
+      { mine: 1, proconfig: null },
+    ]);
+    await sql("drop function shared.mine()");
+    await migrate({ url, schema: "shared" });
+    await migrate.down({ url, schema: "shared" });
+    expect(await sql("select to_regnamespace('shared') is not null as there")).toEqual([{ there: true }]);
+  });
+
+  it("deletes runs only when asked by down, and refuses schemas that PostgreSQL has plans for", async () => {
+    await expect(migrate({ url, to: 0 })).rejects.toThrow(/from 1 to/);
+    await expect(migrate({ url, schema: "pg_mine" })).rejects.toThrow(/schema must not be/);
+    await expect(migrate({ url, schema: "$user" })).rejects.toThrow(/schema must not be/);
   });
 
   it("keeps runs when it is run again", async () => {

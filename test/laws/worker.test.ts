@@ -79,6 +79,51 @@ describe("queues and slots", () => {
   });
 });
 
+describe("nudges: with polls an hour apart", () => {
+  const rarely = { pollInterval: "1h", maxPollInterval: "1h" } as const;
+
+  it("a delayed start, a retry and a next of another priority begin when they are due", async () => {
+    const due = machine({
+      name: "due",
+      queue: "due",
+      steps: {
+        start: (ctx) => (ctx.attempt < 2 ? ctx.retry(ctx.state, 20) : ctx.next("last", {}, { priority: 3 })),
+        last: (ctx) => ctx.done("on time"),
+      },
+    });
+    await serve([due], rarely);
+    const started = await Promise.all([
+      pawl.start(due, {}, { delay: 50 }),
+      pawl.start(due, {}, { at: new Date(Date.now() + 80) }),
+      pawl.start(due, {}),
+    ]);
+    for (const { runId } of started) expect(await pawl.result(runId)).toBe("on time");
+  });
+
+  it("runs that fell due or were started while all slots were taken begin when a slot frees", async () => {
+    const blocked = gate();
+    const full = job({
+      name: "full",
+      queue: "full",
+      run: (_ctx, wait: boolean) => (wait ? blocked.pass() : undefined),
+    });
+    await serve([full], { ...rarely, queues: { full: 1 } });
+    await pawl.start(full, true);
+    await until("the slot is taken", blocked.entered);
+    const waiting = [
+      await pawl.start(full, false),
+      await pawl.start(full, false, { delay: 10 }),
+      await pawl.start(full, false, { uniqueKey: "f", uniqueScope: ["runnable"] }),
+    ];
+    await until("all are due", async () => {
+      const rows = await sql("select from runs where queue = 'full' and eligible_at > clock_timestamp()");
+      return rows.length === 0;
+    });
+    blocked.open();
+    for (const { runId } of waiting) expect(await pawl.result(runId)).toBe(null);
+  });
+});
+
 describe("definition.serve", () => {
   it("serves that definition alone", async () => {
     const alone = job({ name: "alone", queue: "alone", run: () => "served" });
@@ -193,6 +238,69 @@ describe("graceful stop", () => {
     setTimeout(asked.open, 200);
     await stopping;
     expect(aborted).toBe(true);
+  });
+
+  it("no further step begins once the stop was asked for", async () => {
+    const first = gate();
+    const walking = machine({
+      name: "walking",
+      queue: "walking",
+      steps: {
+        start: async (ctx) => {
+          await first.pass();
+          return ctx.next("second", { here: true });
+        },
+        second: (ctx) => ctx.done("must not run here"),
+      },
+    });
+    const worker = await serve([walking], { drainTimeout: "10s" });
+    const { runId } = await pawl.start(walking, {});
+    await until("it runs", first.entered);
+    const stopping = worker.stop();
+    first.open();
+    await stopping;
+    expect(await pawl.runs.get(runId)).toMatchObject({
+      phase: "runnable",
+      step: "second",
+      state: { here: true },
+    });
+  });
+
+  it("ends although the lease was lost and the database is away", async () => {
+    const proxy = await proxyTo(url);
+    let lost = false;
+    const logger = {
+      ...silent,
+      error: (_details: object | string, text?: string) => void (lost ||= text!.includes("lease")),
+    };
+    const stranded = job({ name: "stranded", queue: "stranded", run: () => 0 });
+    const worker = serveWorker([stranded], { url: proxy.url, lease: "300ms", heartbeat: "50ms", logger });
+    await worker.ready;
+    proxy.cut();
+    await until("the lease is lost", () => lost);
+    await worker.stop();
+    proxy.restore();
+  });
+
+  it("waits for a start in flight and lets its run go, with no attempt counted", async () => {
+    const hasty = job({ name: "hasty", queue: "hasty", maxAttempts: 1, run: () => "ran" });
+    const worker = await serve([hasty]);
+    const user = await database.connect();
+    await user.query("begin");
+    await user.query("lock table runs in share row exclusive mode");
+    const starting = pawl.start(hasty);
+    await until("the insert waits", async () => {
+      const rows = await sql(
+        "select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()",
+      );
+      return rows.length > 0;
+    });
+    const stopping = worker.stop();
+    await user.query("commit");
+    const { runId } = await starting;
+    await stopping;
+    await serve([hasty]);
+    expect(await pawl.result(runId)).toBe("ran");
   });
 
   it("releases claims that have not begun at once", async () => {

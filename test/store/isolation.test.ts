@@ -91,6 +91,35 @@ describe("one row never costs another", () => {
     expect(await commit(database, { runId: other!, claimId }, done())).toEqual({ kind: "already" });
   });
 
+  it("a row that a trigger refuses fails alone, and so does one that nothing can let go", async () => {
+    await sql(`create function refuse() returns trigger language plpgsql as $$
+      begin if new.input = '"refused"' then raise 'not this one'; end if; return new; end $$`);
+    await start(database, {}, { input: '"refused"' }, {});
+    const { runs, claimId } = await claim(database);
+    await sql("create trigger refuse before update on runs for each row execute function refuse()");
+    const verdicts = await store.commit(
+      runs.map(({ runId }) => ({ runId, claimId, turn: 0, transition: keep("two") })),
+      { patient: true },
+    );
+    expect(verdicts.map(({ kind }) => kind)).toEqual(["committed", "failed", "committed"]);
+    const released = await store.release(runs.map(({ runId }) => ({ runId, claimId })));
+    expect(released).toEqual([runs[0]!.runId, runs[2]!.runId]);
+    await sql("drop trigger refuse on runs");
+  });
+
+  it("a claim that needs a key which an open transaction holds leaves that run and takes the others", async () => {
+    const scope = { uniqueKey: key("pending"), uniqueScope: ["executing"] as const };
+    const ids = await start(database, scope, {});
+    const user = await database.connect();
+    await user.query("begin");
+    await user.query(
+      "insert into runs (shard, id, status, name, queue, priority, retention, eligible_at, inserted_at, input, unique_key, unique_scope) values (0, 999936, 'executing', 'x', 'x', 0, '1 d', now(), now(), '1', 'pending', '{executing}')",
+    );
+    expect((await claim(database)).runs.map(({ runId }) => runId)).toEqual([ids[1]]);
+    await user.query("rollback");
+    expect((await claim(database)).runs.map(({ runId }) => runId)).toEqual([ids[0]]);
+  });
+
   it("claims skip what is locked and take the next, in order", async () => {
     const ids = await start(database, {}, {}, {}, {});
     const user = await database.connect();
@@ -154,6 +183,7 @@ describe("one row never costs another", () => {
     const first = await claim(database);
     expect(first.runs.length).toBeGreaterThan(10);
     expect(first.runs.length).toBeLessThanOrEqual(16);
+    expect(first.more).toBe(true);
     const second = await claim(database);
     expect(first.runs.length + second.runs.length).toBe(30);
   });

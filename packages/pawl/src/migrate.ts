@@ -26,7 +26,8 @@ interface Migrate {
 
 async function run(options: MigrateOptions, defaultTo: number): Promise<MigrationResult> {
   const given = checkOptions(options, ["url", "schema", "to"], "the options of migrate");
-  const to = checkInteger(given.to ?? defaultTo, "to", { min: 0, max: schemaVersion });
+  // Version 0 means that every run is gone: only `migrate.down` says that.
+  const to = checkInteger(given.to ?? defaultTo, "to", { min: Math.min(defaultTo, 1), max: schemaVersion });
   const schema = checkSchemaName(given.schema);
   const database = await locate(givenUrl(given.url));
   try {

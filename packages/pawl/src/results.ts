@@ -11,6 +11,8 @@ import type { Logger } from "./define/logger.js";
 const firstPollMs = 10;
 const longestPollMs = 500;
 const maxBatch = 1_000;
+/** Who waits no longer than this gets a look at once: polling might come too late. */
+const shortMs = 100;
 
 interface Waiter {
   readonly runId: string;
@@ -25,6 +27,7 @@ export class Results {
   readonly #logger: Logger;
   readonly #waiters = new Set<Waiter>();
   #timer: NodeJS.Timeout | undefined;
+  #timerAtMs = Number.POSITIVE_INFINITY;
   #isPolling = false;
 
   constructor(store: ClientStore, hub: Hub, logger: Logger) {
@@ -34,7 +37,15 @@ export class Results {
   }
 
   /** The end of a run; null once `timeoutMs` has passed without it. */
-  wait(runId: string, timeoutMs: number | null): Promise<EndedRun | null> {
+  async wait(runId: string, timeoutMs: number | null): Promise<EndedRun | null> {
+    if (timeoutMs !== null && timeoutMs <= shortMs) {
+      const [ended] = await this.#store.ended([runId]);
+      if (ended !== undefined) return ended;
+    }
+    return this.#wait(runId, timeoutMs);
+  }
+
+  #wait(runId: string, timeoutMs: number | null): Promise<EndedRun | null> {
     return new Promise((resolve, reject) => {
       let timeout: NodeJS.Timeout | undefined;
       const finish = (): void => {
@@ -54,6 +65,7 @@ export class Results {
       };
       const forget = this.#hub.await(runId, waiter.settle);
       this.#waiters.add(waiter);
+      this.#scheduleAt(waiter.dueAtMs);
       if (timeoutMs !== null) {
         timeout = setTimeout(
           () => {
@@ -64,7 +76,6 @@ export class Results {
           Math.min(timeoutMs, 2 ** 31 - 1),
         );
       }
-      this.#schedule();
     });
   }
 
@@ -74,12 +85,12 @@ export class Results {
     for (const waiter of this.#waiters) waiter.settle(reason);
   }
 
-  #schedule(): void {
-    if (this.#isPolling || this.#waiters.size === 0) return;
+  /** Polls at this time, unless it will sooner. */
+  #scheduleAt(atMs: number): void {
+    if (this.#isPolling || atMs >= this.#timerAtMs) return;
     clearTimeout(this.#timer);
-    let dueAtMs = Number.POSITIVE_INFINITY;
-    for (const waiter of this.#waiters) dueAtMs = Math.min(dueAtMs, waiter.dueAtMs);
-    this.#timer = setTimeout(() => void this.#poll(), Math.max(0, dueAtMs - performance.now()));
+    this.#timerAtMs = atMs;
+    this.#timer = setTimeout(() => void this.#poll(), Math.max(0, atMs - performance.now()));
   }
 
   async #poll(): Promise<void> {
@@ -104,6 +115,9 @@ export class Results {
       waiter.dueAtMs = performance.now() + waiter.intervalMs;
     }
     this.#isPolling = false;
-    this.#schedule();
+    this.#timerAtMs = Number.POSITIVE_INFINITY;
+    let nextAtMs = Number.POSITIVE_INFINITY;
+    for (const waiter of this.#waiters) nextAtMs = Math.min(nextAtMs, waiter.dueAtMs);
+    this.#scheduleAt(nextAtMs);
   }
 }

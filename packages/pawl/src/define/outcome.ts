@@ -110,6 +110,8 @@ function checkParts(outcome: Outcome, steps: StepNames): void {
     case "done":
     case "stop":
       return;
+    default:
+      throw new InvalidOption(`there is no outcome of the kind ${show((outcome as Outcome).kind)}`);
   }
 }
 

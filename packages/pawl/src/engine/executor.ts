@@ -39,6 +39,8 @@ export interface Surroundings {
   hasBacklog(queue: string): boolean;
   /** A run of this queue becomes due again after this time. */
   expect(queue: string, delayMs: number): void;
+  /** The worker begins no further steps. */
+  isStopping(): boolean;
 }
 
 /** An error after the worker began to stop says nothing about the run: its claim is let go, its attempt unchanged. */
@@ -80,7 +82,7 @@ async function executeJob(
   let result: unknown;
   try {
     const returned = definition.run(jobContext(execution, around.logger), input);
-    result = returned instanceof Promise ? await withinTime(returned, execution, around) : await returned;
+    result = isThenable(returned) ? await withinTime(returned, execution, around) : returned;
   } catch (error) {
     if (execution.isStopping) throw new LetGo();
     await commit(execution, decideJobError(definition, execution.attempt, error), around);
@@ -113,16 +115,20 @@ async function executeMachine(
   const begunMs = performance.now();
 
   for (let steps = 1; ; steps++) {
-    const isUsedUp = steps >= sliceSteps || performance.now() - begunMs >= sliceMs;
+    const count = steps;
     const at: Situation = {
       step: execution.step,
       storedState: steps === 1 ? null : stored.text,
-      mayKeep: !(isUsedUp && around.hasBacklog(execution.queue)),
+      mayKeep: () => {
+        if (execution.interrupted || around.isStopping()) return false;
+        const isUsedUp = count >= sliceSteps || performance.now() - begunMs >= sliceMs;
+        return !(isUsedUp && around.hasBacklog(execution.queue));
+      },
     };
-    let decision = await takeStep(execution, definition, stored.value, at, isNew && steps === 1, around);
+    let decision = await takeStep(execution, definition, stored, at, isNew && steps === 1, around);
     let refused = await commit(execution, decision, around);
     if (refused !== null) {
-      decision = await decideByHandle(execution, definition, fromJson(stored.text), at, refused, around);
+      decision = await decideByHandle(execution, definition, stored, at, refused, around);
       refused = await commit(execution, decision, around);
       if (refused !== null) await commit(execution, (decision = decideFailure(at.step, refused)), around);
     }
@@ -135,44 +141,42 @@ async function executeMachine(
 async function takeStep(
   execution: Execution,
   definition: MachineDefinition,
-  value: unknown,
+  stored: Encoded,
   at: Situation,
   isNew: boolean,
   around: Surroundings,
 ): Promise<Decision> {
-  let state = value;
+  let state: unknown = stored.value;
   try {
     if (definition.state !== undefined) {
-      const parsed = parse(
-        definition.state,
-        value,
-        isNew ? "InvalidInput" : "InvalidState",
-        isNew ? "input" : "state",
-      );
+      const what = isNew ? "input" : "state";
+      const parsed = parse(definition.state, state, isNew ? "InvalidInput" : "InvalidState", what);
       state = parsed instanceof Promise ? await parsed : parsed;
     }
   } catch (error) {
     return isNew
       ? decideFailure(null, error)
-      : decideByHandle(execution, definition, value, at, error, around);
+      : decideByHandle(execution, definition, stored, at, error, around);
   }
   try {
     const step = definition.steps.get(at.step);
     if (step === undefined) throw unknownStep(definition, at.step);
     const returned = step(stepContext(execution, around.logger, at.step, state));
-    const outcome =
-      returned instanceof Promise ? await withinTime(returned, execution, around) : await returned;
+    const outcome = isThenable(returned) ? await withinTime(returned, execution, around) : returned;
     return decide(at, checkOutcome(outcome, definition.steps, `step "${at.step}"`));
   } catch (error) {
-    return decideByHandle(execution, definition, state, at, error, around);
+    return decideByHandle(execution, definition, stored, at, error, around);
   }
 }
 
-/** What the machine's `handle` makes of an error; without one, or if it throws too, the run fails. */
+/**
+ * What the machine's `handle` makes of an error; without one, or if it throws too, the run fails. It sees the state as
+ * it is stored, whatever the step did to its own copy; the raw one, if that is what does not parse.
+ */
 async function decideByHandle(
   execution: Execution,
   definition: MachineDefinition,
-  state: unknown,
+  stored: Encoded,
   at: Situation,
   error: unknown,
   around: Surroundings,
@@ -180,9 +184,13 @@ async function decideByHandle(
   if (execution.isStopping) throw new LetGo();
   if (definition.handle === undefined) return decideFailure(at.step, error);
   try {
-    const returned = await definition.handle(error, stepContext(execution, around.logger, at.step, state));
-    const mayKeep = at.mayKeep && !execution.interrupted;
-    return decide({ ...at, mayKeep }, checkOutcome(returned, definition.steps, "handle"));
+    let state: unknown = fromJson(stored.text);
+    if (definition.state !== undefined && !(error instanceof InvalidState)) {
+      state = await parse(definition.state, state, "InvalidState", "state");
+    }
+    const returned = definition.handle(error, stepContext(execution, around.logger, at.step, state));
+    const outcome = isThenable(returned) ? await withinTime(returned, execution, around) : returned;
+    return decide(at, checkOutcome(outcome, definition.steps, "handle"));
   } catch (handleError) {
     return decideUnhandled(at.step, handleError, error);
   }
@@ -264,10 +272,10 @@ function unknownStep(definition: MachineDefinition, step: string): InvalidState 
 
 /** What user code promised, or `StepTimeout` once `maxStepDuration` has passed. */
 function withinTime(
-  promised: Promise<unknown>,
+  promised: PromiseLike<unknown>,
   execution: Execution,
   { maxStepMs }: Surroundings,
-): Promise<unknown> {
+): PromiseLike<unknown> {
   if (maxStepMs === null) return promised;
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => {
@@ -275,6 +283,13 @@ function withinTime(
       execution.interrupt(error);
       reject(error);
     }, maxStepMs);
-    promised.then(resolve, reject).finally(() => clearTimeout(timer));
+    void Promise.resolve(promised)
+      .then(resolve, reject)
+      .finally(() => clearTimeout(timer));
   });
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  if (value instanceof Promise) return true;
+  return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
 }

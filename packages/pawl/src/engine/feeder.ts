@@ -12,6 +12,8 @@ import { Patience } from "./patience.js";
 
 const maxClaim = 500;
 const floorMs = 1_000;
+/** A walk over other workers' runs is followed by a rest ten times as long. */
+const walkRest = 10;
 const nowhere: LookFrom = { floor: null, after: null };
 
 export interface FeederOptions {
@@ -52,6 +54,10 @@ export class Feeder {
   #from: LookFrom = nowhere;
   #floorSinceMs = 0;
   #isBehind = false;
+  /** The loop sleeps because no slot was free. */
+  #wantsSlot = false;
+  /** When the present walk over runs of others began; such a walk is not repeated all the time. */
+  #walkSinceMs: number | null = null;
 
   constructor(options: FeederOptions, host: FeederHost) {
     this.#options = options;
@@ -135,20 +141,23 @@ export class Feeder {
       const demand = concurrency + prefetch - this.#active - this.#buffer.length;
       const workerId = this.#host.workerId();
       if (demand < Math.min(minDemand, concurrency + prefetch) || workerId === null) {
-        // What was announced now is looked for when a slot frees.
+        // Whatever was announced meanwhile is looked for as soon as a slot frees.
+        this.#wantsSlot = true;
         this.#isBehind ||= this.#isNudged;
         this.#isNudged = false;
-        await this.#sleep(this.#options.maxPollMs);
+        await this.#sleep(this.#options.maxPollMs, { forDue: false });
         continue;
       }
+      this.#wantsSlot = false;
       this.#isNudged = false;
+      this.#dueAtMs = Number.POSITIVE_INFINITY;
       const limit = Math.min(demand, maxClaim);
       const claimed = await this.#claim(workerId, limit);
       if (claimed === null) {
-        await this.#sleep(this.#patience.next());
+        await this.#sleep(this.#patience.next(), { forDue: false });
         continue;
       }
-      if (claimed.runs.length < limit && claimed.after === null) await this.#idle(claimed);
+      if (!claimed.more && claimed.after === null) await this.#idle(claimed);
       // Let the commits of this turn free their slots before the next look.
       else await new Promise((resolve) => setImmediate(resolve));
     }
@@ -163,7 +172,7 @@ export class Feeder {
       const claimed = await this.#host.store.claim({ ...look, workerId, claimId });
       this.#patience.reset();
       if (this.#isRunning && this.#host.workerId() === workerId) {
-        this.#accept(claimed, claimId, limit);
+        this.#accept(claimed, claimId);
         return claimed;
       }
       await this.#host.store.release(claimed.runs.map(({ runId }) => ({ runId, claimId })));
@@ -176,13 +185,14 @@ export class Feeder {
     }
   }
 
-  #accept({ runs, after, floor }: Claimed, claimId: string, limit: number): void {
-    this.#isBehind = runs.length === limit || after !== null;
+  #accept({ runs, after, floor, more }: Claimed, claimId: string): void {
+    this.#isBehind = more;
     const nowMs = performance.now();
     // The mark is only a shortcut past dead index entries; dropping it every second keeps it from hiding anything.
     if (this.#from.floor === null) this.#floorSinceMs = nowMs;
     this.#from = { after, floor: nowMs - this.#floorSinceMs < floorMs ? floor : null };
     if (runs.length > 0) this.#pollMs = this.#options.pollMs;
+    if (after !== null) this.#walkSinceMs ??= nowMs;
     for (const run of runs) this.#buffer.push({ run, claimId });
     this.#dispatch();
   }
@@ -200,24 +210,26 @@ export class Feeder {
   #free(): void {
     this.#active--;
     this.#dispatch();
-    if (this.#isBehind) this.nudge();
+    if (this.#isBehind || this.#wantsSlot) this.nudge();
   }
 
   /** Nothing is left to claim: wait for a nudge, the next due time, or the poll interval. */
   async #idle({ runs, dueMs }: Claimed): Promise<void> {
     const nowMs = performance.now();
-    this.#dueAtMs = dueMs === null ? Number.POSITIVE_INFINITY : nowMs + dueMs;
-    const pollMs = this.#pollMs * (0.85 + Math.random() * 0.3);
+    if (dueMs !== null) this.#dueAtMs = Math.min(this.#dueAtMs, nowMs + dueMs);
+    const walkedMs = this.#walkSinceMs === null ? 0 : nowMs - this.#walkSinceMs;
+    this.#walkSinceMs = null;
+    const pollMs = Math.max(this.#pollMs * (0.85 + Math.random() * 0.3), walkedMs * walkRest);
     if (runs.length === 0) this.#pollMs = Math.min(this.#pollMs * 1.5, this.#options.maxPollMs);
-    await this.#sleep(pollMs);
+    await this.#sleep(pollMs, { forDue: true });
   }
 
-  /** Until a nudge, a due time, or this long. */
-  async #sleep(longestMs: number): Promise<void> {
+  /** Until a nudge, this long, or (unless there is no slot for it) a run falls due. */
+  async #sleep(longestMs: number, { forDue }: { forDue: boolean }): Promise<void> {
     const endMs = performance.now() + longestMs;
     while (this.#isRunning && !this.#isNudged) {
-      const leftMs = Math.min(endMs, this.#dueAtMs) - performance.now();
-      if (leftMs <= 0) break;
+      const leftMs = (forDue ? Math.min(endMs, this.#dueAtMs) : endMs) - performance.now();
+      if (leftMs <= 0) return;
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, Math.ceil(leftMs));
         this.#wake = () => {
@@ -227,6 +239,5 @@ export class Feeder {
       });
       this.#wake = null;
     }
-    if (this.#dueAtMs <= performance.now()) this.#dueAtMs = Number.POSITIVE_INFINITY;
   }
 }

@@ -1,8 +1,8 @@
 /**
  * Commits transitions in groups: whatever was queued while the previous call was in flight goes in one call, without
- * any timer, so a lone commit leaves at once and a thousand share a transaction. Bad rows are isolated by the call, so
- * one that fails as a whole is the database's fault, and is sent again until it is answered or dropped: its turn makes
- * a second arrival harmless. What is busy (somebody's open
+ * any timer, so a lone commit leaves at once and a thousand share a transaction. Bad rows are isolated by the call
+ * itself; one that fails as a whole is sent again until it is answered or dropped (after anything but an outage, run by
+ * run): its turn makes a second arrival harmless. What is busy (somebody's open
  * transaction holds the run) moves to a slow lane and delays nobody. Used by the executor; guards are in the SQL.
  */
 
@@ -29,13 +29,15 @@ const stale: Verdict = { kind: "stale" };
 export class Flusher {
   readonly #store: Pick<WorkerStore, "commit">;
   readonly #logger: Logger;
+  readonly #isOutage: (error: unknown) => boolean;
   #queue: Entry[] = [];
   /** Every entry that is not answered yet, by run: at most one each. */
   readonly #open = new Map<string, Entry>();
   #inFlight = 0;
   #scheduled = false;
 
-  constructor(store: Pick<WorkerStore, "commit">, logger: Logger) {
+  constructor(store: Pick<WorkerStore, "commit">, logger: Logger, isOutage: (error: unknown) => boolean) {
+    this.#isOutage = isOutage;
     this.#store = store;
     this.#logger = logger;
   }
@@ -56,6 +58,11 @@ export class Flusher {
     if (entry === undefined) return;
     entry.dropped = true;
     this.#settle(entry, stale);
+  }
+
+  /** Whether an outcome of this run waits to be committed. */
+  has(runId: string): boolean {
+    return this.#open.has(runId);
   }
 
   /** Forgets everything. */
@@ -106,6 +113,11 @@ export class Flusher {
         break;
       } catch (error) {
         this.#logger.warn({ err: error, runs: waiting.length }, "pawl: commit failed, trying again");
+        if (!this.#isOutage(error)) {
+          // Not the connection's fault: one by one, so that nobody waits for the one at fault.
+          for (const entry of waiting) this.#answer(entry, { kind: "busy" });
+          break;
+        }
         await new Promise((resolve) => setTimeout(resolve, patience.next()));
         waiting = waiting.filter((entry) => !entry.dropped);
       }

@@ -35,6 +35,7 @@ export class Heartbeat {
   readonly #watch: NodeJS.Timeout;
   readonly #beating: { stop(): Promise<void> };
   #isLost = false;
+  #stopped: Promise<void> | undefined;
 
   /** The worker's row must be committed already. */
   constructor(options: HeartbeatOptions) {
@@ -45,10 +46,11 @@ export class Heartbeat {
     this.#watch.unref();
   }
 
-  async stop(): Promise<void> {
+  stop(): Promise<void> {
     this.#isLost = true;
     clearInterval(this.#watch);
-    await this.#beating.stop();
+    this.#stopped ??= this.#beating.stop();
+    return this.#stopped;
   }
 
   #check(): void {

@@ -12,6 +12,8 @@ export interface LocalWorker {
   reserve(run: { name: string; version: number; queue: string }): Reservation | null;
   /** Work may have come into this queue. */
   nudge(queue: string): void;
+  /** A run of this queue becomes due after this time. */
+  expect(queue: string, delayMs: number): void;
 }
 
 /** A slot set aside on one worker. Exactly one of its methods must be called. */
@@ -31,6 +33,10 @@ export class Hub {
 
   nudge(queue: string): void {
     for (const worker of this.workers) worker.nudge(queue);
+  }
+
+  expect(queue: string, delayMs: number): void {
+    for (const worker of this.workers) worker.expect(queue, delayMs);
   }
 
   /** A run of this database has ended, durably. */

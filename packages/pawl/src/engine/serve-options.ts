@@ -127,7 +127,9 @@ export function checkServe(definitions: unknown, options: unknown): ServeSetting
 
 /** The name of the schema; any that PostgreSQL takes. */
 export function checkSchemaName(given: unknown): string {
-  return checkString(given ?? defaults.schema, "schema", { maxBytes: 63 });
+  const name = checkString(given ?? defaults.schema, "schema", { maxBytes: 63 });
+  if (!/^(pg_|\$user$)/.test(name)) return name;
+  throw new InvalidOption(`schema must not be "${name}": PostgreSQL gives such names a meaning of its own`);
 }
 
 /** A logger with the four methods that Pawl calls; the console's if none is given. */

@@ -1,6 +1,6 @@
 /**
  * Starts runs for callers of this process. Starts that come while a call is in flight share the next one, like
- * commits do. A run that a worker of this process serves and has a free slot for is inserted already claimed and
+ * commits do, and none of them waits for another's key. A run that a worker of this process serves and has a free slot for is inserted already claimed and
  * handed over once the insert is committed: it never waits for a claim. Used by the client.
  */
 
@@ -9,6 +9,7 @@ import { newClaimId } from "./claim-id.js";
 import type { Hub, Reservation } from "./nudge.js";
 
 const maxBatch = 500;
+const maxBatchBytes = 8 * 1024 * 1024;
 
 interface Waiting {
   readonly run: NewRun;
@@ -46,7 +47,7 @@ export class Starter {
 
   async #pump(): Promise<void> {
     while (this.#queue.length > 0) {
-      const batch = this.#queue.splice(0, maxBatch);
+      const batch = this.#take();
       try {
         const started = await this.#send(
           batch.map(({ run }) => run),
@@ -54,19 +55,27 @@ export class Starter {
         );
         for (const [index, { resolve }] of batch.entries()) resolve(started[index]!);
       } catch (error) {
-        if (batch.length === 1 || this.#isOutage(error)) {
+        if (this.#isOutage(error)) {
           for (const { reject } of batch) reject(error);
         } else {
-          // One of them was refused and nothing was written: each by itself, so that it fails alone.
-          await Promise.all(
-            batch.map(({ run, resolve, reject }) =>
-              this.#send([run], false).then(([started]) => resolve(started!), reject),
-            ),
-          );
+          // One of them was refused, or waits for a key that an open transaction holds, and nothing was written: each
+          // by itself, so that it fails or waits alone.
+          for (const { run, resolve, reject } of batch) {
+            void this.#send([run], true).then(([started]) => resolve(started!), reject);
+          }
         }
       }
     }
     this.#busy = false;
+  }
+
+  #take(): Waiting[] {
+    let bytes = 0;
+    const tooMany = this.#queue.findIndex(({ run }, index) => {
+      bytes += run.input.length;
+      return index === maxBatch || (bytes > maxBatchBytes && index > 0);
+    });
+    return this.#queue.splice(0, tooMany === -1 ? this.#queue.length : tooMany);
   }
 
   async #send(given: readonly NewRun[], allOrNothing: boolean): Promise<StartedRun[]> {
@@ -98,6 +107,8 @@ export class Starter {
   #reserve(run: NewRun, workerId: string | undefined): Reservation | null {
     const { name, version, queue } = run;
     if (version === null || queue === null || run.delayMs !== null || run.at !== null) return null;
+    // A scope of its own may tell runnable and executing apart: such a run must be runnable first.
+    if (run.uniqueScope !== null) return null;
     for (const worker of this.#hub.workers) {
       const slot = worker.reserve({ name, version, queue });
       if (slot === null) continue;
@@ -118,7 +129,10 @@ export class Starter {
       const { runId, created } = started[index]!;
       const slot = slots.get(index);
       if (slot === undefined) {
-        if (created && run.queue !== null && run.delayMs === null && run.at === null) nudged.add(run.queue);
+        const delayMs = run.delayMs ?? (run.at === null ? 0 : run.at.getTime() - Date.now());
+        if (!created || run.queue === null) continue;
+        if (delayMs <= 0) nudged.add(run.queue);
+        else this.#hub.expect(run.queue, delayMs);
       } else if (!created) {
         slot.cancel();
       } else {

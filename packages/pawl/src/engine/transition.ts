@@ -17,8 +17,8 @@ export interface Situation {
   readonly step: string;
   /** The text of the state as this claim stored it; null if it has stored none yet. */
   readonly storedState: string | null;
-  /** Whether the claim may be kept, so that the next step runs at once. */
-  readonly mayKeep: boolean;
+  /** Whether the claim may be kept, so that the next step runs at once; asked when the step has returned. */
+  readonly mayKeep: () => boolean;
 }
 
 export interface Decision {
@@ -34,7 +34,7 @@ export function decide(at: Situation, outcome: Outcome): Decision {
       const state = toJson(outcome.state, "state");
       const text = state.text === at.storedState ? null : state.text;
       const { priority } = outcome.options;
-      if (at.mayKeep && priority === undefined) {
+      if (priority === undefined && at.mayKeep()) {
         return { transition: { kind: "keep", step: outcome.step, state: text }, state };
       }
       return end({ kind: "next", step: outcome.step, state: text, priority: priority ?? null });

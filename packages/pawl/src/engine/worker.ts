@@ -52,9 +52,13 @@ export class EngineWorker implements LocalWorker {
   #sweeper: Sweeper | undefined;
   /** null while there is no lease. */
   #workerId: string | null = null;
+  /** Slots set aside for starts in flight. */
+  #reserved = 0;
   #isStopping = false;
   #idle: (() => void) | undefined;
   #stopped: Promise<void> | undefined;
+  /** The registration under a new id after the lease was lost. */
+  #registering: Promise<void> = Promise.resolve();
 
   constructor(settings: ServeSettings, open: () => Promise<Database>) {
     this.#settings = settings;
@@ -84,23 +88,41 @@ export class EngineWorker implements LocalWorker {
     const feeder = this.#feeders.get(queue);
     if (workerId === null || feeder === undefined || !this.#served.has(`${name}@${version}`)) return null;
     if (!feeder.reserve()) return null;
+    this.#reserved++;
     return {
       workerId,
       claiming: this.#claiming,
       fill: (run, claimId) => {
         if (this.#workerId === workerId && !this.#isStopping) {
           void feeder.fill(run, claimId);
+          this.#unreserve();
         } else {
           feeder.unreserve();
-          this.#release([{ runId: run.runId, claimId }]);
+          void this.#letGo([{ runId: run.runId, claimId }]).then(() => this.#unreserve());
         }
       },
-      cancel: () => feeder.unreserve(),
+      cancel: () => {
+        feeder.unreserve();
+        this.#unreserve();
+      },
     };
   }
 
   nudge(queue: string): void {
     this.#feeders.get(queue)?.nudge();
+  }
+
+  expect(queue: string, delayMs: number): void {
+    this.#feeders.get(queue)?.expect(delayMs);
+  }
+
+  #unreserve(): void {
+    this.#reserved--;
+    this.#tellIfIdle();
+  }
+
+  #tellIfIdle(): void {
+    if (this.#executions.size === 0 && this.#reserved === 0) this.#idle?.();
   }
 
   async #begin(): Promise<void> {
@@ -109,7 +131,7 @@ export class EngineWorker implements LocalWorker {
     if (this.#database === undefined) throw new Unavailable("the worker was stopped before it was ready");
     const address = { url: this.#database.url, schema };
     this.#store = new PostgresStore(address, { connections });
-    this.#flusher = new Flusher(this.#store, logger);
+    this.#flusher = new Flusher(this.#store, logger, isOutage);
     this.#hub = hubOf(addressKey(address));
     this.#surroundings = {
       flusher: this.#flusher,
@@ -117,7 +139,8 @@ export class EngineWorker implements LocalWorker {
       logger,
       maxStepMs,
       hasBacklog: (queue) => this.#feeders.get(queue)?.hasBacklog ?? false,
-      expect: (queue, delayMs) => this.#feeders.get(queue)?.expect(delayMs),
+      expect: (queue, delayMs) => this.expect(queue, delayMs),
+      isStopping: () => this.#isStopping,
     };
     await this.#register();
     if (this.#isStopping) throw new Unavailable("the worker was stopped before it was ready");
@@ -184,7 +207,7 @@ export class EngineWorker implements LocalWorker {
     const heartbeat = this.#heartbeat;
     this.#abortAll(new Error(`the worker lost its lease: ${reason}`));
     void heartbeat?.stop();
-    void this.#register().then(() => {
+    this.#registering = this.#register().then(() => {
       for (const feeder of this.#feeders.values()) feeder.rewind();
     });
   }
@@ -206,6 +229,8 @@ export class EngineWorker implements LocalWorker {
     if (held === null) return;
     for (const [runId, execution] of this.#executions) {
       if (held[runId] === execution.claimId || execution.begunAtMs >= sentAtMs) continue;
+      // Its outcome is on its way: perhaps that is what ended the claim, and the guard will say.
+      if (this.#flusher.has(runId)) continue;
       execution.abort(new Error("the claim on this run was lost"));
       this.#flusher.drop(runId);
     }
@@ -241,7 +266,7 @@ export class EngineWorker implements LocalWorker {
     if (this.#executions.get(runId) === execution) this.#executions.delete(runId);
     // The code of the step has returned: a cancelled run loses its holder, one stopped midway is runnable again.
     if (execution.isCancelled || (execution.aborted && execution.isStopping)) await this.#letGo([execution]);
-    if (this.#executions.size === 0) this.#idle?.();
+    this.#tellIfIdle();
   }
 
   /** Lets claims go; what this misses, the reaper or a later beat finds. */
@@ -261,7 +286,8 @@ export class EngineWorker implements LocalWorker {
     await this.#begun.catch(() => {});
     if (this.#database === undefined) return;
     this.#hub.workers.delete(this);
-    await Promise.all([...this.#feeders.values()].map((feeder) => feeder.stop()));
+    await this.#registering;
+    await atMost(Promise.all([...this.#feeders.values()].map((feeder) => feeder.stop())), closeMs);
     const unstarted = [...this.#feeders.values()].flatMap((feeder) => feeder.takeUnstarted());
     await this.#letGo(unstarted.map(({ run, claimId }) => ({ runId: run.runId, claimId })));
     await this.#drained(this.#settings.drainMs);
@@ -270,7 +296,7 @@ export class EngineWorker implements LocalWorker {
     const left = [...this.#executions.values()];
     this.#abortAll(new Error("the worker has stopped"));
     await this.#letGo(left);
-    await this.#sweeper?.stop();
+    if (this.#sweeper !== undefined) await atMost(this.#sweeper.stop(), closeMs);
     await this.#heartbeat?.stop();
     if (this.#workerId !== null) await atMost(this.#store.unregister(this.#workerId), closeMs);
     this.#workerId = null;
@@ -284,7 +310,7 @@ export class EngineWorker implements LocalWorker {
 
   /** Resolves when nothing is executed any more, or after this time. */
   async #drained(longestMs: number): Promise<void> {
-    if (this.#executions.size === 0) return;
+    if (this.#executions.size === 0 && this.#reserved === 0) return;
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, longestMs);
       this.#idle = () => {

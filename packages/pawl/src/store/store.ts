@@ -77,6 +77,8 @@ export interface ClaimedRun {
 
 export interface Claimed extends LookFrom {
   readonly runs: readonly ClaimedRun[];
+  /** Whether the limit of runs or bytes ended it: another call may find more. */
+  readonly more: boolean;
   /** When the next run is due, if nothing is left to claim now. */
   readonly dueMs: number | null;
 }

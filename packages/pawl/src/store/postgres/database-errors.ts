@@ -29,7 +29,7 @@ export function isRetryable(error: unknown): boolean {
 export function isOutage(error: unknown): boolean {
   if (error instanceof PawlError) return error instanceof Unavailable && !(error instanceof Refused);
   const code = sqlState(error);
-  return code === undefined || /^(08|57P|53|58|25006|57014)/.test(code);
+  return code === undefined || /^(08|57P|53|58|25006)/.test(code);
 }
 
 /** The same error as users should meet it. */

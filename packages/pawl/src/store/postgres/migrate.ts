@@ -76,10 +76,13 @@ function newer(found: number, schema: string): Refused {
 
 async function moveTo(client: pg.Client, schema: string, to: number): Promise<MigrationResult> {
   const name = quoteName(schema);
+  const { rows: there } = await client.query("select to_regnamespace($1) as schema", [name]);
+  const isMade = (there as { schema: unknown }[])[0]!.schema === null;
   await client.query(`create schema if not exists ${name}`);
   await client.query(`set local search_path = ${name}, pg_catalog, pg_temp`);
   await client.query(
-    "create table if not exists migrations (version int primary key, applied_at timestamptz not null default clock_timestamp())",
+    `create table if not exists migrations (
+      version int primary key, applied_at timestamptz not null default clock_timestamp(), made_schema boolean not null)`,
   );
   const { rows } = await client.query<{ version: number }>(
     "select coalesce(max(version), 0) as version from migrations",
@@ -88,14 +91,19 @@ async function moveTo(client: pg.Client, schema: string, to: number): Promise<Mi
   if (from > schemaVersion) throw newer(from, schema);
 
   const steps: string[] = [];
+  let madeSchema = isMade;
   for (let version = from + 1; version <= to; version++) {
     for (const file of await filesOf(version)) await client.query(await readFile(file, "utf8"));
-    await client.query("insert into migrations (version) values ($1)", [version]);
+    await client.query("insert into migrations (version, made_schema) values ($1, $2)", [version, isMade]);
     steps.push(`applied version ${version} to schema "${schema}"`);
   }
   for (let version = from; version > to; version--) {
     await client.query(await readFile(new URL(`${pad(version)}.down.sql`, directory), "utf8"));
-    await client.query("delete from migrations where version = $1", [version]);
+    const { rows: gone } = await client.query(
+      "delete from migrations where version = $1 returning made_schema",
+      [version],
+    );
+    madeSchema ||= (gone as { made_schema: boolean }[])[0]!.made_schema;
     steps.push(`took version ${version} away from schema "${schema}"`);
   }
   if (to === 0) {
@@ -104,8 +112,8 @@ async function moveTo(client: pg.Client, schema: string, to: number): Promise<Mi
       "select from pg_depend where refobjid = to_regnamespace($1) limit 1",
       [name],
     );
-    // Somebody else's objects may live in it.
-    if (rowCount === 0) await client.query(`drop schema ${name} restrict`);
+    // It may be somebody else's, or hold their objects.
+    if (madeSchema && rowCount === 0) await client.query(`drop schema ${name} restrict`);
   }
   return { schema, from, to: Math.max(to, 0), steps };
 }

@@ -111,6 +111,7 @@ export class PostgresStore implements ClientStore, WorkerStore {
       floor: Claimed["floor"];
       after: Claimed["after"];
       due_ms: number | null;
+      more: boolean;
     };
     return {
       runs: rows.map((row) => ({
@@ -128,6 +129,7 @@ export class PostgresStore implements ClientStore, WorkerStore {
       floor: meta.floor,
       after: meta.after,
       dueMs: meta.due_ms,
+      more: meta.more,
     };
   }
 
@@ -208,6 +210,7 @@ export class PostgresStore implements ClientStore, WorkerStore {
     filter: RunFilter,
   ): Promise<{ runs: StoredRun[]; last: { startedAt: string; runId: string } | null }> {
     const rows = await this.#call<RunRow>("list", [
+      shard,
       filter.name,
       filter.version,
       filter.phases && `{${filter.phases.join(",")}}`,

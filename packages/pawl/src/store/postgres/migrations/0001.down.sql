@@ -1,14 +1,30 @@
--- Takes version 1 away: everything in it, with all runs.
+-- Takes version 1 away: everything of it, with all runs, and nothing that somebody else has put into the schema.
 drop view workflow_step, workflow_run;
-drop table runs, signals, steps, definitions, workers, limits, buckets, subscriptions, settings cascade;
+drop function apply_transitions(smallint, bigint[], bigint[], integer[], text[], text[], text[], text[], text[], bigint[], smallint[], boolean);
+drop function beat(smallint, text, boolean);
+drop function claim(smallint, text, text, bigint, integer, text[], integer[], smallint, bigint, smallint, bigint, bigint);
+drop function claim_entering_scope(smallint, bigint, text, bigint);
+drop function claims_ending(smallint, bigint[], integer, timestamptz);
+drop function commit(smallint, bigint[], bigint[], integer[], text[], text[], text[], text[], text[], bigint[], smallint[], boolean);
+drop function commit_one(smallint, bigint, bigint, integer, text, text, text, text, text, bigint, smallint);
+drop function get(smallint, bigint[]);
+drop function is_row_fault(text);
+drop function iso(timestamptz);
+drop function let_go(smallint, bigint[], integer);
+drop function list(smallint, text, integer, run_status[], text, timestamptz, timestamptz, timestamptz, bigint, integer);
+drop function now();
+drop function place_runs(smallint, integer);
+drop function reap(smallint, integer);
+drop function register(text, bigint, text, text[], integer[], text[], text[], smallint[], bigint[]);
+drop function release(smallint, bigint[], bigint[]);
+drop function require_durable_commit();
+drop function require_read_committed();
+drop function resolve(text);
+drop function results(smallint, bigint[]);
+drop function start(smallint, text[], integer[], text[], text[], smallint[], text[], text[], bigint[], timestamptz[], bigint[], text[], bytea[], text[], text[], boolean, text, bigint, boolean[]);
+drop function sweep(smallint, integer);
+drop function unregister(smallint, text);
+drop table runs, signals, steps, definitions, workers, limits, buckets, subscriptions, settings;
 drop sequence run_ids;
-do $do$
-declare
-  f record;
-begin
-  for f in select p.oid::regprocedure as signature from pg_proc p where p.pronamespace = quote_ident(current_schema())::regnamespace loop
-    execute format('drop function %s cascade', f.signature);
-  end loop;
-end $do$;
 drop type run_record;
 drop type run_status;

@@ -4,7 +4,7 @@ create table runs (
   id                bigint      not null,
   status            run_status  not null,
   hold              smallint    not null default 0,      -- bits: 1 blocked by its key, 2 no worker serves it, 4 held; claimable at 0
-  priority          smallint    not null default 0,
+  priority          smallint,                            -- null, like queue and retention: not given, and the definition not known yet
   version           int         not null default 1,
   attempt           int         not null default 0,
   crashes           int         not null default 0,      -- crashes since the last progress
@@ -20,7 +20,7 @@ create table runs (
   inserted_at       timestamptz not null,
   completed_at      timestamptz,
   expires_at        timestamptz,
-  retention         interval    not null,
+  retention         interval,
   queue             text,                                -- null: where its definition says, once a worker registers it
   kind              text,                                -- null: not known before a worker registers the definition
   name              text        not null,
@@ -44,6 +44,7 @@ create table runs (
   error             jsonb,
   trace             text,
   primary key (shard, id),
+  constraint runs_placed check ((hold & 2) <> 0 or (queue is not null and priority is not null and retention is not null)),
   constraint runs_holder check (locked_by is null or status in ('executing', 'cancelled')),
   constraint runs_names check (
     octet_length(name) <= 256 and octet_length(step) <= 256 and octet_length(queue) <= 256

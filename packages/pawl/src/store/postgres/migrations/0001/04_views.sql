@@ -5,7 +5,7 @@ select r.id as run_id, r.name as workflow_name, r.version as workflow_version,
        when r.status in ('failed', 'cancelled') then r.status::text
        else 'running' end as status,
   r.input, r.result as output, r.error, r.idempotency_key,
-  extract(epoch from r.retention) / 86400 as retention_days,
+  extract(epoch from coalesce(r.retention, '30 days')) / 86400 as retention_days,
   r.inserted_at as started_at, r.completed_at
 from runs r;
 

@@ -1,4 +1,4 @@
--- Two guards that the other functions open with.
+-- Guards that the other functions share.
 
 -- Deciding functions rely on a fresh snapshot per statement.
 create function require_read_committed() returns void language plpgsql as $f$
@@ -17,3 +17,9 @@ begin
     perform set_config('synchronous_commit', 'on', true);
   end if;
 end $f$;
+
+-- Whether an error is the fault of one row, so that the others of its batch must be tried without it; else it is the
+-- server's (connections, resources, shutdown, deadlock) and concerns the call as a whole.
+create function is_row_fault(p_sqlstate text) returns boolean language sql immutable as $$
+  select left(p_sqlstate, 2) not in ('08', '25', '40', '53', '57', '58', 'XX')
+$$;

@@ -1,7 +1,8 @@
 -- Starts runs, one per position of the arrays (a missing array is all null), and answers one row per position.
 -- Ids follow input order; rows are inserted sorted by key, so that concurrent batches cannot deadlock.
 -- A taken key starts nothing and answers its holder. Two keys with different holders answer `conflict`, or raise
--- when p_all_or_nothing. With p_worker and p_direct, a run is inserted already claimed.
+-- when p_all_or_nothing. A key held by an open transaction is waited for only when p_all_or_nothing; else the whole
+-- call fails with 55P03 and its callers are served one by one. With p_worker and p_direct, a run is inserted already claimed.
 -- Rides runs_unique and runs_idempotency.
 create function start(
   p_shard smallint, p_name text[], p_version int[], p_kind text[], p_queue text[], p_priority smallint[], p_input text[],
@@ -23,6 +24,10 @@ declare
   v_known jsonb;
 begin
   perform require_durable_commit();
+  if not p_all_or_nothing then
+    -- starts of several callers: one whose key is held by an open transaction must not keep the others waiting
+    perform set_config('lock_timeout', '100ms', true);
+  end if;
   select s.retention_ceiling into strict v_ceiling from settings s;
   v_ids := array(select (nextval('run_ids') << 6) | p_shard from generate_series(1, cardinality(p_name)));
   -- starts by name: the definition to run, found once per name
@@ -49,12 +54,13 @@ begin
       i.name,
       coalesce(i.version, (i.known ->> 'version')::int, 1),
       coalesce(i.kind, i.known ->> 'kind'),
-      coalesce(i.queue, i.known ->> 'queue'),
-      coalesce(i.priority, (i.known ->> 'priority')::smallint, 0),
+      coalesce(i.queue, i.known ->> 'queue', case when i.version is not null then 'default' end),
+      coalesce(i.priority, (i.known ->> 'priority')::smallint, case when i.version is not null then 0::smallint end),
       i.input::jsonb, i.step,
       coalesce(i.at, v_now + coalesce(i.delay_ms, 0) * interval '1 millisecond'),
       v_now,
-      least(coalesce(i.retention_ms * interval '1 millisecond', (i.known ->> 'retention')::interval, '30 days'), v_ceiling),
+      case when coalesce(i.retention_ms, i.version) is not null or i.known is not null then
+        least(coalesce(i.retention_ms * interval '1 millisecond', (i.known ->> 'retention')::interval, '30 days'), v_ceiling) end,
       i.idempotency_key, i.unique_key,
       case when i.unique_key is not null then
         coalesce(i.unique_scope, '{runnable,executing,awaiting_signal,awaiting_children}')::run_status[] end,

@@ -2,6 +2,7 @@
 -- answers them in that order, then one row with id null whose meta says what the feeder needs for its next call:
 --   floor   [priority, µs] of the first run claimed: the next call may begin there instead of at the dead head
 --   after   [priority, µs, id] where it stopped looking because 1,000 runs of other workers' definitions lay in the way
+--   more    whether it stopped because p_limit or 16 MiB were reached
 --   due_ms  milliseconds until the next run is due, when there was nothing left to claim
 -- (What is claimable is written as the CASE of the index everywhere: no other index can serve that.)
 -- Reads unlocked pages of runs_claim by a skip scan over priorities, then locks by primary key with SKIP LOCKED and
@@ -31,6 +32,7 @@ declare
   v_foreign int := 0;
   v_found int := 0;
   v_bytes bigint := 0;
+  v_is_full boolean;
   v_page_rows int;
   v_page_bytes bigint;
   v_first_priority smallint;
@@ -46,7 +48,7 @@ begin
   perform set_config('synchronous_commit', 'off', true);  -- in the body: a SET clause is undone before the commit
   if not exists (select 1 from workers w where w.id = p_worker and w.seen_at + w.lease > clock_timestamp()) then
     return query select null::bigint, null::text, null::int, null::text, null::smallint, null::int, null::int, null::int,
-      null::text, null::text, null::boolean, '{"floor": null, "after": null, "due_ms": null}';
+      null::text, null::text, null::boolean, '{"floor": null, "after": null, "due_ms": null, "more": false}';
     return;
   end if;
   loop
@@ -105,10 +107,12 @@ begin
       ), summed as (
         select l.*, sum(l.bytes) over (order by l.o) as upto from locked l
       )
-      select array_agg(s.id order by s.o), coalesce(sum(s.bytes), 0),
-        (array_agg(s.priority order by s.o))[1], (array_agg(s.eligible_at order by s.o))[1]
-      into v_ids, v_page_bytes, v_first_priority, v_first_at
-      from summed s where v_bytes + s.upto <= c_bytes or (v_found = 0 and s.upto = s.bytes);
+      select array_agg(s.id order by s.o) filter (where s.fits), coalesce(sum(s.bytes) filter (where s.fits), 0),
+        not bool_and(s.fits),
+        (array_agg(s.priority order by s.o) filter (where s.fits))[1],
+        (array_agg(s.eligible_at order by s.o) filter (where s.fits))[1]
+      into v_ids, v_page_bytes, v_is_full, v_first_priority, v_first_at
+      from (select f.*, v_bytes + f.upto <= c_bytes or (v_found = 0 and f.upto = f.bytes) as fits from summed f) s;
     end if;
 
     if v_ids is not null then
@@ -137,7 +141,7 @@ begin
       v_floor := coalesce(v_floor, jsonb_build_array(v_first_priority, (extract(epoch from v_first_at) * 1000000)::bigint));
     end if;
 
-    exit when v_found >= p_limit or v_bytes >= c_bytes;
+    exit when v_found >= p_limit or v_is_full;
     if v_last_id is not null and v_foreign < c_foreign then
       -- the page may have been full of foreign or locked runs: look on behind it
       v_lowest := v_last_priority; v_bound_priority := v_last_priority; v_bound_at := v_last_at; v_bound_id := v_last_id;
@@ -149,7 +153,7 @@ begin
     end if;
   end loop;
 
-  if v_found < p_limit and v_last_id is null then
+  if v_found < p_limit and v_last_id is null and v_is_full is not true then
     with recursive level(priority) as (
         (select r.priority from runs r where r.shard = p_shard and r.queue = p_queue
           and case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end order by r.priority limit 1)
@@ -171,7 +175,7 @@ begin
 
   return query select null::bigint, null::text, null::int, null::text, null::smallint, null::int, null::int, null::int,
     null::text, null::text, null::boolean,
-    jsonb_build_object('floor', v_floor, 'due_ms', v_due_ms,
+    jsonb_build_object('floor', v_floor, 'due_ms', v_due_ms, 'more', v_found >= p_limit or v_is_full is true,
       'after', case when v_found < p_limit and v_foreign >= c_foreign then
         jsonb_build_array(v_last_priority, (extract(epoch from v_last_at) * 1000000)::bigint, v_last_id::text) end)::text;
 end $f$;

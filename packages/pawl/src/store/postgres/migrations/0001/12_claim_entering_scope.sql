@@ -11,10 +11,13 @@ begin
   begin
     update runs r set status = 'executing', locked_by = p_worker, claim_id = p_claim_id, turn = 0
     where r.shard = p_shard and r.id = p_id and r.status in ('runnable', 'awaiting_signal');
-  exception when unique_violation then
-    v_lost := true;
-    update runs r set status = 'executing', locked_by = p_worker, claim_id = p_claim_id, turn = 0, unique_key = null
-    where r.shard = p_shard and r.id = p_id and r.status in ('runnable', 'awaiting_signal');
+  exception
+    when lock_not_available then
+      return;    -- a start that is not committed yet holds the key: this run waits for another claim
+    when unique_violation then
+      v_lost := true;
+      update runs r set status = 'executing', locked_by = p_worker, claim_id = p_claim_id, turn = 0, unique_key = null
+      where r.shard = p_shard and r.id = p_id and r.status in ('runnable', 'awaiting_signal');
   end;
   if found then
     return query

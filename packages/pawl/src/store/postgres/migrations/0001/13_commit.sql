@@ -26,8 +26,10 @@ begin
       others := case when v_others <> '[]' then v_others::text end;
       return next;
       return;
-    exception when lock_not_available or data_exception or integrity_constraint_violation or program_limit_exceeded then
-      null;
+    exception when others then
+      if not is_row_fault(sqlstate) then
+        raise;
+      end if;
     end;
   end if;
   for i in 1 .. cardinality(p_id) loop

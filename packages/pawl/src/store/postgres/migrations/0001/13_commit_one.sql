@@ -17,7 +17,10 @@ begin
       if v_constraint <> 'runs_unique' then
         return jsonb_build_object('verdict', 'failed', 'code', sqlstate, 'message', sqlerrm);
       end if;
-    when data_exception or integrity_constraint_violation or program_limit_exceeded then
+    when others then
+      if not is_row_fault(sqlstate) then
+        raise;
+      end if;
       return jsonb_build_object('verdict', 'failed', 'code', sqlstate, 'message', sqlerrm);
   end;
   -- the run re-enters its unique scope and another holds the key: it gives the key up and goes on

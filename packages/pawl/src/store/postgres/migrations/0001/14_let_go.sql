@@ -15,14 +15,16 @@ begin
     with ended as (
       update runs r set
         locked_by = null, status = v.status, attempt = v.attempt, crashes = v.crashes, eligible_at = v.eligible_at
-      from claims_ending(p_shard, p_id, p_crashes, v_now) v
+      from (select * from claims_ending(p_shard, p_id, p_crashes, v_now) limit cardinality(p_id)) v
       where r.shard = v.shard and r.id = v.id and (r.locked_by is not null) is true
       returning r.id)
     select array_agg(ended.id) into v_ended from ended;
     return query select unnest(v_ended);
     return;
-  exception when data_exception or integrity_constraint_violation or lock_not_available or raise_exception then
-    null;
+  exception when others then
+    if not is_row_fault(sqlstate) then
+      raise;
+    end if;
   end;
   foreach v_id in array p_id loop
     for v_try in 1 .. 2 loop
@@ -31,11 +33,14 @@ begin
           update runs r set
             locked_by = null, status = v.status, attempt = v.attempt, crashes = v.crashes, eligible_at = v.eligible_at,
             unique_key = case when v_try = 1 then r.unique_key end
-          from claims_ending(p_shard, array[v_id], p_crashes, v_now) v
+          from (select * from claims_ending(p_shard, array[v_id], p_crashes, v_now) limit 1) v
           where r.shard = v.shard and r.id = v.id and (r.locked_by is not null) is true
           returning r.id;
         exit;
-      exception when data_exception or integrity_constraint_violation or lock_not_available or raise_exception then
+      exception when others then
+        if not is_row_fault(sqlstate) then
+          raise;
+        end if;
         get stacked diagnostics v_constraint = constraint_name;
         if v_try = 2 or v_constraint is distinct from 'runs_unique' then
           raise warning 'pawl: run % cannot be let go: %', v_id, sqlerrm;

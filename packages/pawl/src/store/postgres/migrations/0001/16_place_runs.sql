@@ -1,5 +1,5 @@
 -- Repair, with every reap: runs started by name before any worker had registered it take the definition's queue,
--- kind and priority and become claimable. At most p_limit a call, in id order, skipping what is locked.
+-- kind, priority and retention, as far as they were not given, and become claimable. At most p_limit a call, in id order, skipping what is locked.
 -- Rides runs_unserved (a skip scan over its definitions). Answers the queues that got work.
 create function place_runs(p_shard smallint, p_limit int) returns setof text language plpgsql as $f$
 declare
@@ -22,9 +22,9 @@ begin
     limit p_limit);
   return query
     with placed as (
-      update runs r set hold = r.hold & ~2, queue = coalesce(r.queue, d.queue), kind = d.kind,
-        priority = case when r.queue is null then d.priority else r.priority end
-      from (select p_shard as shard, u.id, d.* from unnest(v_ids) u(id)
+      update runs r set hold = r.hold & ~2, kind = d.kind, queue = coalesce(r.queue, d.queue),
+        priority = coalesce(r.priority, d.priority), retention = coalesce(r.retention, d.kept)
+      from (select p_shard as shard, u.id, d.*, least(d.retention, s.retention_ceiling) as kept from settings s, unnest(v_ids) u(id)
         cross join lateral (select t.name, t.version from runs t where t.shard = p_shard and t.id = u.id limit 1) t
         join definitions d on d.name = t.name and d.version = t.version limit p_limit) d
       where r.shard = d.shard and r.id = d.id

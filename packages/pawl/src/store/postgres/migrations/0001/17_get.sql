@@ -9,7 +9,7 @@ create function iso(p_at timestamptz) returns text language sql stable as $$ sel
 create function get(p_shard smallint, p_id bigint[]) returns setof run_record language plpgsql stable as $f$
 begin
   return query
-    select r.id, r.name, r.version, r.kind, r.status, r.step, r.attempt, coalesce(r.queue, 'default'), r.priority,
+    select r.id, r.name, r.version, r.kind, r.status, r.step, r.attempt, coalesce(r.queue, 'default'), coalesce(r.priority, 0::smallint),
       r.input::text, r.state::text, r.result::text, r.error::text, r.parent_id, r.idempotency_key,
       iso(r.inserted_at), iso(r.completed_at), iso(nullif(r.eligible_at, 'infinity')), iso(r.expires_at)
     from unnest(p_id) v(id)

@@ -1,4 +1,5 @@
--- Settings that ride on the functions, in one place.
+-- Settings that ride on the functions, in one place; on those that this very transaction has made, since the schema may
+-- hold others.
 -- search_path: taken from the migration, the schema first (its now() is the engine's clock), pg_temp last.
 -- The planner settings keep plans that were cached on an empty table right at a million rows, and keep JIT away.
 -- The listing is the exception: planned anew with its actual filters. Functions that only others call inherit all
@@ -9,8 +10,8 @@ declare
 begin
   for f in
     select p.oid::regprocedure as signature, p.proname as name from pg_proc p
-    where p.pronamespace = quote_ident(current_schema())::regnamespace and p.proname not in
-      ('now', 'iso', 'require_read_committed', 'require_durable_commit', 'resolve', 'claim_entering_scope', 'commit_one',
+    where p.pronamespace = quote_ident(current_schema())::regnamespace and p.xmin = pg_current_xact_id()::xid and p.proname not in
+      ('now', 'iso', 'is_row_fault', 'require_read_committed', 'require_durable_commit', 'resolve', 'claim_entering_scope', 'commit_one',
        'apply_transitions', 'let_go', 'claims_ending')
   loop
     execute format('alter function %s set search_path from current', f.signature);
@@ -30,7 +31,8 @@ begin
   -- never behind a user's open transaction; below deadlock_timeout, so that no deadlock is ever reported instead
   for f in
     select p.oid::regprocedure as signature from pg_proc p
-    where p.pronamespace = quote_ident(current_schema())::regnamespace and p.proname in ('commit', 'release', 'reap')
+    where p.pronamespace = quote_ident(current_schema())::regnamespace and p.xmin = pg_current_xact_id()::xid
+      and p.proname in ('claim', 'commit', 'release', 'reap')
   loop
     execute format('alter function %s set lock_timeout = %L', f.signature, '100ms');
   end loop;
