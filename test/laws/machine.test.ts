@@ -216,7 +216,7 @@ describe("machines", () => {
       state: type<{ n: number }>(),
       steps: {
         start: (ctx) => {
-          (ctx.state as { n: number }).n = 99;
+          ctx.state.n = 99;
           throw new Error("after the change");
         },
       },
@@ -254,6 +254,9 @@ describe("machines", () => {
     await serve([large]);
     const { runId } = await pawl.start(large, {});
     expect((await pawl.runs.get(await ended(runId))).error!.code).toBe("PayloadTooLarge");
+    const roomy = machine({ name: "roomy", steps: { start: (ctx) => ctx.done("x".repeat(2_000_000)) } });
+    await serve([roomy], { maxPayloadBytes: 3_000_000 });
+    expect(await pawl.result((await pawl.start(roomy, {})).runId)).toHaveLength(2_000_000);
   });
 
   it("a state that no longer parses goes to handle with the raw state", async () => {

@@ -28,7 +28,7 @@ import type { Logger } from "./define/logger.js";
 import { checkInteger, checkOptions } from "./define/options.js";
 import { show } from "./define/show.js";
 import { hubOf } from "./engine/nudge.js";
-import { checkLogger, checkSchemaName } from "./engine/serve-options.js";
+import { checkLogger, checkMaxPayload, checkSchemaName } from "./engine/serve-options.js";
 import { Starter } from "./engine/start.js";
 import { givenUrl, locateSchema } from "./locate.js";
 import { Results } from "./results.js";
@@ -54,6 +54,8 @@ export interface ConnectOptions {
   readonly schema?: string | undefined;
   /** How many connections the client may open. Default 10. */
   readonly pool?: number | undefined;
+  /** How long an input may be as JSON. Default 1 MiB, at most 16 MiB. */
+  readonly maxPayloadBytes?: number | undefined;
   readonly logger?: Logger | undefined;
 }
 
@@ -81,10 +83,26 @@ const defaults = { pool: 10 };
 
 /** The client of one database. */
 export function connect(url?: string, options: ConnectOptions = {}): Pawl {
-  const given = checkOptions(options, ["schema", "pool", "logger"], "the options of connect");
-  const logger = checkLogger(given.logger);
-  const pool = checkInteger(given.pool ?? defaults.pool, "pool", { min: 1, max: 1_000 });
-  return new Pawl(givenUrl(url), checkSchemaName(given.schema), pool, logger);
+  const given = checkOptions(
+    options,
+    ["schema", "pool", "maxPayloadBytes", "logger"],
+    "the options of connect",
+  );
+  return new Pawl({
+    url: givenUrl(url),
+    schema: checkSchemaName(given.schema),
+    poolSize: checkInteger(given.pool ?? defaults.pool, "pool", { min: 1, max: 1_000 }),
+    maxPayloadBytes: checkMaxPayload(given.maxPayloadBytes),
+    logger: checkLogger(given.logger),
+  });
+}
+
+interface ConnectSettings {
+  readonly url: string | undefined;
+  readonly schema: string;
+  readonly poolSize: number;
+  readonly maxPayloadBytes: number;
+  readonly logger: Logger;
 }
 
 interface Opened {
@@ -101,18 +119,12 @@ export class Pawl {
     /** A page of runs, newest first. */
     list(options?: ListOptions): Promise<Page>;
   };
-  readonly #url: string | undefined;
-  readonly #schema: string;
-  readonly #poolSize: number;
-  readonly #logger: Logger;
+  readonly #settings: ConnectSettings;
   #opening: Promise<Opened> | undefined;
   #isClosed = false;
 
-  constructor(url: string | undefined, schema: string, poolSize: number, logger: Logger) {
-    this.#url = url;
-    this.#schema = schema;
-    this.#poolSize = poolSize;
-    this.#logger = logger;
+  constructor(settings: ConnectSettings) {
+    this.#settings = settings;
     this.runs = { get: (runId) => this.#get(runId), list: (options) => this.#list(options) };
   }
 
@@ -121,7 +133,7 @@ export class Pawl {
     target: Target,
     ...[input, options = {}]: StartArguments<InputOf<DefinitionOf<Target>>>
   ): Promise<Started<DefinitionOf<Target>>> {
-    const run = await newRun(target, input, options);
+    const run = await newRun(target, input, options, { maxBytes: this.#settings.maxPayloadBytes });
     const { starter } = await this.#opened();
     return toStarted(await starter.start(run));
   }
@@ -137,7 +149,8 @@ export class Pawl {
           (Array.isArray(items) ? `${items.length} items` : show(items)),
       );
     }
-    const runs = await Promise.all(items.map((item, index) => itemRun(target, item, index)));
+    const { maxPayloadBytes } = this.#settings;
+    const runs = await Promise.all(items.map((item, index) => itemRun(target, item, index, maxPayloadBytes)));
     const { starter } = await this.#opened();
     return runs.length === 0 ? [] : (await starter.startMany(runs)).map((started) => toStarted(started));
   }
@@ -204,11 +217,12 @@ export class Pawl {
   }
 
   async #open(): Promise<Opened> {
-    const database = await locateSchema(this.#url, this.#schema);
-    const address = { url: database.url, schema: this.#schema };
-    const store = new PostgresStore(address, { connections: this.#poolSize });
+    const { url, schema, poolSize, logger } = this.#settings;
+    const database = await locateSchema(url, schema);
+    const address = { url: database.url, schema };
+    const store = new PostgresStore(address, { connections: poolSize });
     const hub = hubOf(addressKey(address));
-    const results = new Results(store, hub, this.#logger);
+    const results = new Results(store, hub, logger);
     return {
       store,
       starter: new Starter(store, hub, isOutage),
@@ -238,6 +252,7 @@ async function itemRun(
   target: AnyDefinition | string,
   item: StartItem<unknown>,
   index: number,
+  maxBytes: number,
 ): ReturnType<typeof newRun> {
   if (typeof item !== "object" || item === null || !("input" in item)) {
     throw new InvalidOption(
@@ -245,7 +260,7 @@ async function itemRun(
     );
   }
   const { input, ...options } = item;
-  return newRun(target, input, options, `items[${index}].input`);
+  return newRun(target, input, options, { what: `items[${index}].input`, maxBytes });
 }
 
 function checkRunId(runId: unknown): string {

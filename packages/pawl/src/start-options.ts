@@ -65,7 +65,7 @@ export async function newRun(
   target: AnyDefinition | string,
   input: unknown,
   options: unknown,
-  what = "input",
+  { what = "input", maxBytes }: { what?: string; maxBytes: number },
 ): Promise<NewRun> {
   const given = checkOptions(options, names, "the options of start");
   const definition = checkTarget(target);
@@ -75,7 +75,7 @@ export async function newRun(
   if (given.uniqueScope !== undefined && given.uniqueKey === undefined) {
     throw new InvalidOption("uniqueScope has no meaning without uniqueKey");
   }
-  const encoded = encodeInput(definition, input, what);
+  const encoded = encodeInput(definition, input, what, maxBytes);
   const { text } = encoded instanceof Promise ? await encoded : encoded;
   return {
     name: definition?.name ?? (target as string),
@@ -132,19 +132,20 @@ function encodeInput(
   definition: AnyDefinition | undefined,
   input: unknown,
   what: string,
+  maxBytes: number,
 ): Encoded | Promise<Encoded> {
   const schema = definition?.kind === "machine" ? definition.state : definition?.input;
-  if (schema === undefined) return toJson(input, what);
-  if (!stable.has(schema)) return encodeFirst(schema, input, what);
+  if (schema === undefined) return toJson(input, what, maxBytes);
+  if (!stable.has(schema)) return encodeFirst(schema, input, what, maxBytes);
   const parsed = parse(schema, input, "InvalidInput", what);
   return parsed instanceof Promise
-    ? parsed.then((value: unknown) => toJson(value, what))
-    : toJson(parsed, what);
+    ? parsed.then((value: unknown) => toJson(value, what, maxBytes))
+    : toJson(parsed, what, maxBytes);
 }
 
 /** At the first start it is checked that the schema accepts its own output. */
-async function encodeFirst(schema: Schema, input: unknown, what: string): Promise<Encoded> {
-  const encoded = await checkStable(schema, input, what);
+async function encodeFirst(schema: Schema, input: unknown, what: string, maxBytes: number): Promise<Encoded> {
+  const encoded = await checkStable(schema, input, what, maxBytes);
   stable.add(schema);
   return encoded;
 }

@@ -36,12 +36,6 @@ export function checkInteger(value: unknown, what: string, bounds: { min: number
   throw new InvalidOption(`${what} must be a whole number from ${min} to ${max}, not ${show(value)}`);
 }
 
-/** `true` or `false`, and nothing that is merely like one of them. */
-export function checkBoolean(value: unknown, what: string): boolean {
-  if (typeof value === "boolean") return value;
-  throw new InvalidOption(`${what} must be true or false, not ${show(value)}`);
-}
-
 /** A text that is not empty, at most `maxBytes` long in UTF-8, and that PostgreSQL can store. */
 export function checkString(value: unknown, what: string, { maxBytes }: { maxBytes: number }): string {
   if (typeof value !== "string" || value === "") {

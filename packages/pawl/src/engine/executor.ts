@@ -35,6 +35,7 @@ export interface Surroundings {
   readonly hub: Hub;
   readonly logger: Logger;
   readonly maxStepMs: number | null;
+  readonly maxPayloadBytes: number;
   /** Whether other runs of this queue wait for a slot. */
   hasBacklog(queue: string): boolean;
   /** A run of this queue becomes due again after this time. */
@@ -91,11 +92,9 @@ async function executeJob(
   // The work is done: trying again would repeat its effects and not mend a result that cannot be stored.
   let decision: Decision;
   try {
-    decision = decideResult(
-      definition.output === undefined
-        ? result
-        : await parse(definition.output, result, "InvalidOutcome", "result"),
-    );
+    const { output } = definition;
+    const checked = output === undefined ? result : await parse(output, result, "InvalidOutcome", "result");
+    decision = decideResult(checked, around.maxPayloadBytes);
   } catch (error) {
     decision = decideFailure(null, error);
   }
@@ -119,6 +118,7 @@ async function executeMachine(
     const at: Situation = {
       step: execution.step,
       storedState: steps === 1 ? null : stored.text,
+      maxBytes: around.maxPayloadBytes,
       mayKeep: () => {
         if (execution.interrupted || around.isStopping()) return false;
         const isUsedUp = count >= sliceSteps || performance.now() - begunMs >= sliceMs;

@@ -39,6 +39,8 @@ export interface ServeOptions {
   readonly drainTimeout?: Duration | undefined;
   /** Steps that run longer get an aborted `ctx.signal` and fail with `StepTimeout`. Default: no limit. */
   readonly maxStepDuration?: Duration | undefined;
+  /** How long a state or result may be as JSON. Default 1 MiB, at most 16 MiB. */
+  readonly maxPayloadBytes?: number | undefined;
   readonly logger?: Logger | undefined;
 }
 
@@ -57,6 +59,7 @@ export interface ServeSettings {
   readonly sweepMs: number | null;
   readonly drainMs: number;
   readonly maxStepMs: number | null;
+  readonly maxPayloadBytes: number;
   readonly logger: Logger;
 }
 
@@ -72,6 +75,7 @@ const defaults = {
   reapInterval: "1s",
   sweepInterval: "5m",
   drainTimeout: "5s",
+  maxPayloadBytes: 1_048_576,
 } as const;
 
 const names = [
@@ -88,6 +92,7 @@ const names = [
   "sweepInterval",
   "drainTimeout",
   "maxStepDuration",
+  "maxPayloadBytes",
   "logger",
 ] as const;
 
@@ -121,6 +126,7 @@ export function checkServe(definitions: unknown, options: unknown): ServeSetting
     sweepMs: sweepInterval === false ? null : atLeast(sweepInterval, "sweepInterval", 10),
     drainMs: atLeast(given.drainTimeout ?? defaults.drainTimeout, "drainTimeout", 0),
     maxStepMs: maxStepDuration === undefined ? null : atLeast(maxStepDuration, "maxStepDuration", 1),
+    maxPayloadBytes: checkMaxPayload(given.maxPayloadBytes),
     logger: checkLogger(given.logger),
   };
 }
@@ -130,6 +136,12 @@ export function checkSchemaName(given: unknown): string {
   const name = checkString(given ?? defaults.schema, "schema", { maxBytes: 63 });
   if (!/^(pg_|\$user$)/.test(name)) return name;
   throw new InvalidOption(`schema must not be "${name}": PostgreSQL gives such names a meaning of its own`);
+}
+
+/** How long an input, state or result may be: as many bytes as one claim may answer, at most. */
+export function checkMaxPayload(given: unknown): number {
+  const { maxPayloadBytes } = defaults;
+  return checkInteger(given ?? maxPayloadBytes, "maxPayloadBytes", { min: 1_024, max: 16 * maxPayloadBytes });
 }
 
 /** A logger with the four methods that Pawl calls; the console's if none is given. */

@@ -17,6 +17,8 @@ export interface Situation {
   readonly step: string;
   /** The text of the state as this claim stored it; null if it has stored none yet. */
   readonly storedState: string | null;
+  /** How long a state or result may be as JSON. */
+  readonly maxBytes: number;
   /** Whether the claim may be kept, so that the next step runs at once; asked when the step has returned. */
   readonly mayKeep: () => boolean;
 }
@@ -31,7 +33,7 @@ export interface Decision {
 export function decide(at: Situation, outcome: Outcome): Decision {
   switch (outcome.kind) {
     case "next": {
-      const state = toJson(outcome.state, "state");
+      const state = toJson(outcome.state, "state", at.maxBytes);
       const text = state.text === at.storedState ? null : state.text;
       const { priority } = outcome.options;
       if (priority === undefined && at.mayKeep()) {
@@ -40,7 +42,7 @@ export function decide(at: Situation, outcome: Outcome): Decision {
       return end({ kind: "next", step: outcome.step, state: text, priority: priority ?? null });
     }
     case "retry": {
-      const { text } = toJson(outcome.state, "state");
+      const { text } = toJson(outcome.state, "state", at.maxBytes);
       const delayMs = toMilliseconds(outcome.delay, "delay");
       return end({
         kind: "retry",
@@ -51,15 +53,15 @@ export function decide(at: Situation, outcome: Outcome): Decision {
       });
     }
     case "done":
-      return end({ kind: "done", step: at.step, result: toJson(outcome.result, "result").text });
+      return end({ kind: "done", step: at.step, result: toJson(outcome.result, "result", at.maxBytes).text });
     case "stop":
       return end(fail(at.step, describeStop(outcome.reason, at.step)));
   }
 }
 
 /** The transition of what a job returned. */
-export function decideResult(result: unknown): Decision {
-  return end({ kind: "done", step: null, result: toJson(result, "result").text });
+export function decideResult(result: unknown, maxBytes: number): Decision {
+  return end({ kind: "done", step: null, result: toJson(result, "result", maxBytes).text });
 }
 
 /** The transition of what a job threw: again after its backoff, until its attempts are used up. */

@@ -126,7 +126,7 @@ export class EngineWorker implements LocalWorker {
   }
 
   async #begin(): Promise<void> {
-    const { logger, schema, sweepMs, reapMs, maxStepMs } = this.#settings;
+    const { logger, schema, sweepMs, reapMs, maxStepMs, maxPayloadBytes } = this.#settings;
     this.#database = await this.#persist("open the database", this.#open);
     if (this.#database === undefined) throw new Unavailable("the worker was stopped before it was ready");
     const address = { url: this.#database.url, schema };
@@ -138,6 +138,7 @@ export class EngineWorker implements LocalWorker {
       hub: this.#hub,
       logger,
       maxStepMs,
+      maxPayloadBytes,
       hasBacklog: (queue) => this.#feeders.get(queue)?.hasBacklog ?? false,
       expect: (queue, delayMs) => this.expect(queue, delayMs),
       isStopping: () => this.#isStopping,

@@ -2,7 +2,6 @@ import { describe, expect, test } from "vitest";
 
 import { InvalidOption } from "../../dist/define/errors.js";
 import {
-  checkBoolean,
   checkFunction,
   checkInteger,
   checkOneOf,
@@ -54,7 +53,6 @@ describe("a suggestion", () => {
 describe("a checked value", () => {
   test("is given back if it is right", () => {
     expect(checkInteger(5, "n", { min: 1, max: 5 })).toBe(5);
-    expect(checkBoolean(false, "b")).toBe(false);
     expect(checkString("é", "s", { maxBytes: 2 })).toBe("é");
     expect(checkFunction(String, "f")).toBe(String);
     expect(checkOneOf("b", "w", ["a", "b"])).toBe("b");
@@ -65,9 +63,6 @@ describe("a checked value", () => {
       expect(() => checkInteger(value, "n", { min: 1, max: 5 })).toThrow(
         /^n must be a whole number from 1 to 5/,
       );
-    }
-    for (const value of [0, "true", null, undefined, Object(true)]) {
-      expect(() => checkBoolean(value, "b")).toThrow(/^b must be true or false, not /);
     }
     for (const value of ["", 1, null]) {
       expect(() => checkString(value, "s", { maxBytes: 2 })).toThrow(/^s must be a string that is not empty/);
