@@ -17,6 +17,7 @@ import {
 } from "node:fs";
 import { open, readdir } from "node:fs/promises";
 import { join } from "node:path";
+import { systemCodeOf } from "./errors.js";
 import type { Identity } from "./identity.js";
 
 export interface CopyOptions {
@@ -51,9 +52,18 @@ export function changeOwner(directory: string, owner: Identity): void {
   for (const entry of readdirSync(directory, { withFileTypes: true })) {
     const path = join(directory, entry.name);
     if (entry.isDirectory()) changeOwner(path, owner);
-    else lchownSync(path, owner.uid, owner.gid);
+    else ifThere(() => lchownSync(path, owner.uid, owner.gid));
   }
   lchownSync(directory, owner.uid, owner.gid);
+}
+
+/** Another process that starts or joins the same server writes and removes its own record at the same time. */
+function ifThere(change: () => void): void {
+  try {
+    change();
+  } catch (error) {
+    if (systemCodeOf(error) !== "ENOENT") throw error;
+  }
 }
 
 /** Makes a copied tree survive a power failure: PostgreSQL relies on its files being on disk before it starts. */
@@ -70,7 +80,11 @@ export async function syncTree(directory: string): Promise<void> {
 }
 
 async function syncPath(path: string): Promise<void> {
-  const handle = await open(path, "r");
+  const handle = await open(path, "r").catch((error: unknown) => {
+    if (systemCodeOf(error) === "ENOENT") return undefined; // a record, see ifThere
+    throw error;
+  });
+  if (handle === undefined) return;
   try {
     await handle.sync();
   } finally {
