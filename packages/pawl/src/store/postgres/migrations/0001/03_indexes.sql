@@ -23,7 +23,8 @@ create index runs_unserved on runs (shard, name, version, id) where (hold & 2) <
 create index runs_expiry on runs (shard, expires_at) where expires_at is not null;
 -- children of one spawn, in order
 create index runs_children on runs (shard, parent_id, spawn, position) where parent_id is not null;
--- listing by name, newest first
-create index runs_listing on runs (name, status, inserted_at desc, id desc);
+-- listing by name, newest first. Not of executing runs: they are few, runs_holders has them, and a claim need not
+-- write this index.
+create index runs_listing on runs (name, status, inserted_at desc, id desc) where status <> 'executing';
 -- redelivery of a signal is a no-op
 create unique index signals_dedup on signals (shard, run_id, dedup_key) where dedup_key is not null;
