@@ -22,8 +22,8 @@ begin
       cross join lateral (select 1 from runs r where r.shard = p_shard and r.id = v.id limit 1 for no key update) l;
   end if;
 
-  -- the claim is kept: no indexed column changes, so the update is HOT. (status is named only because PostgreSQL 18
-  -- parses the expression of the generated column anew for every row when none of its columns is in the list.)
+  -- the claim is kept: no indexed column changes, so the update is HOT. (status is named only because it costs
+  -- less: without any column of the generated one, PostgreSQL 18 seems to prepare its expression for every row.)
   if 'keep' = any (p_op) then
     with kept as (
       update runs r set status = r.status, turn = r.turn + 1, attempt = 0, crashes = 0, step = v.step,
