@@ -9,6 +9,7 @@ import type { ErrorRecord } from "./error-record.js";
 
 /** Every code that a `PawlError` can have. */
 export type ErrorCode =
+  | "InboxFull"
   | "InvalidInput"
   | "InvalidOption"
   | "InvalidOutcome"
@@ -42,6 +43,11 @@ export class RunNotFound extends PawlError {
 /** The run is terminal, and what was asked needs one that is not. */
 export class RunEnded extends PawlError {
   override readonly code = "RunEnded";
+}
+
+/** The inbox of the run holds 10,000 signals already: it has to await some of them before it can get more. */
+export class InboxFull extends PawlError {
+  override readonly code = "InboxFull";
 }
 
 /** The unique key and the idempotency key of one start belong to different runs. */
@@ -159,6 +165,7 @@ export class Unavailable extends PawlError {
 }
 
 const classes: Record<ErrorCode, { readonly prototype: PawlError }> = {
+  InboxFull,
   InvalidInput,
   InvalidOption,
   InvalidOutcome,
