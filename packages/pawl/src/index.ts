@@ -1,5 +1,6 @@
 export { connect, type ConnectOptions, type Pawl, type Started, type StartItem } from "./client.js";
-export type { JobContext, StepContext } from "./define/context.js";
+export { child, type Child } from "./define/child.js";
+export type { ChildRun, JobContext, StepContext } from "./define/context.js";
 export type { AnyDefinition, InputOf, Job, Machine, OutputOf, RunId } from "./define/definition.js";
 export type { Duration } from "./define/duration.js";
 export type { ErrorRecord } from "./define/error-record.js";
@@ -8,12 +9,24 @@ export { job, type JobOptions } from "./define/job.js";
 export type { Json, Jsonify } from "./define/json-types.js";
 export type { Logger, LogMethod } from "./define/logger.js";
 export { machine, type MachineOptions } from "./define/machine.js";
-export type { Done, Next, NextOptions, Outcome, Retry, Stop } from "./define/outcome.js";
+export type {
+  AwaitOptions,
+  AwaitSignal,
+  Done,
+  Next,
+  NextOptions,
+  Outcome,
+  Retry,
+  Spawn,
+  Stop,
+} from "./define/outcome.js";
+export type { Phase } from "./define/phase.js";
+export type { RateLimit } from "./define/rate-limit.js";
 export { type Schema, type } from "./define/schema.js";
-export { signal, type SignalType } from "./define/signal.js";
+export { type ReceivedSignal, signal, type SignalOptions, type SignalType } from "./define/signal.js";
+export type { StartOptions } from "./define/start-options.js";
 export type { ServeOptions } from "./engine/serve-options.js";
 export { migrate, type MigrateOptions } from "./migrate.js";
 export type { ListOptions, Page, Run, Status } from "./run.js";
 export { serve, type Worker } from "./serve.js";
-export type { StartOptions } from "./start-options.js";
-export type { MigrationResult, Phase } from "./store/store.js";
+export type { MigrationResult } from "./store/store.js";

@@ -2,12 +2,14 @@
  * What `job` and `machine` make: frozen, plain data with every option filled in, which the engine consumes, and
  * the types that the client reads off it. The types of input, output and signals live in a member that does
  * not exist at run time. Used by the engine (`JobDefinition`, `MachineDefinition`), by `serve` (`AnyDefinition`) and by
- * the client (`InputOf`, `OutputOf`, `RunId`).
+ * the client (`InputOf`, `OutputOf`, `RunId`, `SignalArguments`).
  */
 
 import type { JobContext, StepContext } from "./context.js";
+import type { Encodable } from "./json-types.js";
+import { isObject } from "./options.js";
 import type { Schema } from "./schema.js";
-import type { PayloadOf, SignalMap } from "./signal.js";
+import type { NoPayload, PayloadOf, SignalMap, SignalOptions } from "./signal.js";
 
 declare const types: unique symbol;
 
@@ -63,6 +65,11 @@ export interface MachineDefinition extends DefinitionBase {
 /** A definition of any kind, as `serve` takes it. */
 export type AnyDefinition = JobDefinition | MachineDefinition;
 
+/** Whether it is a definition, of this copy of Pawl or of another one in the same process. */
+export function isDefinition(value: unknown): value is AnyDefinition {
+  return isObject(value) && (value.kind === "job" || value.kind === "machine") && "retentionMs" in value;
+}
+
 /** A job, as `job` makes it. */
 export interface Job<
   Name extends string = string,
@@ -99,11 +106,16 @@ type SignalsOf<Definition extends DefinitionBase> = TypesOf<Definition>["signals
 /** The names of the signals that can be sent to a run of this definition. */
 export type SignalNameOf<Definition extends DefinitionBase> = keyof SignalsOf<Definition> & string;
 
-/** The payload of one of these signals. */
-export type SignalPayloadOf<
-  Definition extends DefinitionBase,
-  Name extends SignalNameOf<Definition>,
-> = PayloadOf<SignalsOf<Definition>[Name]>;
+/** What may be sent as the payload of one of these signals: anything but null, if it is not declared. */
+type SignalPayloadOf<Definition extends DefinitionBase, Name extends SignalNameOf<Definition>> = NonNullable<
+  Encodable<PayloadOf<SignalsOf<Definition>[Name]>>
+>;
+
+/** What `signal` takes after the name: the payload may be left out where `{}`, which is then sent, is one. */
+export type SignalArguments<Definition extends DefinitionBase, Name extends SignalNameOf<Definition>> =
+  NoPayload extends SignalPayloadOf<Definition, Name>
+    ? [payload?: SignalPayloadOf<Definition, Name>, options?: SignalOptions]
+    : [payload: SignalPayloadOf<Definition, Name>, options?: SignalOptions];
 
 /** What a run can be started from: a definition, or the name of one. */
 export type StartTarget = AnyDefinition | string;

@@ -1,7 +1,7 @@
 /**
  * `machine`: named steps over a typed state. Each step gets `ctx` and returns one outcome that `ctx` made; the outcome
  * and the new state are committed before the next step begins. The types check, on the offending argument, the
- * names of steps, the state that is passed on, the initial step and that every step returns an outcome; the output
+ * names of steps and of awaited signals, the state that is passed on, the initial step and that every step returns an outcome; the output
  * is the union over all `ctx.done` calls. Called by users; gives the frozen definition that the engine consumes.
  */
 
@@ -30,9 +30,10 @@ type Given<State extends Schema> =
 type StorableSchema<State extends Schema> = Schema<unknown, JsonSafe<StandardSchemaV1.InferOutput<State>>>;
 
 /** The `ctx` of the steps of a machine. */
-type MachineContext<Step extends string, State extends Schema> = StepContext<
+type MachineContext<Step extends string, State extends Schema, Signals extends SignalMap> = StepContext<
   Step,
   StandardSchemaV1.InferOutput<State>,
+  NoInfer<Signals>,
   Given<State>
 >;
 
@@ -48,16 +49,16 @@ export interface MachineOptions<
   Returns,
   Handled,
   State extends Schema,
-  Signals,
+  Signals extends SignalMap,
 > extends DefinitionOptions<Name, Signals> {
   /** What the state must be: a schema, or `type<T>()`. The input of a run is its first state. */
   readonly state?: (State & StorableSchema<State>) | undefined;
   /** The names of the steps come from the first part, what each returns from the second. */
-  readonly steps: { readonly [K in Step]: (ctx: MachineContext<Step, State>) => Returned } & {
-    readonly [K in keyof Returns]: (ctx: MachineContext<Step, State>) => Returns[K];
+  readonly steps: { readonly [K in Step]: (ctx: MachineContext<Step, State, Signals>) => Returned } & {
+    readonly [K in keyof Returns]: (ctx: MachineContext<Step, State, Signals>) => Returns[K];
   };
   /** What to do about a value that a step threw. Default: `ctx.stop(error)`. */
-  readonly handle?: ((error: unknown, ctx: MachineContext<Step, State>) => Handled) | undefined;
+  readonly handle?: ((error: unknown, ctx: MachineContext<Step, State, Signals>) => Handled) | undefined;
 }
 
 /** The first step; may be left out only if one is called "start". */

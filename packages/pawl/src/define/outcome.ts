@@ -5,10 +5,21 @@
  * an error of that step, with a message that shows it, and never a stuck run.
  */
 
+import type { Child } from "./child.js";
 import { type Duration, toMilliseconds } from "./duration.js";
 import { InvalidOption, InvalidOutcome } from "./errors.js";
-import { checkInteger, checkOptions, suggest } from "./options.js";
-import { shorten, show } from "./show.js";
+import { isMarked } from "./mark.js";
+import {
+  checkAwaitOptions,
+  checkChildren,
+  checkNames,
+  checkNextOptions,
+  checkState,
+  checkStep,
+  type StepNames,
+} from "./outcome-parts.js";
+import type { RateLimit } from "./rate-limit.js";
+import { show } from "./show.js";
 
 // Tells an outcome made by `ctx` from an object that a user's step happens to return.
 const made: unique symbol = Symbol("pawl.outcome");
@@ -21,6 +32,20 @@ interface Made {
 export interface NextOptions {
   /** Lower runs first; kept as it is if left out. */
   readonly priority?: number | undefined;
+  /** Runs that share a key never execute at the same time; kept as it is if left out, dropped by null. */
+  readonly partitionKey?: string | null | undefined;
+  /** The limit that this step falls under, with its retries: a name, or `{ name, key }` for a bucket per key. */
+  readonly rateLimit?: RateLimit | undefined;
+  /** How many tokens of that limit each try takes. Default 1. */
+  readonly weight?: number | undefined;
+}
+
+/** What a run waits for besides the names of signals. */
+export interface AwaitOptions<Match extends object = object> {
+  /** Go on after this long without a signal. Default: wait as long as it takes. */
+  readonly timeout?: Duration | undefined;
+  /** Only signals whose payload contains these members, with these values. Default: any payload. */
+  readonly match?: Match | undefined;
 }
 
 /** Go to `step` with `state`. */
@@ -38,6 +63,23 @@ export interface Retry extends Made {
   readonly delay: Duration;
 }
 
+/** Go to `step` when a signal of one of these names arrives, or the timeout passes. */
+export interface AwaitSignal extends Made {
+  readonly kind: "await";
+  readonly names: string | readonly string[];
+  readonly step: string;
+  readonly state: unknown;
+  readonly options: AwaitOptions;
+}
+
+/** Start these runs and go to `step` when all of them have ended. */
+export interface Spawn extends Made {
+  readonly kind: "spawn";
+  readonly step: string;
+  readonly children: readonly Child[];
+  readonly state: unknown;
+}
+
 /** The run is done. */
 export interface Done<Result = unknown> extends Made {
   readonly kind: "done";
@@ -50,9 +92,9 @@ export interface Stop extends Made {
   readonly reason: unknown;
 }
 
-export type Outcome<Result = unknown> = Next | Retry | Done<Result> | Stop;
+export type Outcome<Result = unknown> = Next | Retry | AwaitSignal | Spawn | Done<Result> | Stop;
 
-const noOptions: NextOptions = Object.freeze({});
+const noOptions: NextOptions & AwaitOptions = Object.freeze({});
 
 /** The helpers of `ctx`; the types of a definition narrow what they take. */
 export const stepHelpers = Object.freeze({
@@ -64,14 +106,26 @@ export const stepHelpers = Object.freeze({
     options,
   }),
   retry: (state: unknown, delay: Duration): Retry => ({ [made]: true, kind: "retry", state, delay }),
+  awaitSignal: (
+    names: string | readonly string[],
+    step: string,
+    state: unknown,
+    options: AwaitOptions = noOptions,
+  ): AwaitSignal => ({ [made]: true, kind: "await", names, step, state, options }),
+  spawn: (step: string, children: readonly Child[], state: unknown): Spawn => ({
+    [made]: true,
+    kind: "spawn",
+    step,
+    children,
+    state,
+  }),
   done: (result?: unknown): Done => ({ [made]: true, kind: "done", result }),
   stop: (reason: unknown): Stop => ({ [made]: true, kind: "stop", reason }),
 });
 
-/** The names of a machine's steps: a set of them, or the map of its steps. */
-export interface StepNames {
-  has(name: string): boolean;
-  keys(): Iterable<string>;
+/** The names of the signals that a run waits for, each once. */
+export function awaitedNames({ names }: AwaitSignal): readonly string[] {
+  return typeof names === "string" ? [names] : [...new Set(names)];
 }
 
 /** The outcome that `who` (a step, or handle) returned, if it is one that can be carried out. */
@@ -81,31 +135,37 @@ export function checkOutcome(returned: unknown, steps: StepNames, who: string): 
     checkParts(returned, steps);
   } catch (error) {
     if (!(error instanceof InvalidOption)) throw error;
-    throw new InvalidOutcome(`${who} returned ${returned.kind}(…): ${error.message}`);
+    const helper = returned.kind === "await" ? "awaitSignal" : returned.kind;
+    throw new InvalidOutcome(`${who} returned ${helper}(…): ${error.message}`);
   }
   return returned;
 }
 
 function isOutcome(value: unknown): value is Outcome {
-  if (typeof value !== "object" || value === null) return false;
-  try {
-    return Reflect.get(value, made) === true;
-  } catch {
-    // A proxy of the user's, which is no outcome.
-    return false;
-  }
+  return isMarked(value, made);
 }
 
 function checkParts(outcome: Outcome, steps: StepNames): void {
   switch (outcome.kind) {
     case "next":
-      if (!steps.has(outcome.step)) throw new InvalidOption(unknownStep(outcome.step, steps));
+      checkStep(outcome.step, steps);
       checkState(outcome.state);
       if (outcome.options !== noOptions) checkNextOptions(outcome.options);
       return;
     case "retry":
       checkState(outcome.state);
       toMilliseconds(outcome.delay, "its delay");
+      return;
+    case "await":
+      checkNames(outcome.names);
+      checkStep(outcome.step, steps);
+      checkState(outcome.state);
+      if (outcome.options !== noOptions) checkAwaitOptions(outcome.options);
+      return;
+    case "spawn":
+      checkStep(outcome.step, steps);
+      checkChildren(outcome.children);
+      checkState(outcome.state);
       return;
     case "done":
     case "stop":
@@ -115,23 +175,9 @@ function checkParts(outcome: Outcome, steps: StepNames): void {
   }
 }
 
-function checkState(state: unknown): void {
-  if (state === undefined) throw new InvalidOption("its state is missing; pass ctx.state to keep it");
-}
-
-function checkNextOptions(given: unknown): void {
-  const { priority } = checkOptions(given, ["priority"], "its options");
-  if (priority !== undefined) checkInteger(priority, "priority", { min: -32_768, max: 32_767 });
-}
-
-function unknownStep(given: unknown, steps: StepNames): string {
-  const names = [...steps.keys()];
-  const meant = typeof given === "string" ? suggest(given, names) : "";
-  return `there is no step ${show(given, 140)}; the steps are ${shorten(names.join(", "), 500)}${meant}`;
-}
-
 function explain(returned: unknown): string {
-  const allowed = "a step returns what ctx.next, ctx.retry, ctx.done or ctx.stop made";
+  const allowed =
+    "a step returns what ctx.next, ctx.retry, ctx.awaitSignal, ctx.spawn, ctx.done or ctx.stop made";
   if (returned === undefined) return `undefined, perhaps for want of a "return"; ${allowed}`;
   if (typeof returned === "function") return `${show(returned)}, perhaps one that was not called; ${allowed}`;
   return `${show(returned)}; ${allowed}`;

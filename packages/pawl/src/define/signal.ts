@@ -1,10 +1,11 @@
 /**
  * The signals that a definition knows: `signals: { paid: signal<{ amount: number }>() }`. They type the names and
- * payloads of `pawl.signal` and nothing else: at run time they are only checked. Called in definitions.
+ * payloads that are sent (`pawl.signal`), awaited (`ctx.awaitSignal`) and received (`ctx.awaited`), and nothing else:
+ * at run time only their names are checked. Called in definitions.
  */
 
 import { InvalidOption } from "./errors.js";
-import type { JsonObject } from "./json-types.js";
+import type { Encodable, Json, Jsonify, JsonObject } from "./json-types.js";
 import { checkSignalName } from "./names.js";
 import { isObject } from "./options.js";
 import { show } from "./show.js";
@@ -24,6 +25,43 @@ export type NoPayload = Readonly<Record<string, never>>;
 
 /** The type of the payload of a signal. */
 export type PayloadOf<S> = S extends SignalType<infer Payload> ? Payload : never;
+
+/** The options of sending a signal. */
+export interface SignalOptions {
+  /** The same key sent to the same run again is not received again, not even once the first was consumed. */
+  readonly dedupKey?: string | undefined;
+}
+
+/** A signal as a step sees it. `name` tells which of the declared ones it is. */
+export type ReceivedSignal<Signals extends SignalMap = SignalMap> = {
+  [Name in keyof Signals & string]: {
+    readonly name: Name;
+    readonly payload: ReceivedPayload<PayloadOf<Signals[Name]>>;
+    readonly receivedAt: Date;
+  };
+}[keyof Signals & string];
+
+type ReceivedPayload<Payload> = unknown extends Payload ? Json : Jsonify<Payload>;
+
+/** What an await can ask of a payload: some of its members. Only objects have any; of an untyped one, any object. */
+export type MatchOf<Payload> = unknown extends Payload
+  ? object
+  : Payload extends object
+    ? Payload extends readonly unknown[] | { toJSON(...given: never): unknown }
+      ? never
+      : PartOf<Encodable<Payload>>
+    : never;
+
+/** Any part of `T`: lists match if they contain the items, objects if they contain the members. */
+type PartOf<T> = unknown extends T
+  ? T
+  : T extends readonly (infer Item)[]
+    ? readonly PartOf<Item>[]
+    : T extends { toJSON(...given: never): unknown }
+      ? T
+      : T extends object
+        ? { readonly [K in keyof T]?: PartOf<T[K]> }
+        : T;
 
 const marker: SignalType<never> = Object.freeze({});
 

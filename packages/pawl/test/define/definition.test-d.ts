@@ -1,6 +1,7 @@
 /**
  * Compile-time laws of what the client reads off definitions: the id of a run knows the signals and the output of
- * its definition, and a plain string is as good as an id, untyped.
+ * its definition, and a plain string is as good as an id, untyped. Each misuse is an error with the code and on the
+ * text that its comment says; `misuse.test.ts` compiles this file without the directives and checks both.
  */
 
 import type {
@@ -9,11 +10,12 @@ import type {
   InputOf,
   OutputOf,
   RunId,
+  SignalArguments,
   SignalNameOf,
-  SignalPayloadOf,
   StartTarget,
 } from "../../dist/define/definition.js";
 import { job } from "../../dist/define/job.js";
+import type { Json } from "../../dist/define/json-types.js";
 import { machine } from "../../dist/define/machine.js";
 import { type } from "../../dist/define/schema.js";
 import { signal } from "../../dist/define/signal.js";
@@ -21,7 +23,14 @@ import { type Equal, law } from "./support/law.js";
 
 const order = machine({
   name: "order",
-  signals: { approved: signal<{ by: string }>(), cancelled: signal(), perhaps: signal<number | null>() },
+  signals: {
+    approved: signal<{ by: string }>(),
+    cancelled: signal(),
+    perhaps: signal<number | null>(),
+    due: signal<{ at: Date; items: readonly { note?: string }[] }>(),
+    hinted: signal<{ hint?: string }>(),
+    anything: signal<Json>(),
+  },
   state: type<{ n: number }>(),
   steps: { start: ({ done }) => done("shipped") },
 });
@@ -36,7 +45,7 @@ interface Client {
   signal<D extends AnyDefinition, Name extends SignalNameOf<D>>(
     runId: RunId<D>,
     name: Name,
-    payload: SignalPayloadOf<D, Name>,
+    ...payloadAndOptions: SignalArguments<D, Name>
   ): void;
   result<D extends AnyDefinition>(runId: RunId<D>): OutputOf<D>;
   serve(definitions: readonly AnyDefinition[]): void;
@@ -52,6 +61,15 @@ law<Equal<ReturnType<typeof client.result<typeof order>>, "shipped">>();
 client.signal(runId, "approved", { by: "ann" });
 client.signal(runId, "cancelled", {});
 client.signal(runId, "perhaps", 1);
+client.signal(runId, "approved", { by: "ann" }, { dedupKey: "a" });
+client.signal(runId, "cancelled");
+client.signal(runId, "cancelled", undefined, { dedupKey: "a" });
+client.signal(runId, "due", { at: new Date(), items: [{ note: "soon" }] });
+client.signal(runId, "due", { at: "2030-01-31T12:00:00.000Z", items: [] });
+client.signal(runId, "hinted");
+client.signal(runId, "hinted", { hint: "left" });
+client.signal(runId, "anything");
+client.signal(runId, "anything", [1]);
 const result = client.result(runId);
 law<Equal<typeof result, "shipped">>();
 const byName = client.result(client.start("order", { n: 1 }).runId);
@@ -63,6 +81,8 @@ const untyped = client.result(text);
 law<Equal<typeof untyped, unknown>>();
 client.signal(text, "anything", { at: "all" });
 client.signal("17", "anything", { at: "all" });
+client.signal("17", "anything");
+client.signal("17", "anything", "text", { dedupKey: "a" });
 client.signal(client.start("order", {}).runId, "anything", 1);
 
 // ---- what does not
@@ -78,6 +98,24 @@ client.signal(runId, "cancelled", { at: 1 });
 
 // @ts-expect-error TS2345 at null
 client.signal(runId, "perhaps", null);
+
+// @ts-expect-error TS2345 at null
+client.signal(runId, "anything", null);
+
+// @ts-expect-error TS2345 at null
+client.signal("17", "anything", null);
+
+// @ts-expect-error TS2554 at signal(runId, "approved")
+client.signal(runId, "approved");
+
+// @ts-expect-error TS2345 at undefined
+client.signal(runId, "approved", undefined, { dedupKey: "a" });
+
+// @ts-expect-error TS2322 at at:
+client.signal(runId, "due", { at: 7, items: [] });
+
+// @ts-expect-error TS2353 at dedup:
+client.signal(runId, "approved", { by: "ann" }, { dedup: "a" });
 
 // @ts-expect-error TS2353 at m:
 client.start(order, { m: 1 });

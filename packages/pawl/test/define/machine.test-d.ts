@@ -27,7 +27,9 @@ const order = machine({
   steps: {
     async charge({ state, attempt, next, retry }) {
       if (attempt > 3) return retry(state, "10s");
-      return next("ship", { ...state, chargeId: "c1" }, { priority: 5 });
+      if (attempt > 2) return next("ship", state, { priority: 5, partitionKey: null });
+      if (attempt > 1) return next("ship", state, { rateLimit: { name: "stripe", key: "eu" } });
+      return next("ship", { ...state, chargeId: "c1" }, { rateLimit: "stripe", weight: 2 });
     },
     ship(ctx) {
       law<Equal<typeof ctx.step, "charge" | "ship">>();
@@ -346,11 +348,20 @@ machine({
 });
 
 machine({
-  name: "option-of-a-later-version",
+  name: "unknown-option-of-next",
   state: type<{ n: number }>(),
   steps: {
-    // @ts-expect-error TS2353 at weight
-    start: ({ state, next }) => next("start", state, { weight: 1 }),
+    // @ts-expect-error TS2353 at delay
+    start: ({ state, next }) => next("start", state, { delay: "1s" }),
+  },
+});
+
+machine({
+  name: "rate-limit-without-key",
+  state: type<{ n: number }>(),
+  steps: {
+    // @ts-expect-error TS2322 at rateLimit
+    start: ({ state, next }) => next("start", state, { rateLimit: { name: "stripe" } }),
   },
 });
 

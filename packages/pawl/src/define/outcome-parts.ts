@@ -1,0 +1,94 @@
+/**
+ * Checks of what an outcome consists of. Each throws `InvalidOption` with what was given and what is allowed;
+ * `checkOutcome`, which calls them, makes of it an error of the step that returned the outcome.
+ */
+
+import { isChild } from "./child.js";
+import { toMilliseconds } from "./duration.js";
+import { InvalidOption } from "./errors.js";
+import { checkSignalName } from "./names.js";
+import { checkInteger, checkOptions, checkString, isObject, suggest } from "./options.js";
+import { checkRateLimit } from "./rate-limit.js";
+import { shorten, show } from "./show.js";
+
+const bounds = { names: 100, children: 10_000 };
+
+/** The names of a machine's steps: a set of them, or the map of its steps. */
+export interface StepNames {
+  has(name: string): boolean;
+  keys(): Iterable<string>;
+}
+
+/** The step that an outcome goes to. */
+export function checkStep(given: unknown, steps: StepNames): void {
+  if (typeof given === "string" && steps.has(given)) return;
+  const names = [...steps.keys()];
+  const meant = typeof given === "string" ? suggest(given, names) : "";
+  throw new InvalidOption(
+    `there is no step ${show(given, 140)}; the steps are ${shorten(names.join(", "), 500)}${meant}`,
+  );
+}
+
+/** The state that an outcome carries; whether JSON can carry it shows when it is encoded. */
+export function checkState(state: unknown): void {
+  if (state === undefined) throw new InvalidOption("its state is missing; pass ctx.state to keep it");
+}
+
+/** The options of `ctx.next`. */
+export function checkNextOptions(given: unknown): void {
+  const names = ["priority", "partitionKey", "rateLimit", "weight"] as const;
+  const { priority, partitionKey, rateLimit, weight } = checkOptions(given, names, "its options");
+  if (priority !== undefined) checkInteger(priority, "priority", { min: -32_768, max: 32_767 });
+  if (partitionKey !== undefined && partitionKey !== null) {
+    checkString(partitionKey, "partitionKey", { maxBytes: 512 });
+  }
+  checkRateLimit(rateLimit, weight);
+}
+
+/** The signals that an outcome waits for. */
+export function checkNames(given: unknown): void {
+  if (!Array.isArray(given)) {
+    checkSignalName(given);
+    return;
+  }
+  if (given.length === 0 || given.length > bounds.names) {
+    throw new InvalidOption(
+      `it waits for the name of a signal, or for a list of 1 to ${bounds.names} names, not of ${given.length}`,
+    );
+  }
+  for (const name of given) checkSignalName(name);
+}
+
+/** The options of `ctx.awaitSignal`. */
+export function checkAwaitOptions(given: unknown): void {
+  const { timeout, match } = checkOptions(given, ["timeout", "match"], "its options");
+  if (timeout !== undefined) toMilliseconds(timeout, "its timeout");
+  if (match !== undefined && !isPlainObject(match)) {
+    throw new InvalidOption(
+      `its match must be a plain object with members of the payload such as { orderId: 7 }, not ${show(match)}`,
+    );
+  }
+}
+
+/** An object that is stored as one: neither a Map, a Date and the like, nor one that `toJSON` replaces. */
+function isPlainObject(value: unknown): boolean {
+  return (
+    isObject(value) && Object.prototype.toString.call(value) === "[object Object]" && !("toJSON" in value)
+  );
+}
+
+/** The children of a spawn. */
+export function checkChildren(given: unknown): void {
+  if (!Array.isArray(given)) {
+    throw new InvalidOption(`its children must be a list of what child(…) made, not ${show(given)}`);
+  }
+  if (given.length > bounds.children) {
+    throw new InvalidOption(
+      `it has ${given.length} children; at most ${bounds.children} can be spawned at once`,
+    );
+  }
+  for (const [index, item] of given.entries()) {
+    if (isChild(item)) continue;
+    throw new InvalidOption(`children[${index}] must be made by child(definition, input), not ${show(item)}`);
+  }
+}
