@@ -45,7 +45,7 @@ describe("queues and slots", () => {
     const { runId } = (
       await sql<{ runId: string }>(
         `select id as "runId" from start(0::smallint, '{polled}', '{1}', '{job}', '{polled}', null, array['null'],
-           null, null, null, null, null, null, null, null, false, null, null, null)`,
+           null, null, null, null, null, null, null, null, null, null, null, null, null, null, false, null, null, null)`,
       )
     )[0]!;
     expect(await pawl.result(runId)).toBe("found");

@@ -5,6 +5,7 @@ import {
   claim,
   claimOne,
   commit,
+  commitAll,
   done,
   keep,
   key,
@@ -34,10 +35,7 @@ describe("one row never costs another", () => {
     await start(database, {}, {}, {});
     const { runs, claimId } = await claim(database);
     const states = ['{"ok":1}', '{"bad":', '{"ok":3}'];
-    const verdicts = await store.commit(
-      runs.map(({ runId }, index) => ({ runId, claimId, turn: 0, transition: keep("two", states[index]) })),
-      { patient: true },
-    );
+    const verdicts = await commitAll(database, runs, claimId, (index) => keep("two", states[index]));
     expect(verdicts.map(({ kind }) => kind)).toEqual(["committed", "failed", "committed"]);
     expect(verdicts[1]).toMatchObject({ code: "22P02" });
     const rows = await sql("select status, step, state, turn from runs where id = any ($1) order by id", [
@@ -57,14 +55,8 @@ describe("one row never costs another", () => {
   it("a value that jsonb cannot hold is refused by its code, whatever else is in the batch", async () => {
     await start(database, {}, {});
     const { runs, claimId } = await claim(database);
-    const verdicts = await store.commit(
-      runs.map(({ runId }, index) => ({
-        runId,
-        claimId,
-        turn: 0,
-        transition: done(index === 0 ? String.raw`"nul \u0000"` : '"fine"'),
-      })),
-      { patient: true },
+    const verdicts = await commitAll(database, runs, claimId, (index) =>
+      done(index === 0 ? String.raw`"nul \u0000"` : '"fine"'),
     );
     expect(verdicts).toMatchObject([{ kind: "failed", code: "22P05" }, { kind: "committed" }]);
   });
@@ -76,11 +68,8 @@ describe("one row never costs another", () => {
     const user = await database.connect();
     await user.query("begin");
     await user.query("select from runs where id = $1 for update", [touched]);
-    const commits = runs.map(({ runId }) => ({ runId, claimId, turn: 0, transition: done() }));
-    expect((await store.commit(commits, { patient: true })).map(({ kind }) => kind)).toEqual([
-      "busy",
-      "committed",
-    ]);
+    const verdicts = await commitAll(database, runs, claimId, () => done());
+    expect(verdicts.map(({ kind }) => kind)).toEqual(["busy", "committed"]);
     expect(await commit(database, { runId: touched!, claimId }, done(), { patient: false })).toEqual({
       kind: "busy",
     });
@@ -97,10 +86,7 @@ describe("one row never costs another", () => {
     await start(database, {}, { input: '"refused"' }, {});
     const { runs, claimId } = await claim(database);
     await sql("create trigger refuse before update on runs for each row execute function refuse()");
-    const verdicts = await store.commit(
-      runs.map(({ runId }) => ({ runId, claimId, turn: 0, transition: keep("two") })),
-      { patient: true },
-    );
+    const verdicts = await commitAll(database, runs, claimId, () => keep("two"));
     expect(verdicts.map(({ kind }) => kind)).toEqual(["committed", "failed", "committed"]);
     const released = await store.release(runs.map(({ runId }) => ({ runId, claimId })));
     expect(released).toEqual([runs[0]!.runId, runs[2]!.runId]);
@@ -158,11 +144,8 @@ describe("one row never costs another", () => {
     await start(database, taken, {});
     const { runs, claimId } = await claim(database);
     const [holder] = await start(database, taken);
-    const verdicts = await store.commit(
-      runs.map(({ runId }) => ({ runId, claimId, turn: 0, transition: next("two", '{"n":1}') })),
-      { patient: true },
-    );
-    expect(verdicts).toEqual([
+    const verdicts = await commitAll(database, runs, claimId, () => next("two", '{"n":1}'));
+    expect(verdicts).toMatchObject([
       { kind: "committed", uniqueLost: true },
       { kind: "committed", uniqueLost: false },
     ]);
@@ -205,7 +188,7 @@ describe("one row never costs another", () => {
       return (rows as { value: string }[])[0]!.value;
     };
     const noCommit =
-      "select commit(0::smallint, '{1}', '{1}', '{0}', '{done}', null, null, '{null}', null, null, null, true)";
+      "select commit(0::smallint, '{1}', '{1}', '{0}', '{done}', null, null, '{null}', null, null, null, null, null, null, null, true)";
     const noClaim =
       "select claim(0::smallint, 'default', 'w', 1, 1, '{counter}', '{1}', null, null, null, null, null)";
     expect(await setting(noClaim)).toBe("off");
@@ -223,14 +206,12 @@ describe("one lock order", () => {
       const shuffled = (): string[] => ids.toSorted(() => Math.random() - 0.5);
       const batches = await Promise.all(
         [shuffled(), shuffled(), shuffled()].map((order) =>
-          store.commit(
-            order.map((runId) => ({
-              runId,
-              claimId,
-              turn: round,
-              transition: keep("step", `{"n":${round}}`),
-            })),
-            { patient: true },
+          commitAll(
+            database,
+            order.map((runId) => ({ runId })),
+            claimId,
+            () => keep("step", `{"n":${round}}`),
+            round,
           ),
         ),
       );

@@ -82,14 +82,14 @@ async function hotCalls(database: TestDatabase): Promise<string[]> {
   const released = await started("hot2");
   const all = (value: string): string => `array_fill(${value}, array[50])`;
   return [
-    `select * from start(0::smallint, ${all("'counter'::text")}, ${all("1")}, ${all("'machine'::text")}, ${all("'hot2'::text")}, null, ${all("'{}'::text")}, null, null, null, null, null, null, null, null, false, null, null, null)`,
-    "select * from start(0::smallint, '{counter}', '{1}', '{machine}', '{hot2}', null, array['{}'], null, null, null, null, '{i}', '{u}', null, null, false, null, null, null)",
-    "select * from start(0::smallint, '{counter}', '{1}', '{machine}', '{hot2}', null, array['{}'], null, null, null, null, '{i}', '{u}', null, null, false, null, null, null)",
+    `select * from start(0::smallint, ${all("'counter'::text")}, ${all("1")}, ${all("'machine'::text")}, ${all("'hot2'::text")}, null, ${all("'{}'::text")}, null, null, null, null, null, null, null, null, null, null, null, null, null, null, false, null, null, null)`,
+    "select * from start(0::smallint, '{counter}', '{1}', '{machine}', '{hot2}', null, array['{}'], null, null, null, null, '{i}', '{u}', null, null, null, null, null, null, null, null, false, null, null, null)",
+    "select * from start(0::smallint, '{counter}', '{1}', '{machine}', '{hot2}', null, array['{}'], null, null, null, null, '{i}', '{u}', null, null, null, null, null, null, null, null, false, null, null, null)",
     "select * from claim(0::smallint, 'hot', 'w', 77, 50, '{counter}', '{1}', null, null, null, null, null)",
     "select * from claim(0::smallint, 'hot', 'w', 78, 50, '{counter}', '{1}', null, null, null, null, null)",
-    `select * from commit(0::smallint, ${ids}, ${all("77::bigint")}, ${all("0")}, ${all("'keep'::text")}, ${all("'two'::text")}, ${all("'{}'::text")}, null, null, null, null, true)`,
-    `select * from commit(0::smallint, ${ids}, ${all("77::bigint")}, ${all("1")}, ${all("'done'::text")}, null, null, ${all("'1'::text")}, null, null, null, true)`,
-    `select * from commit(0::smallint, ${ids}, ${all("77::bigint")}, ${all("1")}, ${all("'done'::text")}, null, null, ${all("'1'::text")}, null, null, null, true)`,
+    `select * from commit(0::smallint, ${ids}, ${all("77::bigint")}, ${all("0")}, ${all("'keep'::text")}, ${all("'two'::text")}, ${all("'{}'::text")}, null, null, null, null, null, null, null, null, true)`,
+    `select * from commit(0::smallint, ${ids}, ${all("77::bigint")}, ${all("1")}, ${all("'done'::text")}, null, null, ${all("'1'::text")}, null, null, null, null, null, null, null, true)`,
+    `select * from commit(0::smallint, ${ids}, ${all("77::bigint")}, ${all("1")}, ${all("'done'::text")}, null, null, ${all("'1'::text")}, null, null, null, null, null, null, null, true)`,
     "select * from claim(0::smallint, 'hot2', 'w', 79, 50, '{counter}', '{1}', null, null, null, null, null)",
     `select release(0::smallint, ${released}, ${all("79::bigint")})`,
     "select * from beat(0::smallint, 'w', true)",

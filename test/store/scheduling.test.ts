@@ -120,7 +120,7 @@ describe("scheduling", () => {
 
   it("next may change the priority", async () => {
     const [runId] = await start(database, {});
-    await commit(database, await claimOne(database), { kind: "next", step: "two", state: null, priority: 7 });
+    await commit(database, await claimOne(database), next("two", null, { priority: 7 }));
     expect(await claimOne(database)).toMatchObject({ runId, priority: 7 });
   });
 });
@@ -341,7 +341,7 @@ describe("uniqueness", () => {
     const client = await database.connect();
     await client.query("begin");
     const { rows } = await client.query(
-      "select id from start(0::smallint, '{counter}', '{1}', '{machine}', '{default}', null, array['{}'], null, null, null, null, '{slow}', null, null, null, false, null, null, null)",
+      "select id from start(0::smallint, '{counter}', '{1}', '{machine}', '{default}', null, array['{}'], null, null, null, null, '{slow}', null, null, null, null, null, null, null, null, null, false, null, null, null)",
     );
     const waiting = starting({ idempotencyKey: "slow" });
     await client.query("commit");

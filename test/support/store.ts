@@ -5,6 +5,7 @@ import type {
   ClaimedRun,
   Commit,
   NewRun,
+  SignalVerdict,
   Transition,
   Verdict,
 } from "../../packages/pawl/dist/store/store.js";
@@ -29,6 +30,9 @@ export function aRun(given: Partial<NewRun> = {}): NewRun {
     idempotencyKey: null,
     uniqueKey: null,
     uniqueScope: null,
+    partitionKey: null,
+    rateLimit: null,
+    weight: null,
     direct: false,
     ...given,
   };
@@ -50,7 +54,13 @@ export async function register(database: TestDatabase, workerId: string, leaseMs
     priority: 0,
     retentionMs: 1,
   };
-  await database.store.register({ workerId, leaseMs, info: "{}", definitions: [definition] });
+  await database.store.register({
+    workerId,
+    leaseMs,
+    queues: ["default"],
+    info: "{}",
+    definitions: [definition],
+  });
 }
 
 interface ClaimOptions {
@@ -97,6 +107,7 @@ export const keep = (step: string, state: string | null = null): Transition => (
   kind: "keep",
   step,
   state,
+  consumed: [],
 });
 export const done = (result = "null"): Transition => ({ kind: "done", step: null, result });
 export const retry = (delayMs = 0): Transition => ({
@@ -106,11 +117,40 @@ export const retry = (delayMs = 0): Transition => ({
   delayMs,
   error: null,
 });
-export const next = (step: string, state: string | null = null): Transition => ({
+export const next = (
+  step: string,
+  state: string | null = null,
+  given: Partial<Extract<Transition, { kind: "next" }>> = {},
+): Transition => ({
   kind: "next",
   step,
   state,
   priority: null,
+  partitionKey: undefined,
+  rateLimit: null,
+  weight: null,
+  consumed: [],
+  ...given,
+});
+/** Waits for these signals. `timeoutMs`: null for ever. */
+export const park = (
+  names: string | string[],
+  { timeoutMs = null as number | null, match = null as string | null, shown = [] as number[] } = {},
+): Transition => ({
+  kind: "await",
+  step: "woken",
+  state: null,
+  names: typeof names === "string" ? [names] : names,
+  match,
+  delayMs: timeoutMs,
+  shown,
+});
+export const spawn = (...children: Partial<NewRun>[]): Transition => ({
+  kind: "spawn",
+  step: "gathered",
+  state: null,
+  children: children.map(aRun),
+  consumed: [],
 });
 export const stop = (message: string): Transition => ({
   kind: "stop",
@@ -118,13 +158,45 @@ export const stop = (message: string): Transition => ({
   error: JSON.stringify({ name: "Error", message }),
 });
 
+/** The commit of a transition, with what the claim of the run brought along. */
+export function aCommit(
+  run: Pick<ClaimedRun, "runId"> & Partial<ClaimedRun> & { claimId: string },
+  transition: Transition,
+  turn = 0,
+): Commit {
+  const { runId, claimId, inboxSeq = 0, parentId = null, partitionKey = null } = run;
+  return { runId, claimId, turn, inboxSeq, parentId, partitionKey, transition };
+}
+
 export async function commit(
   database: TestDatabase,
-  run: { runId: string; claimId: string },
+  run: Pick<ClaimedRun, "runId"> & Partial<ClaimedRun> & { claimId: string },
   transition: Transition,
   { turn = 0, patient = true } = {},
 ): Promise<Verdict> {
-  const item: Commit = { runId: run.runId, claimId: run.claimId, turn, transition };
-  const [verdict] = await database.store.commit([item], { patient });
-  return verdict!;
+  const { verdicts } = await database.store.commit([aCommit(run, transition, turn)], { patient });
+  return verdicts[0]!;
+}
+
+/** Commits a transition for each of these runs in one call. */
+export async function commitAll(
+  database: TestDatabase,
+  runs: readonly (Pick<ClaimedRun, "runId"> & Partial<ClaimedRun>)[],
+  claimId: string,
+  transitionOf: (index: number) => Transition,
+  turn = 0,
+): Promise<Verdict[]> {
+  const commits = runs.map((run, index) => aCommit({ ...run, claimId }, transitionOf(index), turn));
+  return (await database.store.commit(commits, { patient: true })).verdicts;
+}
+
+/** Sends one signal and answers its verdict. */
+export async function signal(
+  database: TestDatabase,
+  runId: string,
+  name: string,
+  { payload = "{}", dedupKey = null as string | null } = {},
+): Promise<SignalVerdict> {
+  const { verdicts } = await database.store.signal([{ runId, name, payload, dedupKey }], { patient: true });
+  return verdicts[0]!;
 }

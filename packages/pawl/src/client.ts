@@ -10,44 +10,45 @@ import type {
   InputOf,
   OutputOf,
   RunId,
+  SignalArguments,
+  SignalNameOf,
   StartTarget,
 } from "./define/definition.js";
 import { type Duration, toMilliseconds } from "./define/duration.js";
 import type { ErrorRecord } from "./define/error-record.js";
 import {
+  InboxFull,
+  InvalidInput,
   InvalidOption,
   KeyConflict,
   ResultTimeout,
   RunCancelled,
+  RunEnded,
   RunFailed,
   RunNotFound,
   Unavailable,
 } from "./define/errors.js";
-import { fromJson } from "./define/json.js";
+import { fromJson, toJson } from "./define/json.js";
 import type { Logger } from "./define/logger.js";
-import { checkInteger, checkOptions } from "./define/options.js";
+import { checkSignalName } from "./define/names.js";
+import { checkInteger, checkOptions, checkString } from "./define/options.js";
+import { type Status, statusOf } from "./define/phase.js";
 import { show } from "./define/show.js";
-import { hubOf } from "./engine/nudge.js";
+import type { StartArguments, StartOptions } from "./define/start-options.js";
+import { checkLimit, type LimitOptions, setLimit } from "./engine/limits.js";
+import { newRun } from "./engine/new-run.js";
+import { type Hub, hubOf } from "./engine/nudge.js";
 import { checkLogger, checkMaxPayload, checkSchemaName } from "./engine/serve-options.js";
+import { Signaller } from "./engine/signal.js";
 import { Starter } from "./engine/start.js";
 import { givenUrl, locateSchema } from "./locate.js";
 import { Results } from "./results.js";
-import {
-  isRunId,
-  type ListOptions,
-  type Page,
-  type Run,
-  type Status,
-  statusOf,
-  toFilter,
-  toRun,
-  writeCursor,
-} from "./run.js";
-import { newRun, type StartOptions } from "./start-options.js";
+import { isRunId, type ListOptions, type Page, type Run, toFilter, toRun, writeCursor } from "./run.js";
 import { addressKey } from "./store/postgres/database.js";
 import { isOutage } from "./store/postgres/database-errors.js";
 import { PostgresStore } from "./store/postgres/postgres-store.js";
 import type { StartedRun } from "./store/store.js";
+import { explainRun, type Why } from "./why.js";
 
 export interface ConnectOptions {
   /** The schema of Pawl in the database. Default "pawl". */
@@ -66,15 +67,35 @@ export interface Started<Definition extends AnyDefinition = AnyDefinition> {
   readonly status: Status;
 }
 
+export interface Signalled {
+  /** False if the run had a signal with this dedup key before. */
+  readonly delivered: boolean;
+}
+
+export interface CancelOptions {
+  /** Recorded with the run. */
+  readonly reason?: string | undefined;
+  /** Cancel all runs below it too. Default false: its children go on. */
+  readonly cascade?: boolean | undefined;
+}
+
+export interface Cancelled {
+  /** How many runs this call has cancelled. */
+  readonly cancelled: number;
+}
+
+/** A rate limit, as it is stored. */
+export interface Limit {
+  readonly name: string;
+  readonly allowed: number;
+  readonly periodMs: number;
+  readonly burst: number;
+}
+
 /** What `startMany` takes per run: its input and the options of `start`. */
 export interface StartItem<Input> extends StartOptions {
   readonly input: Input;
 }
-
-/** What `start` takes after the definition: the input may be left out where nothing is expected. */
-export type StartArguments<Input> = undefined extends Input
-  ? [input?: Input, options?: StartOptions]
-  : [input: Input, options?: StartOptions];
 
 /** The most runs that one call of `startMany` starts. */
 const maxStarts = 10_000;
@@ -107,7 +128,9 @@ interface ConnectSettings {
 
 interface Opened {
   readonly store: PostgresStore;
+  readonly hub: Hub;
   readonly starter: Starter;
+  readonly signaller: Signaller;
   readonly results: Results;
   close(): Promise<void>;
 }
@@ -118,6 +141,17 @@ export class Pawl {
     get(runId: string): Promise<Run>;
     /** A page of runs, newest first. */
     list(options?: ListOptions): Promise<Page>;
+    /**
+     * Cancels a run, at once and for good; with `cascade` everything below it too. A running step sees `ctx.signal` aborted.
+     * Answers how many runs that ended: none, if it was cancelled before. Throws `RunNotFound` or `RunEnded`.
+     */
+    cancel(runId: string, options?: CancelOptions): Promise<Cancelled>;
+  };
+  readonly limits: {
+    /** Sets a rate limit for everyone; the last writer wins. */
+    set(name: string, limit: LimitOptions): Promise<void>;
+    /** All rate limits, by name. */
+    list(): Promise<Limit[]>;
   };
   readonly #settings: ConnectSettings;
   #opening: Promise<Opened> | undefined;
@@ -125,7 +159,15 @@ export class Pawl {
 
   constructor(settings: ConnectSettings) {
     this.#settings = settings;
-    this.runs = { get: (runId) => this.#get(runId), list: (options) => this.#list(options) };
+    this.runs = {
+      get: (runId) => this.#get(runId),
+      list: (options) => this.#list(options),
+      cancel: (runId, options) => this.#cancel(runId, options),
+    };
+    this.limits = {
+      set: (name, limit) => this.#setLimit(name, limit),
+      list: async () => (await this.#opened()).store.limits(),
+    };
   }
 
   /** Starts a run of a definition, or of one known by name only. Resolves when it is committed. */
@@ -153,6 +195,59 @@ export class Pawl {
     const runs = await Promise.all(items.map((item, index) => itemRun(target, item, index, maxPayloadBytes)));
     const { starter } = await this.#opened();
     return runs.length === 0 ? [] : (await starter.startMany(runs)).map((started) => toStarted(started));
+  }
+
+  /**
+   * Sends a signal: it is in the run's inbox for good when this resolves, and wakes the run if it awaits it. With a `dedupKey`
+   * a second delivery is a no-op (`delivered` is false). Throws `RunNotFound`, `RunEnded` or `InboxFull`.
+   */
+  signal<Definition extends AnyDefinition, Name extends SignalNameOf<Definition>>(
+    runId: RunId<Definition>,
+    name: Name,
+    ...rest: SignalArguments<Definition, Name>
+  ): Promise<Signalled>;
+  async signal(
+    runId: string,
+    name: string,
+    payload: unknown = {},
+    options: unknown = {},
+  ): Promise<Signalled> {
+    const { dedupKey } = checkOptions(options, ["dedupKey"], "the options of signal");
+    const id = checkRunId(runId);
+    if (payload === null) {
+      throw new InvalidInput(
+        `the payload of signal ${show(name)} is null; leave it out, or give an object or a value`,
+      );
+    }
+    const signal = {
+      runId: id,
+      name: checkSignalName(name),
+      payload: toJson(payload, "payload", this.#settings.maxPayloadBytes).text,
+      dedupKey: dedupKey === undefined ? null : checkString(dedupKey, "dedupKey", { maxBytes: 512 }),
+    };
+    const { signaller } = await this.#opened();
+    switch (await signaller.send(signal)) {
+      case "delivered":
+        return { delivered: true };
+      case "duplicate":
+        return { delivered: false };
+      case "not_found":
+        throw notFound(runId);
+      case "ended":
+        throw new RunEnded(`run ${runId} has ended: it takes no more signals`);
+      case "full":
+        throw new InboxFull(
+          `10,000 signals wait in the inbox of run ${runId}: it takes no more until it consumes some`,
+        );
+    }
+  }
+
+  /** Why a run is not making progress, as data and in a sentence (`text`). Throws `RunNotFound`. */
+  async why(runId: string): Promise<Why> {
+    const { store } = await this.#opened();
+    const facts = await store.why(checkRunId(runId));
+    if (facts === null) throw notFound(runId);
+    return explainRun(runId, facts);
   }
 
   /** The output of a run, once it is done. Throws `RunFailed`, `RunCancelled`, `ResultTimeout` or `RunNotFound`. */
@@ -196,6 +291,34 @@ export class Pawl {
     return toRun(run);
   }
 
+  async #cancel(runId: string, options: CancelOptions = {}): Promise<Cancelled> {
+    const given = checkOptions(options, ["reason", "cascade"], "the options of runs.cancel");
+    const reason =
+      given.reason === undefined ? undefined : checkString(given.reason, "reason", { maxBytes: 8_192 });
+    if (given.cascade !== undefined && typeof given.cascade !== "boolean") {
+      throw new InvalidOption(`cascade must be true or false, not ${show(given.cascade)}`);
+    }
+    const { store, hub } = await this.#opened();
+    const cascade = given.cascade === true;
+    const answer = await store.cancel(checkRunId(runId), { reason: reason ?? null, cascade });
+    for (const id of answer.runIds) hub.cancel(id, reason);
+    hub.claimable(answer.claimable);
+    if (answer.verdict === "not_found") throw notFound(runId);
+    if (answer.verdict === "ended") {
+      throw new RunEnded(
+        `run ${runId} has ended (${statusOf(answer.phase!)}): it cannot be cancelled any more`,
+      );
+    }
+    return { cancelled: answer.runIds.length };
+  }
+
+  async #setLimit(name: string, limit: LimitOptions): Promise<void> {
+    const checked = checkLimit(name, limit);
+    const { store, hub } = await this.#opened();
+    await setLimit(store, checked);
+    hub.nudge(null);
+  }
+
   async #list(options: ListOptions = {}): Promise<Page> {
     const filter = toFilter(options);
     const { store } = await this.#opened();
@@ -225,6 +348,8 @@ export class Pawl {
     const results = new Results(store, hub, logger);
     return {
       store,
+      hub,
+      signaller: new Signaller(store, hub, isOutage),
       starter: new Starter(store, hub, isOutage),
       results,
       close: async () => {

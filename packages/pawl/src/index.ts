@@ -1,4 +1,14 @@
-export { connect, type ConnectOptions, type Pawl, type Started, type StartItem } from "./client.js";
+export {
+  type Cancelled,
+  type CancelOptions,
+  connect,
+  type ConnectOptions,
+  type Limit,
+  type Pawl,
+  type Signalled,
+  type Started,
+  type StartItem,
+} from "./client.js";
 export { child, type Child } from "./define/child.js";
 export type { ChildRun, JobContext, StepContext } from "./define/context.js";
 export type { AnyDefinition, InputOf, Job, Machine, OutputOf, RunId } from "./define/definition.js";
@@ -20,13 +30,15 @@ export type {
   Spawn,
   Stop,
 } from "./define/outcome.js";
-export type { Phase } from "./define/phase.js";
+export type { Phase, Status } from "./define/phase.js";
 export type { RateLimit } from "./define/rate-limit.js";
 export { type Schema, type } from "./define/schema.js";
 export { type ReceivedSignal, signal, type SignalOptions, type SignalType } from "./define/signal.js";
 export type { StartOptions } from "./define/start-options.js";
+export type { LimitOptions } from "./engine/limits.js";
 export type { ServeOptions } from "./engine/serve-options.js";
 export { migrate, type MigrateOptions } from "./migrate.js";
-export type { ListOptions, Page, Run, Status } from "./run.js";
+export type { ListOptions, Page, Run } from "./run.js";
 export { serve, type Worker } from "./serve.js";
 export type { MigrationResult } from "./store/store.js";
+export type { Why, WhyReason } from "./why.js";

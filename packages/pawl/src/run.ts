@@ -10,10 +10,9 @@ import type { Json } from "./define/json-types.js";
 import { checkName, checkVersion } from "./define/names.js";
 import { checkInteger, checkOneOf, checkOptions } from "./define/options.js";
 import { show } from "./define/show.js";
-import { checkDate, checkPhase } from "./start-options.js";
-import type { Phase, RunFilter, StoredRun } from "./store/store.js";
-
-export type Status = "running" | "completed" | "failed" | "cancelled";
+import { checkDate, checkPhase } from "./engine/new-run.js";
+import { type Phase, phasesOf, type Status, statusOf } from "./define/phase.js";
+import type { RunFilter, StoredRun } from "./store/store.js";
 
 export interface Run {
   readonly runId: string;
@@ -63,16 +62,6 @@ export interface Page {
 }
 
 const statuses = ["running", "completed", "failed", "cancelled"] as const;
-const phasesOf: Record<Status, readonly Phase[]> = {
-  running: ["runnable", "executing", "awaiting_signal", "awaiting_children"],
-  completed: ["done"],
-  failed: ["failed"],
-  cancelled: ["cancelled"],
-};
-
-export function statusOf(phase: Phase): Status {
-  return statuses.find((status) => phasesOf[status].includes(phase)) ?? "running";
-}
 
 export function toRun(stored: StoredRun): Run {
   return {

@@ -6,6 +6,7 @@
 import type { AnyDefinition } from "../define/definition.js";
 import { RunCancelled } from "../define/errors.js";
 import type { ClaimedRun } from "../store/store.js";
+import { Incoming } from "./incoming.js";
 import { monotonicMs } from "./monotonic.js";
 
 export class Execution {
@@ -14,6 +15,11 @@ export class Execution {
   readonly definition: AnyDefinition;
   readonly queue: string;
   readonly crashes: number;
+  readonly parentId: string | null;
+  /** The key that this claim holds. */
+  readonly partitionKey: string | null;
+  /** The signals and children that its steps see. */
+  readonly incoming: Incoming;
   /** On the clock that the heartbeat reads too. */
   readonly begunAtMs = monotonicMs();
   /** Applied transitions of this claim. */
@@ -37,6 +43,9 @@ export class Execution {
     this.definition = definition;
     this.queue = queue;
     this.crashes = run.crashes;
+    this.parentId = run.parentId;
+    this.partitionKey = run.partitionKey;
+    this.incoming = new Incoming(run);
     this.step = run.step;
     this.attempt = run.attempt;
     this.input = run.input;

@@ -6,15 +6,17 @@
  */
 
 import type { JobDefinition, MachineDefinition } from "../define/definition.js";
-import { InvalidState, type PawlError, StepTimeout } from "../define/errors.js";
+import { InvalidOutcome, InvalidState, type PawlError, StepTimeout } from "../define/errors.js";
 import { type Encoded, fromJson } from "../define/json.js";
 import type { Logger } from "../define/logger.js";
-import { checkOutcome } from "../define/outcome.js";
+import { checkOutcome, type Outcome, type Spawn } from "../define/outcome.js";
 import { parse } from "../define/schema.js";
-import type { Verdict } from "../store/store.js";
+import type { NewRun, Verdict, WorkerStore } from "../store/store.js";
 import type { Execution } from "./execution.js";
 import type { Flusher } from "./flusher.js";
+import { newRun } from "./new-run.js";
 import type { Hub } from "./nudge.js";
+import { Patience } from "./patience.js";
 import { jobContext, stepContext } from "./step-context.js";
 import {
   crashLimit,
@@ -31,6 +33,7 @@ const sliceSteps = 100;
 const sliceMs = 1_000;
 
 export interface Surroundings {
+  readonly store: Pick<WorkerStore, "inbox" | "children">;
   readonly flusher: Flusher;
   readonly hub: Hub;
   readonly logger: Logger;
@@ -40,6 +43,8 @@ export interface Surroundings {
   hasBacklog(queue: string): boolean;
   /** A run of this queue becomes due again after this time. */
   expect(queue: string, delayMs: number): void;
+  /** Whether an error of the store means that it could not be reached. */
+  isOutage(error: unknown): boolean;
   /** The worker begins no further steps. */
   isStopping(): boolean;
 }
@@ -115,9 +120,12 @@ async function executeMachine(
 
   for (let steps = 1; ; steps++) {
     const count = steps;
+    if (execution.incoming.isIncomplete) await load(execution, around);
+    if (execution.aborted) return;
     const at: Situation = {
       step: execution.step,
       storedState: steps === 1 ? null : stored.text,
+      awaited: execution.incoming.awaitedSeqs,
       maxBytes: around.maxPayloadBytes,
       mayKeep: () => {
         if (execution.interrupted || around.isStopping()) return false;
@@ -134,6 +142,20 @@ async function executeMachine(
     }
     if (execution.aborted || decision.state === null) return;
     stored = decision.state;
+  }
+}
+
+/** Reads what did not come along with the claim; an outage only delays it, as long as the claim lasts. */
+async function load(execution: Execution, { store, isOutage }: Surroundings): Promise<void> {
+  const patience = new Patience();
+  while (!execution.aborted) {
+    try {
+      await execution.incoming.load(store);
+      return;
+    } catch (error) {
+      if (!isOutage(error)) throw error;
+      await new Promise((resolve) => setTimeout(resolve, patience.next()));
+    }
   }
 }
 
@@ -163,7 +185,8 @@ async function takeStep(
     if (step === undefined) throw unknownStep(definition, at.step);
     const returned = step(stepContext(execution, around.logger, at.step, state));
     const outcome = isThenable(returned) ? await withinTime(returned, execution, around) : returned;
-    return decide(at, checkOutcome(outcome, definition.steps, `step "${at.step}"`));
+    const decision = decideOutcome(at, checkOutcome(outcome, definition.steps, `step "${at.step}"`));
+    return decision instanceof Promise ? await decision : decision;
   } catch (error) {
     return decideByHandle(execution, definition, stored, at, error, around);
   }
@@ -190,10 +213,24 @@ async function decideByHandle(
     }
     const returned = definition.handle(error, stepContext(execution, around.logger, at.step, state));
     const outcome = isThenable(returned) ? await withinTime(returned, execution, around) : returned;
-    return decide(at, checkOutcome(outcome, definition.steps, "handle"));
+    return await decideOutcome(at, checkOutcome(outcome, definition.steps, "handle"));
   } catch (handleError) {
     return decideUnhandled(at.step, handleError, error);
   }
+}
+
+/** Decides at once, unless children must be made first: their schemas may be asynchronous. */
+function decideOutcome(at: Situation, outcome: Outcome): Decision | Promise<Decision> {
+  if (outcome.kind !== "spawn") return decide(at, outcome);
+  return newChildren(outcome, at.maxBytes).then((children) => decide(at, outcome, children));
+}
+
+function newChildren({ children }: Spawn, maxBytes: number): Promise<NewRun[]> {
+  return Promise.all(
+    children.map(({ target, input, options }, index) =>
+      newRun(target, input, options, { what: `children[${index}].input`, maxBytes }),
+    ),
+  );
 }
 
 /** Commits a decision. Null: it is settled (committed, or dropped with the claim); else why the database refused it. */
@@ -203,8 +240,17 @@ async function commit(
   around: Surroundings,
 ): Promise<PawlError | null> {
   if (execution.aborted) return null;
-  const { runId, claimId, turn } = execution;
-  const verdict: Verdict = await around.flusher.commit({ runId, claimId, turn, transition });
+  const { runId, claimId, turn, parentId, partitionKey, incoming } = execution;
+  const { inboxSeq } = incoming;
+  const verdict: Verdict = await around.flusher.commit({
+    runId,
+    claimId,
+    turn,
+    inboxSeq,
+    parentId,
+    partitionKey,
+    transition,
+  });
   switch (verdict.kind) {
     case "committed":
       if (verdict.uniqueLost)
@@ -216,6 +262,8 @@ async function commit(
       execution.abort(new Error("the claim on this run was lost"));
       return null;
     case "failed":
+      // A rate limit that nobody has set, or keys of a child that belong to two runs.
+      if (verdict.code.startsWith("PW")) return new InvalidOutcome(verdict.message);
       return new InvalidState(`the database refused the outcome (${verdict.code}): ${verdict.message}`);
     case "busy":
       throw new Error("the flusher answered busy");
@@ -225,9 +273,16 @@ async function commit(
     case "keep":
       execution.step = transition.step;
       execution.attempt = 0;
+      incoming.advance(transition.consumed, verdict.kind === "committed" ? verdict.inboxSeq : null);
       break;
     case "next":
       around.expect(execution.queue, 0);
+      break;
+    case "await":
+      if (transition.delayMs !== null) around.expect(execution.queue, transition.delayMs);
+      break;
+    case "spawn":
+      for (const queue of new Set(transition.children.map((child) => child.queue))) around.hub.nudge(queue);
       break;
     case "retry":
       around.expect(execution.queue, transition.delayMs);

@@ -6,7 +6,7 @@
  */
 
 import type { Logger } from "../define/logger.js";
-import type { Claimed, ClaimedRun, LookFrom, WorkerStore } from "../store/store.js";
+import type { Claimable, Claimed, ClaimedRun, LookFrom, WorkerStore } from "../store/store.js";
 import { newClaimId } from "./claim-id.js";
 import { Patience } from "./patience.js";
 
@@ -53,6 +53,8 @@ export class Feeder {
   #pollMs: number;
   #from: LookFrom = nowhere;
   #floorSinceMs = 0;
+  /** How often older runs have become claimable: what a look in flight finds says nothing about those. */
+  #lowerings = 0;
   #isBehind = false;
   /** The loop sleeps because no slot was free. */
   #wantsSlot = false;
@@ -105,7 +107,25 @@ export class Feeder {
   /** Runs older than the low-water mark have become claimable: begin at the head again. */
   rewind(): void {
     this.#from = nowhere;
+    this.#lowerings++;
     this.nudge();
+  }
+
+  /** Runs have become claimable, none of them before this in the order of claims. */
+  lower({ priority, microseconds }: Claimable): void {
+    const { floor, after } = this.#from;
+    const isBefore = (mark: readonly [number, number, ...unknown[]] | null): boolean =>
+      mark !== null && (priority < mark[0] || (priority === mark[0] && microseconds < mark[1]));
+    if (isBefore(floor)) this.#from = { floor: [priority, microseconds], after };
+    if (isBefore(after)) this.#from = { floor: this.#from.floor, after: null };
+    this.#lowerings++;
+    this.nudge();
+  }
+
+  /** Takes a run out of the buffer whose execution has not begun. */
+  drop(runId: string): { run: ClaimedRun; claimId: string } | undefined {
+    const index = this.#buffer.findIndex(({ run }) => run.runId === runId);
+    return index === -1 ? undefined : this.#buffer.splice(index, 1)[0];
   }
 
   /** A run becomes due after this time. */
@@ -167,12 +187,15 @@ export class Feeder {
     const { queue, names, versions } = this.#options;
     const claimId = newClaimId();
     this.#host.claiming.add(claimId);
+    const { floor, after } = this.#from;
+    const lowerings = this.#lowerings;
     try {
-      const look = { queue, limit, names, versions, floor: this.#from.floor, after: this.#from.after };
+      const look = { queue, limit, names, versions, floor, after };
       const claimed = await this.#host.store.claim({ ...look, workerId, claimId });
       this.#patience.reset();
       if (this.#isRunning && this.#host.workerId() === workerId) {
         this.#accept(claimed, claimId);
+        if (lowerings !== this.#lowerings) this.#from = nowhere;
         return claimed;
       }
       await this.#host.store.release(claimed.runs.map(({ runId }) => ({ runId, claimId })));

@@ -7,7 +7,7 @@
  */
 
 import type { Logger } from "../define/logger.js";
-import type { Commit, Verdict, WorkerStore } from "../store/store.js";
+import type { Claimable, Commit, Verdict, WorkerStore } from "../store/store.js";
 import { Patience } from "./patience.js";
 
 const maxBatch = 500;
@@ -26,20 +26,24 @@ interface Entry {
 
 const stale: Verdict = { kind: "stale" };
 
+export interface FlusherOptions {
+  readonly store: Pick<WorkerStore, "commit">;
+  readonly logger: Logger;
+  isOutage(error: unknown): boolean;
+  /** A commit has made other runs claimable: parents of ended children, the next in line for a key. */
+  onClaimable(claimable: readonly Claimable[]): void;
+}
+
 export class Flusher {
-  readonly #store: Pick<WorkerStore, "commit">;
-  readonly #logger: Logger;
-  readonly #isOutage: (error: unknown) => boolean;
+  readonly #options: FlusherOptions;
   #queue: Entry[] = [];
   /** Every entry that is not answered yet, by run: at most one each. */
   readonly #open = new Map<string, Entry>();
   #inFlight = 0;
   #scheduled = false;
 
-  constructor(store: Pick<WorkerStore, "commit">, logger: Logger, isOutage: (error: unknown) => boolean) {
-    this.#isOutage = isOutage;
-    this.#store = store;
-    this.#logger = logger;
+  constructor(options: FlusherOptions) {
+    this.#options = options;
   }
 
   /** Resolves when the transition is committed, or it is known that it never will be. */
@@ -105,15 +109,16 @@ export class Flusher {
     let waiting = batch;
     while (waiting.length > 0) {
       try {
-        const verdicts = await this.#store.commit(
+        const { verdicts, claimable } = await this.#options.store.commit(
           waiting.map((entry) => entry.commit),
           { patient },
         );
+        if (claimable.length > 0) this.#options.onClaimable(claimable);
         for (const [index, entry] of waiting.entries()) this.#answer(entry, verdicts[index]!);
         break;
       } catch (error) {
-        this.#logger.warn({ err: error, runs: waiting.length }, "pawl: commit failed, trying again");
-        if (!this.#isOutage(error)) {
+        this.#warn(error, waiting.length);
+        if (!this.#options.isOutage(error)) {
           // Not the connection's fault: one by one, so that nobody waits for the one at fault.
           for (const entry of waiting) this.#answer(entry, { kind: "busy" });
           break;
@@ -141,12 +146,17 @@ export class Flusher {
   /** The slow lane: one run by itself, never waiting for its lock, outside the count of lanes. */
   async #sendSlow(entry: Entry): Promise<void> {
     try {
-      const [verdict] = await this.#store.commit([entry.commit], { patient: false });
-      this.#answer(entry, verdict!);
+      const { verdicts, claimable } = await this.#options.store.commit([entry.commit], { patient: false });
+      if (claimable.length > 0) this.#options.onClaimable(claimable);
+      this.#answer(entry, verdicts[0]!);
     } catch (error) {
-      this.#logger.warn({ err: error, runs: 1 }, "pawl: commit failed, trying again");
+      this.#warn(error, 1);
       this.#answer(entry, { kind: "busy" });
     }
+  }
+
+  #warn(error: unknown, runs: number): void {
+    this.#options.logger.warn({ err: error, runs }, "pawl: commit failed, trying again");
   }
 
   #settle(entry: Entry, verdict: Verdict): void {
@@ -158,7 +168,10 @@ export class Flusher {
 function sizeOf({ transition }: Commit): number {
   const state = "state" in transition ? (transition.state?.length ?? 0) : 0;
   const result = "result" in transition ? transition.result.length : 0;
-  return 100 + state + result;
+  let children = 0;
+  if (transition.kind === "spawn")
+    for (const child of transition.children) children += 300 + child.input.length;
+  return 100 + state + result + children;
 }
 
 /** Ids are positive decimal numbers without leading zeros. */

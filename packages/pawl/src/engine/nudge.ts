@@ -1,19 +1,24 @@
 /**
  * What the clients and workers of one process tell each other about one database, so that nobody there waits for a
- * poll: work has come into a queue, a worker has a free slot for a run that is just being started, a run has ended.
+ * poll: work has come into a queue, a worker has a free slot for a run that is just being started, a run has ended or
+ * was cancelled.
  * Hints only: whatever is lost here is found by polling. Never crosses processes.
  */
 
-import type { ClaimedRun, EndedRun } from "../store/store.js";
+import type { Claimable, ClaimedRun, EndedRun } from "../store/store.js";
 
 /** A worker of this process, as starts see it. */
 export interface LocalWorker {
   /** Sets a slot aside for a run that is about to be inserted already claimed; null if there is none to give. */
   reserve(run: { name: string; version: number; queue: string }): Reservation | null;
-  /** Work may have come into this queue. */
-  nudge(queue: string): void;
+  /** Work may have come into this queue, or (null) into any. */
+  nudge(queue: string | null): void;
   /** A run of this queue becomes due after this time. */
   expect(queue: string, delayMs: number): void;
+  /** Runs have become claimable that may be older than what it last looked at. */
+  lower(claimable: Claimable): void;
+  /** This run was cancelled, durably. */
+  cancel(runId: string, reason: string | undefined): void;
 }
 
 /** A slot set aside on one worker. Exactly one of its methods must be called. */
@@ -31,12 +36,25 @@ export class Hub {
   readonly workers = new Set<LocalWorker>();
   readonly #waiting = new Map<string, Set<(ended: EndedRun) => void>>();
 
-  nudge(queue: string): void {
+  /** Work has come into this queue, or (null) into some queue. */
+  nudge(queue: string | null): void {
     for (const worker of this.workers) worker.nudge(queue);
   }
 
   expect(queue: string, delayMs: number): void {
     for (const worker of this.workers) worker.expect(queue, delayMs);
+  }
+
+  /** Runs have become claimable. */
+  claimable(all: readonly Claimable[]): void {
+    for (const one of all) for (const worker of this.workers) worker.lower(one);
+  }
+
+  /** A run was cancelled, durably. */
+  cancel(runId: string, reason: string | undefined): void {
+    for (const worker of this.workers) worker.cancel(runId, reason);
+    const error = reason === undefined ? null : JSON.stringify({ name: "RunCancelled", message: reason });
+    this.announce({ runId, phase: "cancelled", result: null, error });
   }
 
   /** A run of this database has ended, durably. */

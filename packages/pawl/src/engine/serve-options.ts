@@ -3,14 +3,16 @@
  * worker checks nothing again.
  */
 
-import type { AnyDefinition } from "../define/definition.js";
+import { type AnyDefinition, isDefinition } from "../define/definition.js";
 import { type Duration, toMilliseconds } from "../define/duration.js";
 import { InvalidOption } from "../define/errors.js";
 import type { Logger } from "../define/logger.js";
 import { checkName } from "../define/names.js";
 import { checkFunction, checkInteger, checkOptions, checkString, isObject } from "../define/options.js";
 import { show } from "../define/show.js";
+import type { StoredLimit } from "../store/store.js";
 import { consoleLogger } from "./console-logger.js";
+import { checkLimits, type LimitOptions } from "./limits.js";
 
 export interface ServeOptions {
   /** Where the runs are. Default: `PAWL_URL`, `DATABASE_URL`, else a local Postgres in `.pawl/postgres`. */
@@ -39,6 +41,8 @@ export interface ServeOptions {
   readonly drainTimeout?: Duration | undefined;
   /** Steps that run longer get an aborted `ctx.signal` and fail with `StepTimeout`. Default: no limit. */
   readonly maxStepDuration?: Duration | undefined;
+  /** Rate limits to set when the worker starts: `{ stripe: { allowed: 100, period: "1s" } }`. The last writer wins. */
+  readonly limits?: Readonly<Record<string, LimitOptions>> | undefined;
   /** How long a state or result may be as JSON. Default 1 MiB, at most 16 MiB. */
   readonly maxPayloadBytes?: number | undefined;
   readonly logger?: Logger | undefined;
@@ -59,6 +63,7 @@ export interface ServeSettings {
   readonly sweepMs: number | null;
   readonly drainMs: number;
   readonly maxStepMs: number | null;
+  readonly limits: readonly StoredLimit[];
   readonly maxPayloadBytes: number;
   readonly logger: Logger;
 }
@@ -92,6 +97,7 @@ const names = [
   "sweepInterval",
   "drainTimeout",
   "maxStepDuration",
+  "limits",
   "maxPayloadBytes",
   "logger",
 ] as const;
@@ -126,6 +132,7 @@ export function checkServe(definitions: unknown, options: unknown): ServeSetting
     sweepMs: sweepInterval === false ? null : atLeast(sweepInterval, "sweepInterval", 10),
     drainMs: atLeast(given.drainTimeout ?? defaults.drainTimeout, "drainTimeout", 0),
     maxStepMs: maxStepDuration === undefined ? null : atLeast(maxStepDuration, "maxStepDuration", 1),
+    limits: checkLimits(given.limits),
     maxPayloadBytes: checkMaxPayload(given.maxPayloadBytes),
     logger: checkLogger(given.logger),
   };
@@ -169,10 +176,6 @@ function checkServed(given: unknown): AnyDefinition[] {
     seen.set(key, item);
   }
   return given as AnyDefinition[];
-}
-
-export function isDefinition(value: unknown): value is AnyDefinition {
-  return isObject(value) && (value.kind === "job" || value.kind === "machine") && "retentionMs" in value;
 }
 
 function checkQueues(given: unknown, served: readonly AnyDefinition[]): ReadonlyMap<string, number> {

@@ -1,81 +1,51 @@
 /**
- * Starts runs for callers of this process. Starts that come while a call is in flight share the next one, like
- * commits do, and none of them waits for another's key. A run that a worker of this process serves and has a free slot for is inserted already claimed and
+ * Starts runs for callers of this process. Starts that come together share one call, and none of them waits for another's
+ * key. A run that a worker of this process serves and has a free slot for is inserted already claimed and
  * handed over once the insert is committed: it never waits for a claim. Used by the client.
  */
 
 import type { ClientStore, NewRun, StartedRun } from "../store/store.js";
 import { newClaimId } from "./claim-id.js";
+import { Group } from "./group.js";
 import type { Hub, Reservation } from "./nudge.js";
 
-const maxBatch = 500;
-const maxBatchBytes = 8 * 1024 * 1024;
-
-interface Waiting {
-  readonly run: NewRun;
-  readonly resolve: (started: StartedRun) => void;
-  readonly reject: (error: unknown) => void;
-}
+/** What a run that was just started has not yet. */
+const newborn = {
+  attempt: 0,
+  crashes: 0,
+  parentId: null,
+  partitionKey: null,
+  timedOut: false,
+  children: null,
+  inboxSeq: 0,
+  inbox: [],
+  state: null,
+  uniqueLost: false,
+} as const;
 
 export class Starter {
-  readonly #store: ClientStore;
+  readonly #store: Pick<ClientStore, "start">;
   readonly #hub: Hub;
-  readonly #isOutage: (error: unknown) => boolean;
-  #queue: Waiting[] = [];
-  #busy = false;
+  readonly #group: Group<NewRun, StartedRun>;
 
-  constructor(store: ClientStore, hub: Hub, isOutage: (error: unknown) => boolean) {
+  constructor(store: Pick<ClientStore, "start">, hub: Hub, isOutage: (error: unknown) => boolean) {
     this.#store = store;
     this.#hub = hub;
-    this.#isOutage = isOutage;
+    this.#group = new Group({
+      send: (runs, isShared) => this.#send(runs, !isShared),
+      sizeOf: (run) => run.input.length,
+      isOutage,
+    });
   }
 
   /** Starts one run, together with whatever else this process starts just now. */
   start(run: NewRun): Promise<StartedRun> {
-    return new Promise((resolve, reject) => {
-      this.#queue.push({ run, resolve, reject });
-      if (this.#busy) return;
-      this.#busy = true;
-      setImmediate(() => void this.#pump());
-    });
+    return this.#group.add(run);
   }
 
   /** Starts all of them in one statement, or, if their keys conflict, none. */
   startMany(runs: readonly NewRun[]): Promise<StartedRun[]> {
     return this.#send(runs, true);
-  }
-
-  async #pump(): Promise<void> {
-    while (this.#queue.length > 0) {
-      const batch = this.#take();
-      try {
-        const started = await this.#send(
-          batch.map(({ run }) => run),
-          false,
-        );
-        for (const [index, { resolve }] of batch.entries()) resolve(started[index]!);
-      } catch (error) {
-        if (this.#isOutage(error)) {
-          for (const { reject } of batch) reject(error);
-        } else {
-          // One of them was refused, or waits for a key that an open transaction holds, and nothing was written: each
-          // by itself, so that it fails or waits alone.
-          for (const { run, resolve, reject } of batch) {
-            void this.#send([run], true).then(([started]) => resolve(started!), reject);
-          }
-        }
-      }
-    }
-    this.#busy = false;
-  }
-
-  #take(): Waiting[] {
-    let bytes = 0;
-    const tooMany = this.#queue.findIndex(({ run }, index) => {
-      bytes += run.input.length;
-      return index === maxBatch || (bytes > maxBatchBytes && index > 0);
-    });
-    return this.#queue.splice(0, tooMany === -1 ? this.#queue.length : tooMany);
   }
 
   async #send(given: readonly NewRun[], allOrNothing: boolean): Promise<StartedRun[]> {
@@ -109,6 +79,8 @@ export class Starter {
     if (version === null || queue === null || run.delayMs !== null || run.at !== null) return null;
     // A scope of its own may tell runnable and executing apart: such a run must be runnable first.
     if (run.uniqueScope !== null) return null;
+    // Who may have a key or a token is decided by a claim.
+    if (run.partitionKey !== null || run.rateLimit !== null) return null;
     for (const worker of this.#hub.workers) {
       const slot = worker.reserve({ name, version, queue });
       if (slot === null) continue;
@@ -137,8 +109,8 @@ export class Starter {
         slot.cancel();
       } else {
         const { name, input, step } = run;
-        const rest = { priority: run.priority ?? 0, attempt: 0, crashes: 0, state: null, uniqueLost: false };
-        slot.fill({ runId, name, version: run.version!, step, input, ...rest }, claimId);
+        const priority = run.priority ?? 0;
+        slot.fill({ ...newborn, runId, name, version: run.version!, step, input, priority }, claimId);
       }
     }
     for (const queue of nudged) this.#hub.nudge(queue);

@@ -1,12 +1,13 @@
 /**
  * The `ctx` objects that user code sees. Cheap to make, one per step: the helpers are on the prototype and use no
- * `this`, the abort signal and the logger are made when they are first asked for.
+ * `this`; the abort signal, the logger, signals and children are made when they are first asked for.
  */
 
 import type { JobContext, StepContext } from "../define/context.js";
 import type { Logger, LogMethod } from "../define/logger.js";
 import { stepHelpers } from "../define/outcome.js";
 import type { Execution } from "./execution.js";
+import type { Incoming } from "./incoming.js";
 
 class RunContext {
   readonly runId: string;
@@ -40,11 +41,30 @@ class RunContext {
 class MachineStepContext extends RunContext {
   readonly step: string;
   readonly state: unknown;
+  readonly timedOut: boolean;
+  readonly #incoming: Incoming;
+  #awaited: StepContext["awaited"] | undefined;
+  #inbox: StepContext["inbox"] | undefined;
+  #children: StepContext["children"] | undefined;
 
   constructor(execution: Execution, logger: Logger, step: string, state: unknown) {
     super(execution, logger);
     this.step = step;
     this.state = state;
+    this.timedOut = execution.incoming.timedOut;
+    this.#incoming = execution.incoming;
+  }
+
+  get awaited(): StepContext["awaited"] {
+    return (this.#awaited ??= this.#incoming.awaited());
+  }
+
+  get inbox(): StepContext["inbox"] {
+    return (this.#inbox ??= this.#incoming.inbox());
+  }
+
+  get children(): StepContext["children"] {
+    return (this.#children ??= this.#incoming.children());
   }
 }
 Object.assign(MachineStepContext.prototype, stepHelpers);

@@ -1,6 +1,6 @@
 /**
- * The repeated sweeps that every worker runs: claims of dead workers end and waiting runs are placed (every
- * `reapInterval`, cannot be switched off), terminal runs past their retention are deleted (every `sweepInterval`).
+ * The repeated sweeps that every worker runs: claims of dead workers end, runs that nobody served are placed, and blocked
+ * partition keys are put right (every `reapInterval`, cannot be switched off), terminal runs past their retention are deleted (every `sweepInterval`).
  * Never a boot event, and never more than a bounded batch per call. An outage only skips a round.
  */
 
@@ -10,7 +10,7 @@ import type { WorkerStore } from "../store/store.js";
 const batch = 1_000;
 
 export interface SweeperOptions {
-  readonly store: Pick<WorkerStore, "reap" | "place" | "sweep">;
+  readonly store: Pick<WorkerStore, "reap" | "place" | "repairKeys" | "sweep">;
   readonly logger: Logger;
   readonly reapMs: number;
   /** null: retention is somebody else's. */
@@ -23,6 +23,8 @@ export class Sweeper {
   readonly #options: SweeperOptions;
   readonly #timers = new Set<NodeJS.Timeout>();
   #isStopped = false;
+  /** Where the last look at blocked keys stopped. */
+  #lastKey: string | null = null;
   #running: Promise<void> = Promise.resolve();
 
   constructor(options: SweeperOptions) {
@@ -53,6 +55,9 @@ export class Sweeper {
       placed = await store.place(batch);
       for (const queue of placed) onClaimable(queue);
     } while (placed.length > 0 && !this.#isStopped);
+    const { last, queues } = await store.repairKeys(this.#lastKey, batch);
+    this.#lastKey = last;
+    for (const queue of queues) onClaimable(queue);
   }
 
   async #expire(): Promise<void> {

@@ -9,14 +9,18 @@ import { toMilliseconds } from "../define/duration.js";
 import { describeBoth, describeError, describeStop } from "../define/error-record.js";
 import { NonRetryable, TooManyCrashes } from "../define/errors.js";
 import { type Encoded, toJson } from "../define/json.js";
-import type { Outcome } from "../define/outcome.js";
-import type { Transition } from "../store/store.js";
+import { awaitedNames, type Next, type Outcome } from "../define/outcome.js";
+import { checkRateLimit } from "../define/rate-limit.js";
+import type { NewRun, Transition } from "../store/store.js";
+import { limitColumns } from "./new-run.js";
 
 /** What a run is at when it is decided. */
 export interface Situation {
   readonly step: string;
   /** The text of the state as this claim stored it; null if it has stored none yet. */
   readonly storedState: string | null;
+  /** The seqs of the signals that the step sees as awaited. */
+  readonly awaited: readonly number[];
   /** How long a state or result may be as JSON. */
   readonly maxBytes: number;
   /** Whether the claim may be kept, so that the next step runs at once; asked when the step has returned. */
@@ -29,34 +33,65 @@ export interface Decision {
   readonly state: Encoded | null;
 }
 
-/** The transition of a machine's outcome. */
-export function decide(at: Situation, outcome: Outcome): Decision {
+/** The transition of a machine's outcome. `children` are the runs that a spawn starts. */
+export function decide(at: Situation, outcome: Outcome, children: readonly NewRun[] = []): Decision {
   switch (outcome.kind) {
-    case "next": {
-      const state = toJson(outcome.state, "state", at.maxBytes);
-      const text = state.text === at.storedState ? null : state.text;
-      const { priority } = outcome.options;
-      if (priority === undefined && at.mayKeep()) {
-        return { transition: { kind: "keep", step: outcome.step, state: text }, state };
-      }
-      return end({ kind: "next", step: outcome.step, state: text, priority: priority ?? null });
-    }
+    case "next":
+      return decideNext(at, outcome);
     case "retry": {
-      const { text } = toJson(outcome.state, "state", at.maxBytes);
       const delayMs = toMilliseconds(outcome.delay, "delay");
+      return end({ kind: "retry", step: at.step, state: changed(at, outcome.state), delayMs, error: null });
+    }
+    case "await": {
+      const { timeout, match } = outcome.options;
       return end({
-        kind: "retry",
-        step: at.step,
-        state: text === at.storedState ? null : text,
-        delayMs,
-        error: null,
+        kind: "await",
+        step: outcome.step,
+        state: changed(at, outcome.state),
+        names: awaitedNames(outcome),
+        match: match === undefined ? null : toJson(match, "match", at.maxBytes).text,
+        delayMs: timeout === undefined ? null : toMilliseconds(timeout, "timeout"),
+        shown: at.awaited,
       });
     }
+    case "spawn":
+      return end({
+        kind: "spawn",
+        step: outcome.step,
+        state: changed(at, outcome.state),
+        children,
+        consumed: at.awaited,
+      });
     case "done":
       return end({ kind: "done", step: at.step, result: toJson(outcome.result, "result", at.maxBytes).text });
     case "stop":
       return end(fail(at.step, describeStop(outcome.reason, at.step)));
   }
+}
+
+function decideNext(at: Situation, { step, state: given, options }: Next): Decision {
+  const state = toJson(given, "state", at.maxBytes);
+  const text = state.text === at.storedState ? null : state.text;
+  const { priority, partitionKey, rateLimit, weight } = options;
+  const isFree = priority === undefined && partitionKey === undefined && rateLimit === undefined;
+  if (isFree && at.mayKeep()) {
+    return { transition: { kind: "keep", step, state: text, consumed: at.awaited }, state };
+  }
+  return end({
+    kind: "next",
+    step,
+    state: text,
+    priority: priority ?? null,
+    partitionKey,
+    ...limitColumns(checkRateLimit(rateLimit, weight)),
+    consumed: at.awaited,
+  });
+}
+
+/** The text of a new state; null if it is stored already. */
+function changed(at: Situation, given: unknown): string | null {
+  const { text } = toJson(given, "state", at.maxBytes);
+  return text === at.storedState ? null : text;
 }
 
 /** The transition of what a job returned. */

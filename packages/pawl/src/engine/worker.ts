@@ -9,7 +9,7 @@ import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import type { AnyDefinition } from "../define/definition.js";
 import { RunCancelled, Unavailable, WorkflowVersionMismatch } from "../define/errors.js";
-import type { ClaimedRun } from "../store/store.js";
+import type { Claimable, ClaimedRun } from "../store/store.js";
 import { addressKey } from "../store/postgres/database.js";
 import { isOutage } from "../store/postgres/database-errors.js";
 import { PostgresStore } from "../store/postgres/postgres-store.js";
@@ -18,6 +18,7 @@ import { execute, type Surroundings } from "./executor.js";
 import { Feeder } from "./feeder.js";
 import { Flusher } from "./flusher.js";
 import { type ConfirmedBeat, Heartbeat } from "./heartbeat.js";
+import { setLimit } from "./limits.js";
 import { type Hub, hubOf, type LocalWorker, type Reservation } from "./nudge.js";
 import { Patience } from "./patience.js";
 import type { ServeSettings } from "./serve-options.js";
@@ -108,8 +109,27 @@ export class EngineWorker implements LocalWorker {
     };
   }
 
-  nudge(queue: string): void {
-    this.#feeders.get(queue)?.nudge();
+  nudge(queue: string | null): void {
+    if (queue === null) for (const feeder of this.#feeders.values()) feeder.nudge();
+    else this.#feeders.get(queue)?.nudge();
+  }
+
+  lower(claimable: Claimable): void {
+    this.#feeders.get(claimable.queue)?.lower(claimable);
+  }
+
+  cancel(runId: string, reason?: string): void {
+    this.#flusher.drop(runId);
+    const unstarted = [...this.#feeders.values()].map((feeder) => feeder.drop(runId)).find(Boolean);
+    if (unstarted !== undefined) this.#release([{ runId, claimId: unstarted.claimId }]);
+    const execution = this.#executions.get(runId);
+    if (execution === undefined || execution.isCancelled) return;
+    execution.abort(new RunCancelled(runId, reason));
+    // The code has this long to notice; then its partition key is given to the next, as after a lost claim.
+    const timer = setTimeout(() => {
+      if (this.#executions.get(runId) === execution) this.#release([execution]);
+    }, this.#settings.drainMs);
+    timer.unref();
   }
 
   expect(queue: string, delayMs: number): void {
@@ -131,9 +151,15 @@ export class EngineWorker implements LocalWorker {
     if (this.#database === undefined) throw new Unavailable("the worker was stopped before it was ready");
     const address = { url: this.#database.url, schema };
     this.#store = new PostgresStore(address, { connections });
-    this.#flusher = new Flusher(this.#store, logger, isOutage);
     this.#hub = hubOf(addressKey(address));
+    this.#flusher = new Flusher({
+      store: this.#store,
+      logger,
+      isOutage,
+      onClaimable: (claimable) => this.#hub.claimable(claimable),
+    });
     this.#surroundings = {
+      store: this.#store,
       flusher: this.#flusher,
       hub: this.#hub,
       logger,
@@ -141,9 +167,13 @@ export class EngineWorker implements LocalWorker {
       maxPayloadBytes,
       hasBacklog: (queue) => this.#feeders.get(queue)?.hasBacklog ?? false,
       expect: (queue, delayMs) => this.expect(queue, delayMs),
+      isOutage,
       isStopping: () => this.#isStopping,
     };
     await this.#register();
+    for (const limit of this.#settings.limits) {
+      await this.#persist("set its limits", () => setLimit(this.#store, limit));
+    }
     if (this.#isStopping) throw new Unavailable("the worker was stopped before it was ready");
     for (const [queue, concurrency] of this.#settings.queues) {
       this.#feeders.set(queue, this.#makeFeeder(queue, concurrency));
@@ -163,11 +193,11 @@ export class EngineWorker implements LocalWorker {
 
   /** Takes a new worker id and its lease. */
   async #register(): Promise<void> {
-    const { definitions, leaseMs, heartbeatMs, logger, schema } = this.#settings;
+    const { definitions, queues, leaseMs, heartbeatMs, logger, schema } = this.#settings;
     const info = JSON.stringify({ host: hostname(), pid: process.pid, node: process.version });
     const workerId = await this.#persist("register", async () => {
       const fresh = `${hostname().slice(0, 60)}-${process.pid}-${randomUUID().slice(0, 8)}`;
-      await this.#store.register({ workerId: fresh, leaseMs, info, definitions });
+      await this.#store.register({ workerId: fresh, leaseMs, queues: [...queues.keys()], info, definitions });
       return fresh;
     });
     if (workerId === undefined) return;
@@ -223,10 +253,7 @@ export class EngineWorker implements LocalWorker {
   /** Compares what the database said at a beat with what this worker executes. */
   #compare(workerId: string, { cancelled, held, sentAtMs }: ConfirmedBeat): void {
     if (workerId !== this.#workerId) return;
-    for (const runId of cancelled) {
-      this.#executions.get(runId)?.abort(new RunCancelled(runId));
-      this.#flusher.drop(runId);
-    }
+    for (const runId of cancelled) this.cancel(runId);
     if (held === null) return;
     for (const [runId, execution] of this.#executions) {
       if (held[runId] === execution.claimId || execution.begunAtMs >= sentAtMs) continue;
@@ -266,7 +293,11 @@ export class EngineWorker implements LocalWorker {
     await execute(execution, this.#surroundings);
     if (this.#executions.get(runId) === execution) this.#executions.delete(runId);
     // The code of the step has returned: a cancelled run loses its holder, one stopped midway is runnable again.
-    if (execution.isCancelled || (execution.aborted && execution.isStopping)) await this.#letGo([execution]);
+    if (execution.isCancelled || (execution.aborted && execution.isStopping)) {
+      await this.#letGo([execution]);
+      // The next in line for its key, if that is here.
+      if (execution.partitionKey !== null) for (const feeder of this.#feeders.values()) feeder.rewind();
+    }
     this.#tellIfIdle();
   }
 

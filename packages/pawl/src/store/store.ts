@@ -5,15 +5,9 @@
  * that the call as a whole is known to have failed, or, if it is `Unavailable`, that nothing is known.
  */
 
-/** The precise status of a run. */
-export type Phase =
-  | "runnable"
-  | "executing"
-  | "awaiting_signal"
-  | "awaiting_children"
-  | "done"
-  | "failed"
-  | "cancelled";
+import type { ErrorRecord } from "../define/error-record.js";
+import type { Json } from "../define/json-types.js";
+import type { Phase } from "../define/phase.js";
 
 export interface NewRun {
   readonly name: string;
@@ -30,6 +24,10 @@ export interface NewRun {
   readonly idempotencyKey: string | null;
   readonly uniqueKey: Uint8Array | null;
   readonly uniqueScope: readonly Phase[] | null;
+  readonly partitionKey: string | null;
+  /** `limit`, or `limit:key`. */
+  readonly rateLimit: string | null;
+  readonly weight: number | null;
   /** Insert it already claimed (with the claim of the call). */
   readonly direct: boolean;
 }
@@ -69,10 +67,48 @@ export interface ClaimedRun {
   readonly priority: number;
   readonly attempt: number;
   readonly crashes: number;
+  readonly parentId: string | null;
+  readonly partitionKey: string | null;
+  /** The wait that led to this step ended by its timeout. */
+  readonly timedOut: boolean;
+  /** How many children the spawn that led to this step had; null: no spawn did. */
+  readonly children: number | null;
+  /** The seq of the last signal delivered. */
+  readonly inboxSeq: number;
+  /** What is in the inbox; null: too much to come along, to be read page by page. */
+  readonly inbox: readonly StoredSignal[] | null;
   /** JSON; given only while there is no state. */
   readonly input: string | null;
   readonly state: string | null;
   readonly uniqueLost: boolean;
+}
+
+/** A signal in an inbox. */
+export interface StoredSignal {
+  readonly seq: number;
+  readonly name: string;
+  readonly payload: Json;
+  readonly receivedAt: Date;
+  /** The await that led to this step wants it. */
+  readonly matched: boolean;
+}
+
+/** A child of a spawn. */
+export interface StoredChild {
+  readonly position: number;
+  readonly runId: string;
+  readonly name: string;
+  readonly phase: Phase;
+  readonly result: string | null;
+  readonly error: string | null;
+  readonly created: boolean;
+}
+
+/** Runs of a queue have become claimable, none of them before this in the order of claims. */
+export interface Claimable {
+  readonly queue: string;
+  readonly priority: number;
+  readonly microseconds: number;
 }
 
 export interface Claimed extends LookFrom {
@@ -83,14 +119,27 @@ export interface Claimed extends LookFrom {
   readonly dueMs: number | null;
 }
 
-/** What a step's outcome makes of its run. `state: null` leaves the stored state as it is. */
+/**
+ * What a step's outcome makes of its run. `state: null` leaves the stored state as it is; `consumed` and `shown` are the seqs
+ * of the signals that the step saw as awaited.
+ */
 export type Transition =
-  | { readonly kind: "keep"; readonly step: string; readonly state: string | null }
+  | {
+      readonly kind: "keep";
+      readonly step: string;
+      readonly state: string | null;
+      readonly consumed: readonly number[];
+    }
   | {
       readonly kind: "next";
       readonly step: string;
       readonly state: string | null;
       readonly priority: number | null;
+      /** undefined: as it is. */
+      readonly partitionKey: string | null | undefined;
+      readonly rateLimit: string | null;
+      readonly weight: number | null;
+      readonly consumed: readonly number[];
     }
   | {
       readonly kind: "retry";
@@ -99,6 +148,24 @@ export type Transition =
       readonly delayMs: number;
       readonly error: string | null;
     }
+  | {
+      readonly kind: "await";
+      readonly step: string;
+      readonly state: string | null;
+      readonly names: readonly string[];
+      /** JSON. */
+      readonly match: string | null;
+      /** null: for ever. */
+      readonly delayMs: number | null;
+      readonly shown: readonly number[];
+    }
+  | {
+      readonly kind: "spawn";
+      readonly step: string;
+      readonly state: string | null;
+      readonly children: readonly NewRun[];
+      readonly consumed: readonly number[];
+    }
   | { readonly kind: "done"; readonly step: string | null; readonly result: string }
   | { readonly kind: "stop"; readonly step: string | null; readonly error: string };
 
@@ -106,12 +173,20 @@ export interface Commit {
   readonly runId: string;
   readonly claimId: string;
   readonly turn: number;
+  /** The seq of the last signal that the worker has read. */
+  readonly inboxSeq: number;
+  readonly parentId: string | null;
+  /** The key that the claim holds. */
+  readonly partitionKey: string | null;
   readonly transition: Transition;
 }
 
 export type Verdict =
-  /** Committed; the run re-entered its unique scope while its key was taken, and gave the key up. */
-  | { readonly kind: "committed"; readonly uniqueLost: boolean }
+  /**
+   * Committed. `uniqueLost`: the run re-entered its unique scope while its key was taken, and gave the key up.
+   * `inboxSeq`: the claim is kept and the inbox has more than the worker has read, up to this seq.
+   */
+  | { readonly kind: "committed"; readonly uniqueLost: boolean; readonly inboxSeq: number | null }
   /** Committed by an earlier call whose answer was lost. */
   | { readonly kind: "already" }
   /** The claim is gone: nothing was written. */
@@ -124,6 +199,7 @@ export type Verdict =
 export interface Registration {
   readonly workerId: string;
   readonly leaseMs: number;
+  readonly queues: readonly string[];
   readonly info: string;
   readonly definitions: readonly {
     readonly name: string;
@@ -184,12 +260,81 @@ export interface MigrationResult {
   readonly steps: readonly string[];
 }
 
+export interface NewSignal {
+  readonly runId: string;
+  readonly name: string;
+  readonly payload: string;
+  readonly dedupKey: string | null;
+}
+
+export type SignalVerdict = "delivered" | "duplicate" | "not_found" | "ended" | "full";
+
+export interface Cancellation {
+  readonly verdict: "cancelled" | "already" | "ended" | "not_found";
+  readonly phase: Phase | null;
+  /** The runs that this call has cancelled. */
+  readonly runIds: readonly string[];
+  readonly claimable: readonly Claimable[];
+}
+
+/** A rate limit: tokens per period, and how many at once. */
+export interface StoredLimit {
+  readonly name: string;
+  readonly allowed: number;
+  readonly periodMs: number;
+  readonly burst: number;
+}
+
+/** Why a run makes no progress, as the database knows it (see `why.sql`). */
+export interface WhyFacts {
+  readonly name: string;
+  readonly version: number;
+  readonly phase: Phase;
+  readonly step: string | null;
+  readonly queue: string | null;
+  readonly attempt: number;
+  readonly crashes: number;
+  readonly hold: number;
+  readonly throttled: boolean;
+  readonly rateLimit: string | null;
+  readonly partitionKey: string | null;
+  readonly now: string;
+  readonly eligibleAt: string | null;
+  readonly completedAt: string | null;
+  readonly error: ErrorRecord | null;
+  readonly awaits: { readonly names?: string[]; readonly match?: Json; readonly since?: string } | null;
+  readonly childrenPending: number;
+  readonly inbox: Readonly<Record<string, number>>;
+  readonly unfinished: readonly string[];
+  readonly worker: string | null;
+  readonly leaseUntil: string | null;
+  readonly workerAlive: boolean | null;
+  readonly served: boolean;
+  readonly registered: boolean;
+  readonly servedVersions: readonly number[];
+  readonly queueServed: boolean;
+  readonly holder: { readonly runId: string; readonly worker: string | null; readonly phase: Phase } | null;
+  readonly first: string | null;
+}
+
 /** What callers of the public API need. */
 export interface ClientStore {
   start(
     runs: readonly NewRun[],
     options: { allOrNothing: boolean; claim: Claim | null },
   ): Promise<StartedRun[]>;
+  /** Delivers signals; with `patient: false` the call fails rather than wait long for a locked run. */
+  signal(
+    signals: readonly NewSignal[],
+    options: { patient: boolean },
+  ): Promise<{ verdicts: SignalVerdict[]; claimable: Claimable[] }>;
+  cancel(runId: string, options: { reason: string | null; cascade: boolean }): Promise<Cancellation>;
+  why(runId: string): Promise<WhyFacts | null>;
+  /** Sets a limit and answers whether that changed anything. */
+  setLimit(limit: StoredLimit): Promise<boolean>;
+  /** Makes runs due that a limit had put off, and answers how many. */
+  bringForward(name: string, limit: number): Promise<number>;
+  limits(): Promise<StoredLimit[]>;
   get(runIds: readonly string[]): Promise<StoredRun[]>;
   list(filter: RunFilter): Promise<{ runs: StoredRun[]; last: { startedAt: string; runId: string } | null }>;
   /** Of these runs, those that have ended or do not exist. */
@@ -197,18 +342,27 @@ export interface ClientStore {
 }
 
 /** What a worker needs. */
-export interface WorkerStore {
+export interface WorkerStore extends Pick<ClientStore, "setLimit" | "bringForward"> {
   register(registration: Registration): Promise<void>;
   unregister(workerId: string): Promise<void>;
   claim(request: ClaimRequest): Promise<Claimed>;
   /** At most one transition per run in one call. `patient: false` never waits for a lock. */
-  commit(commits: readonly Commit[], options: { patient: boolean }): Promise<Verdict[]>;
+  commit(
+    commits: readonly Commit[],
+    options: { patient: boolean },
+  ): Promise<{ verdicts: Verdict[]; claimable: Claimable[] }>;
+  /** A page of a claimed run's inbox, oldest first; empty at the end. */
+  inbox(runId: string, range: { after: number; upTo: number }): Promise<StoredSignal[]>;
+  /** A page of the children of a claimed run's last spawn, in order; empty at the end. */
+  children(runId: string, after: number): Promise<StoredChild[]>;
   /** Lets claims go without an outcome and answers which were let go. */
   release(claims: readonly { readonly runId: string; readonly claimId: string }[]): Promise<string[]>;
   /** Ends the claims of dead workers and answers how many runs that freed. */
   reap(limit: number): Promise<number>;
   /** Places runs that waited for their definition and answers the queues that got work. */
   place(limit: number): Promise<string[]>;
+  /** Lets in the first runs of keys that nobody holds; answers where it stopped and the queues that got work. */
+  repairKeys(after: string | null, limit: number): Promise<{ last: string | null; queues: string[] }>;
   /** Deletes terminal runs past their retention and answers how many. */
   sweep(limit: number): Promise<number>;
 }

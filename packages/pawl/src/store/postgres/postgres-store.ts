@@ -6,24 +6,45 @@
 
 import type pg from "pg";
 import { InvalidOption, KeyConflict } from "../../define/errors.js";
+import { fromJson } from "../../define/json.js";
 import type {
+  Cancellation,
   Claim,
+  Claimable,
   Claimed,
   ClaimRequest,
   ClientStore,
   Commit,
   EndedRun,
   NewRun,
+  NewSignal,
   Registration,
   RunFilter,
+  SignalVerdict,
   StartedRun,
+  StoredChild,
+  StoredLimit,
   StoredRun,
+  StoredSignal,
   Verdict,
+  WhyFacts,
   WorkerStore,
 } from "../store.js";
 import { type Address, openPool, types } from "./database.js";
 import { explain, isRetryable, sqlState } from "./database-errors.js";
 import { column, quoteName } from "./literals.js";
+import {
+  type ClaimRow,
+  committed,
+  detailOf,
+  isEnd,
+  type OtherVerdict,
+  type RunRow,
+  toClaimable,
+  toClaimedRun,
+  toRun,
+  toVerdict,
+} from "./rows.js";
 
 /** One shard for now: every function takes it, every id carries it in its last six bits. */
 const shard = 0;
@@ -71,6 +92,12 @@ export class PostgresStore implements ClientStore, WorkerStore {
       column(runs, (run) => run.idempotencyKey),
       column(runs, (run) => run.uniqueKey),
       column(runs, (run) => run.uniqueScope && `{${run.uniqueScope.join(",")}}`),
+      column(runs, (run) => run.partitionKey),
+      column(runs, (run) => run.rateLimit),
+      column(runs, (run) => run.weight),
+      null,
+      null,
+      null,
       null,
       allOrNothing,
       claim?.workerId ?? null,
@@ -114,18 +141,7 @@ export class PostgresStore implements ClientStore, WorkerStore {
       more: boolean;
     };
     return {
-      runs: rows.map((row) => ({
-        runId: row.id,
-        name: row.name,
-        version: row.version,
-        step: row.step,
-        priority: row.priority,
-        attempt: row.attempt,
-        crashes: row.crashes,
-        input: row.input,
-        state: row.state,
-        uniqueLost: row.unique_lost,
-      })),
+      runs: rows.map(toClaimedRun),
       floor: meta.floor,
       after: meta.after,
       dueMs: meta.due_ms,
@@ -133,21 +149,31 @@ export class PostgresStore implements ClientStore, WorkerStore {
     };
   }
 
-  async commit(commits: readonly Commit[], { patient }: { patient: boolean }): Promise<Verdict[]> {
-    const [answer] = await this.#call<{ committed: number; others: string | null }>("commit", [
-      shard,
-      column(commits, (commit) => commit.runId),
-      column(commits, (commit) => commit.claimId),
-      column(commits, (commit) => commit.turn),
-      column(commits, ({ transition }) => transition.kind),
-      column(commits, ({ transition }) => transition.step),
-      column(commits, ({ transition }) => ("state" in transition ? transition.state : null)),
-      column(commits, ({ transition }) => ("result" in transition ? transition.result : null)),
-      column(commits, ({ transition }) => ("error" in transition ? transition.error : null)),
-      column(commits, ({ transition }) => ("delayMs" in transition ? transition.delayMs : null)),
-      column(commits, ({ transition }) => ("priority" in transition ? transition.priority : null)),
-      patient,
-    ]);
+  async commit(
+    commits: readonly Commit[],
+    { patient }: { patient: boolean },
+  ): Promise<{ verdicts: Verdict[]; claimable: Claimable[] }> {
+    const [answer] = await this.#call<{ committed: number; others: string | null; claimable: string | null }>(
+      "commit",
+      [
+        shard,
+        column(commits, (commit) => commit.runId),
+        column(commits, (commit) => commit.claimId),
+        column(commits, (commit) => commit.turn),
+        column(commits, ({ transition }) => transition.kind),
+        column(commits, ({ transition }) => transition.step),
+        column(commits, ({ transition }) => ("state" in transition ? transition.state : null)),
+        column(commits, ({ transition }) => ("result" in transition ? transition.result : null)),
+        column(commits, ({ transition }) => ("error" in transition ? transition.error : null)),
+        column(commits, ({ transition }) => ("delayMs" in transition ? transition.delayMs : null)),
+        column(commits, ({ transition }) => ("priority" in transition ? transition.priority : null)),
+        column(commits, (commit) => commit.inboxSeq || null),
+        column(commits, ({ parentId, transition }) => (isEnd(transition) ? parentId : null)),
+        column(commits, (commit) => commit.partitionKey),
+        column(commits, ({ transition }) => detailOf(transition)),
+        patient,
+      ],
+    );
     const others = answer?.others ? (JSON.parse(answer.others) as OtherVerdict[]) : [];
     if (answer?.committed !== commits.length - others.length) {
       throw new Error(
@@ -156,7 +182,92 @@ export class PostgresStore implements ClientStore, WorkerStore {
     }
     const verdicts = new Array<Verdict>(commits.length).fill(committed);
     for (const other of others) verdicts[other.position - 1] = toVerdict(other);
-    return verdicts;
+    return { verdicts, claimable: toClaimable(answer.claimable) };
+  }
+
+  async inbox(runId: string, { after, upTo }: { after: number; upTo: number }): Promise<StoredSignal[]> {
+    const rows = await this.#call<{
+      seq: number;
+      name: string;
+      payload: string;
+      received_at: string;
+      matched: boolean;
+    }>("inbox", [shard, runId, after, upTo]);
+    return rows.map(({ seq, name, payload, received_at, matched }) => {
+      return { seq, name, payload: fromJson(payload), receivedAt: new Date(received_at), matched };
+    });
+  }
+
+  async children(runId: string, after: number): Promise<StoredChild[]> {
+    const rows = await this.#call<{
+      position: number;
+      id: string;
+      name: string;
+      status: StoredChild["phase"];
+      result: string | null;
+      error: string | null;
+      created: boolean;
+    }>("children", [shard, runId, after]);
+    return rows.map(({ id, status, ...rest }) => ({ runId: id, phase: status, ...rest }));
+  }
+
+  async signal(
+    signals: readonly NewSignal[],
+    { patient }: { patient: boolean },
+  ): Promise<{ verdicts: SignalVerdict[]; claimable: Claimable[] }> {
+    const rows = await this.#call<{ verdict: SignalVerdict; claimable: string | null }>("signal", [
+      shard,
+      column(signals, (signal) => signal.runId),
+      column(signals, (signal) => signal.name),
+      column(signals, (signal) => signal.payload),
+      column(signals, (signal) => signal.dedupKey),
+      patient,
+    ]);
+    return {
+      verdicts: rows.map(({ verdict }) => verdict),
+      claimable: toClaimable(rows[0]?.claimable ?? null),
+    };
+  }
+
+  async cancel(
+    runId: string,
+    { reason, cascade }: { reason: string | null; cascade: boolean },
+  ): Promise<Cancellation> {
+    const [row] = await this.#call<{
+      verdict: Cancellation["verdict"];
+      status: Cancellation["phase"];
+      cancelled: string | null;
+      claimable: string | null;
+    }>("cancel", [shard, runId, reason, cascade]);
+    return {
+      verdict: row!.verdict,
+      phase: row!.status,
+      runIds: row!.cancelled === null ? [] : (JSON.parse(row!.cancelled) as string[]),
+      claimable: toClaimable(row!.claimable),
+    };
+  }
+
+  async why(runId: string): Promise<WhyFacts | null> {
+    const [row] = await this.#call<{ why: string | null }>("why", [shard, runId]);
+    return row?.why ? (fromJson(row.why) as unknown as WhyFacts) : null;
+  }
+
+  async setLimit({ name, allowed, periodMs, burst }: StoredLimit): Promise<boolean> {
+    const [row] = await this.#call<{ set_limit: boolean }>("set_limit", [name, allowed, periodMs, burst]);
+    return row?.set_limit ?? false;
+  }
+
+  async bringForward(name: string, limit: number): Promise<number> {
+    const [row] = await this.#call<{ bring_forward: number }>("bring_forward", [shard, name, limit]);
+    return row?.bring_forward ?? 0;
+  }
+
+  async limits(): Promise<StoredLimit[]> {
+    const rows = await this.#call<{ name: string; allowed: number; period_ms: number; burst: number }>(
+      "list_limits",
+      [],
+    );
+    return rows.map(({ period_ms: periodMs, ...rest }) => ({ ...rest, periodMs }));
   }
 
   async release(claims: readonly { readonly runId: string; readonly claimId: string }[]): Promise<string[]> {
@@ -168,10 +279,11 @@ export class PostgresStore implements ClientStore, WorkerStore {
     return rows.map((row) => row.release);
   }
 
-  async register({ workerId, leaseMs, info, definitions }: Registration): Promise<void> {
+  async register({ workerId, leaseMs, queues, info, definitions }: Registration): Promise<void> {
     await this.#call("register", [
       workerId,
       leaseMs,
+      column(queues, (queue) => queue),
       info,
       column(definitions, (definition) => definition.name),
       column(definitions, (definition) => definition.version),
@@ -194,6 +306,15 @@ export class PostgresStore implements ClientStore, WorkerStore {
   async place(limit: number): Promise<string[]> {
     const rows = await this.#call<{ place_runs: string }>("place_runs", [shard, limit]);
     return rows.map((row) => row.place_runs);
+  }
+
+  async repairKeys(after: string | null, limit: number): Promise<{ last: string | null; queues: string[] }> {
+    const [row] = await this.#call<{ last: string | null; queues: string }>("repair_keys", [
+      shard,
+      after,
+      limit,
+    ]);
+    return { last: row!.last, queues: JSON.parse(row!.queues) as string[] };
   }
 
   async sweep(limit: number): Promise<number> {
@@ -250,81 +371,4 @@ export class PostgresStore implements ClientStore, WorkerStore {
       }
     }
   }
-}
-
-interface ClaimRow {
-  id: string;
-  name: string;
-  version: number;
-  step: string | null;
-  priority: number;
-  attempt: number;
-  crashes: number;
-  input: string | null;
-  state: string | null;
-  unique_lost: boolean;
-  meta: string | null;
-}
-
-interface OtherVerdict {
-  position: number;
-  verdict: "already" | "stale" | "busy" | "failed" | "unique_lost";
-  code?: string;
-  message?: string;
-}
-
-const committed: Verdict = { kind: "committed", uniqueLost: false };
-
-function toVerdict({ verdict, code = "", message = "" }: OtherVerdict): Verdict {
-  if (verdict === "failed") return { kind: "failed", code, message };
-  if (verdict === "unique_lost") return { kind: "committed", uniqueLost: true };
-  return { kind: verdict };
-}
-
-interface RunRow {
-  id: string;
-  name: string;
-  version: number;
-  kind: string | null;
-  status: StoredRun["phase"];
-  step: string | null;
-  attempt: number;
-  queue: string;
-  priority: number;
-  input: string;
-  state: string | null;
-  result: string | null;
-  error: string | null;
-  parent_id: string | null;
-  idempotency_key: string | null;
-  inserted_at: string;
-  completed_at: string | null;
-  eligible_at: string | null;
-  expires_at: string | null;
-}
-
-const toDate = (text: string | null): Date | null => (text === null ? null : new Date(text));
-
-function toRun(row: RunRow): StoredRun {
-  return {
-    runId: row.id,
-    name: row.name,
-    version: row.version,
-    kind: row.kind,
-    phase: row.status,
-    step: row.step,
-    attempt: row.attempt,
-    queue: row.queue,
-    priority: row.priority,
-    input: row.input,
-    state: row.state,
-    result: row.result,
-    error: row.error,
-    parentId: row.parent_id,
-    idempotencyKey: row.idempotency_key,
-    startedAt: new Date(row.inserted_at),
-    completedAt: toDate(row.completed_at),
-    eligibleAt: toDate(row.eligible_at),
-    expiresAt: toDate(row.expires_at),
-  };
 }

@@ -3,18 +3,19 @@ create table runs (
   shard             smallint    not null,
   id                bigint      not null,
   status            run_status  not null,
-  hold              smallint    not null default 0,      -- bits: 1 blocked by its key, 2 no worker serves it, 4 held; claimable at 0
+  hold              smallint    not null default 0,      -- bits: 1 blocked by its key, 2 no live worker serves it, 4 held; claimable at 0
   priority          smallint,                            -- null, like queue and retention: not given, and the definition not known yet
   version           int         not null default 1,
   attempt           int         not null default 0,
   crashes           int         not null default 0,      -- crashes since the last progress
   crash_seq         int         not null default 0,      -- the journal's highest seq at the last crash
-  timed_out         boolean     not null default false,
+  timed_out         boolean     not null default false,  -- the wait that led to this step ended by its timeout
+  throttled         boolean     not null default false,  -- put off to eligible_at by its rate limit
   turn              int         not null default 0,      -- 0 at claim, + 1 per applied transition of that claim
   claim_id          bigint,                              -- random, made by the caller per claim call; outlives the claim
   locked_by         text,                                -- the worker that holds the claim; its end clears this column only
-  inbox_seq         int         not null default 0,      -- number of signals delivered
-  shown             int[],                               -- seqs already in ctx.awaited of a renewed await
+  inbox_seq         int         not null default 0,      -- seq of the last signal delivered
+  shown             int[],                               -- seqs already in ctx.awaited when this wait began
   eligible_at       timestamptz not null,                -- when it may be claimed; the deadline while awaiting; 'infinity' if none
   lease_expires_at  timestamptz,                         -- queue receipts only; workers hold their claims by their own row
   inserted_at       timestamptz not null,
@@ -25,9 +26,9 @@ create table runs (
   kind              text,                                -- null: not known before a worker registers the definition
   name              text        not null,
   step              text,                                -- null until the first claim takes the initial step
-  awaits            jsonb,
+  awaits            jsonb,                               -- {names, match, since}, or {children, held, since} of a spawn; until the next progress
   partition_key     text,
-  rate_limit        text,
+  rate_limit        text,                                -- limit, or limit:key; until the next progress
   weight            int,
   idempotency_key   text,
   unique_key        bytea,
@@ -35,9 +36,10 @@ create table runs (
   unique_guard      bytea generated always as (
                       case when unique_key is not null and status = any (unique_scope) then unique_key end) stored,
   parent_id         bigint,
-  spawn             int         not null default 0,
-  position          int,
-  children_pending  int         not null default 0,
+  child_of          int,                                 -- the number of the parent's spawn that made it
+  position          int,                                 -- its place in that spawn
+  spawn             int         not null default 0,      -- number of the run's own last spawn
+  children_pending  int         not null default 0,      -- children of that spawn that are not terminal
   input             jsonb       not null,
   state             jsonb,                               -- null until a transition writes it; then only when it changes
   result            jsonb,
@@ -48,7 +50,8 @@ create table runs (
   constraint runs_holder check (locked_by is null or status in ('executing', 'cancelled')),
   constraint runs_names check (
     octet_length(name) <= 256 and octet_length(step) <= 256 and octet_length(queue) <= 256
-    and octet_length(unique_key) <= 512 and octet_length(idempotency_key) <= 512)
+    and octet_length(unique_key) <= 512 and octet_length(idempotency_key) <= 512
+    and octet_length(partition_key) <= 512 and octet_length(rate_limit) <= 512)
 ) with (
   fillfactor = 60,
   autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000,
@@ -103,24 +106,29 @@ create table workers (
   id            text        primary key,
   lease         interval    not null,
   serves        text[]      not null,                    -- name@version
+  queues        text[]      not null,
   info          jsonb       not null default '{}',
   registered_at timestamptz not null,
   seen_at       timestamptz not null
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0);
 
+-- Rate limits: `allowed` tokens per `period`, at most `burst` at once. The last writer wins.
 create table limits (
   name       text     primary key,
   allowed    double precision not null check (allowed > 0),
-  period     interval not null,
+  period     interval not null check (period > interval '0'),
   burst      double precision not null check (burst > 0)
 );
 
+-- The tokens of a limit, one bucket per key. Runs that found none are put off one behind the other, the last of them
+-- to promised_at: who comes later queues behind it.
 create table buckets (
-  shard      smallint not null,
-  name       text     not null,
-  key        text     not null default '',
-  tokens     double precision not null,
-  updated_at timestamptz not null,
+  shard       smallint not null,
+  name        text     not null,
+  key         text     not null default '',
+  tokens      double precision not null,
+  updated_at  timestamptz not null,
+  promised_at timestamptz not null,
   primary key (shard, name, key)
 ) with (fillfactor = 50);
 

@@ -15,16 +15,23 @@ create unique index runs_idempotency on runs (shard, idempotency_key, name) wher
 -- invariant: one holder per partition key
 create unique index runs_active_key on runs (shard, partition_key)
   where partition_key is not null and (locked_by is not null or lease_expires_at is not null);
--- runs blocked by their partition key, in key order
-create index runs_blocked on runs (shard, partition_key, priority, eligible_at, id) where (hold & 1) <> 0;
--- runs that wait for a worker to register their definition
+-- who is first in line for a partition key: all that could be claimed, blocked or not
+create index runs_keyed on runs (shard, partition_key, priority, eligible_at, id)
+  where partition_key is not null and case when status in ('runnable', 'awaiting_signal') then (hold & 6) = 0 else false end;
+-- repair: keys that have blocked runs
+create index runs_blocked on runs (shard, partition_key, id) where (hold & 1) <> 0;
+-- a changed rate limit: runs that the old one put off
+create index runs_throttled on runs (shard, rate_limit, id) where throttled;
+-- runs that no live worker serves
 create index runs_unserved on runs (shard, name, version, id) where (hold & 2) <> 0;
 -- retention
 create index runs_expiry on runs (shard, expires_at) where expires_at is not null;
 -- children of one spawn, in order
-create index runs_children on runs (shard, parent_id, spawn, position) where parent_id is not null;
+create index runs_children on runs (shard, parent_id, child_of, position) where parent_id is not null;
 -- listing by name, newest first. Not of executing runs: they are few, runs_holders has them, and a claim need not
 -- write this index.
 create index runs_listing on runs (name, status, inserted_at desc, id desc) where status <> 'executing';
+-- a run's inbox, however many consumed signals with dedup keys it has
+create index signals_inbox on signals (shard, run_id, seq) where consumed_at is null;
 -- redelivery of a signal is a no-op
 create unique index signals_dedup on signals (shard, run_id, dedup_key) where dedup_key is not null;

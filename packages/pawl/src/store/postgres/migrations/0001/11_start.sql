@@ -2,12 +2,14 @@
 -- Ids follow input order; rows are inserted sorted by key, so that concurrent batches cannot deadlock.
 -- A taken key starts nothing and answers its holder. Two keys with different holders answer `conflict`, or raise
 -- when p_all_or_nothing. A key held by an open transaction is waited for only when p_all_or_nothing; else the whole
--- call fails with 55P03 and its callers are served one by one. With p_worker and p_direct, a run is inserted already claimed.
+-- call fails with 55P03 and its callers are served one by one. An unknown rate limit raises. With p_worker and p_direct, a
+-- run is inserted already claimed. Children are started by commit (see spawn_children).
 -- Rides runs_unique and runs_idempotency.
 create function start(
   p_shard smallint, p_name text[], p_version int[], p_kind text[], p_queue text[], p_priority smallint[], p_input text[],
   p_step text[], p_delay_ms bigint[], p_at timestamptz[], p_retention_ms bigint[],
-  p_idempotency_key text[], p_unique_key bytea[], p_unique_scope text[], p_trace text[],
+  p_idempotency_key text[], p_unique_key bytea[], p_unique_scope text[],
+  p_partition_key text[], p_rate_limit text[], p_weight int[], p_parent_id bigint[], p_child_of int[], p_position int[], p_trace text[],
   p_all_or_nothing boolean, p_worker text, p_claim_id bigint, p_direct boolean[]
 ) returns table ("position" int, id bigint, created boolean, status run_status, conflict bigint)
 language plpgsql as $f$
@@ -28,6 +30,9 @@ begin
     -- starts of several callers: one whose key is held by an open transaction must not keep the others waiting
     perform set_config('lock_timeout', '100ms', true);
   end if;
+  if p_rate_limit is not null then
+    perform require_limits(p_rate_limit, p_weight);
+  end if;
   select s.retention_ceiling into strict v_ceiling from settings s;
   v_ids := array(select (nextval('run_ids') << 6) | p_shard from generate_series(1, cardinality(p_name)));
   -- starts by name: the definition to run, found once per name
@@ -41,13 +46,16 @@ begin
     with item as (
       select u.*, v_ids[u.o] as id, v_known -> u.name as known
       from unnest(p_name, p_version, p_kind, p_queue, p_priority, p_input, p_step, p_delay_ms, p_at, p_retention_ms,
-                  p_idempotency_key, p_unique_key, p_unique_scope, p_trace, p_direct) with ordinality
+                  p_idempotency_key, p_unique_key, p_unique_scope, p_partition_key, p_rate_limit, p_weight,
+                  p_parent_id, p_child_of, p_position, p_trace, p_direct) with ordinality
         u(name, version, kind, queue, priority, input, step, delay_ms, at, retention_ms,
-          idempotency_key, unique_key, unique_scope, trace, direct, o)
+          idempotency_key, unique_key, unique_scope, partition_key, rate_limit, weight,
+          parent_id, child_of, position, trace, direct, o)
       where v_pending is null or u.o = any (v_pending)
     )
     insert into runs (shard, id, status, hold, name, version, kind, queue, priority, input, step,
-      eligible_at, inserted_at, retention, idempotency_key, unique_key, unique_scope, trace, locked_by, claim_id)
+      eligible_at, inserted_at, retention, idempotency_key, unique_key, unique_scope, partition_key, rate_limit, weight,
+      parent_id, child_of, position, trace, locked_by, claim_id)
     select p_shard, i.id,
       case when i.direct then 'executing'::run_status else 'runnable'::run_status end,
       case when i.version is null and i.known is null then 2 else 0 end,
@@ -64,7 +72,8 @@ begin
       i.idempotency_key, i.unique_key,
       case when i.unique_key is not null then
         coalesce(i.unique_scope, '{runnable,executing,awaiting_signal,awaiting_children}')::run_status[] end,
-      i.trace,
+      i.partition_key, i.rate_limit, case when i.rate_limit is not null then coalesce(i.weight, 1) end,
+      i.parent_id, i.child_of, i.position, i.trace,
       case when i.direct then p_worker end,
       case when i.direct then p_claim_id end
     from item i

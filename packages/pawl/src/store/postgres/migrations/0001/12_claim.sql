@@ -6,7 +6,10 @@
 --   due_ms  milliseconds until the next run is due, when there was nothing left to claim
 -- (What is claimable is written as the CASE of the index everywhere: no other index can serve that.)
 -- Reads unlocked pages of runs_claim by a skip scan over priorities, then locks by primary key with SKIP LOCKED and
--- decides in a statement of its own. A bounded look (floor) that finds less than asked looks again without the bound.
+-- decides in statements of their own: who is first in line for its partition key (claim_keyed), and for whom its rate limit
+-- has tokens (claim_limited). A wait whose deadline has passed is claimed as timed out. A bounded look (floor) that finds
+-- less than asked looks again without the bound. Runs in the way that no live worker serves are parked (park_unserved).
+-- A run's inbox comes along if it is small (inbox_inline).
 -- A worker whose lease has passed gets nothing: it would be taken from it at once (its next beat tells it).
 -- Committed asynchronously: a lost claim is only a lease that was never given, and its random id never returns.
 create function claim(
@@ -14,12 +17,14 @@ create function claim(
   p_floor_priority smallint, p_floor_us bigint,
   p_after_priority smallint, p_after_us bigint, p_after_id bigint
 ) returns table (
-  id bigint, name text, version int, step text, priority smallint, attempt int, crashes int, inbox_seq int,
+  id bigint, name text, version int, step text, priority smallint, attempt int, crashes int,
+  parent_id bigint, partition_key text, timed_out boolean, children int, inbox_seq int, inbox text,
   input text, state text, unique_lost boolean, meta text)
 language plpgsql as $f$
 #variable_conflict use_column
 declare
-  c_foreign constant int := 1000;                         -- foreign runs looked at in one call
+  c_foreign constant int := 1000;                         -- runs passed over in one call: of others, or not claimable yet
+  c_inline constant int := 8 * 1024 * 1024;               -- what all inboxes together may add
   c_bytes constant int := 16 * 1024 * 1024;               -- what one call may answer
   v_now timestamptz := now();
   v_lowest smallint := coalesce(p_after_priority, -32768);                -- no look below this priority
@@ -29,6 +34,15 @@ declare
   v_bounded boolean := p_floor_priority is not null and p_after_priority is null;
   v_page int := p_limit;
   v_ids bigint[];
+  v_examined int;
+  v_keyed boolean;
+  v_limited boolean;
+  v_refused record;
+  v_lost boolean;
+  v_contended boolean := false;
+  v_inline int;
+  v_unserved bigint[] := '{}';
+  v_others bigint[];
   v_foreign int := 0;
   v_found int := 0;
   v_bytes bigint := 0;
@@ -47,8 +61,8 @@ begin
   perform require_read_committed();
   perform set_config('synchronous_commit', 'off', true);  -- in the body: a SET clause is undone before the commit
   if not exists (select 1 from workers w where w.id = p_worker and w.seen_at + w.lease > clock_timestamp()) then
-    return query select null::bigint, null::text, null::int, null::text, null::smallint, null::int, null::int, null::int,
-      null::text, null::text, null::boolean, '{"floor": null, "after": null, "due_ms": null, "more": false}';
+    meta := '{"floor": null, "after": null, "due_ms": null, "more": false}';
+    return next;
     return;
   end if;
   loop
@@ -83,13 +97,16 @@ begin
       from page p
     )
     select array_agg(m.id order by m.priority, m.eligible_at, m.id) filter (where m.served),
+      array_agg(m.id) filter (where not m.served and m.eligible_at < v_now - interval '1 minute'),
       count(*), count(*) filter (where not m.served),
       (array_agg(m.priority order by m.priority desc, m.eligible_at desc, m.id desc))[1],
       (array_agg(m.eligible_at order by m.priority desc, m.eligible_at desc, m.id desc))[1],
       (array_agg(m.id order by m.priority desc, m.eligible_at desc, m.id desc))[1]
-    into v_ids, v_page_rows, v_one, v_last_priority, v_last_at, v_last_id
+    into v_ids, v_others, v_page_rows, v_one, v_last_priority, v_last_at, v_last_id
     from marked m;
     v_foreign := v_foreign + v_one;
+    v_unserved := v_unserved || v_others;
+    v_examined := 0;
 
     if v_ids is not null then
       -- lock, bounded by count and by bytes (compressed values are measured, others bounded by their stored size);
@@ -97,7 +114,7 @@ begin
       with locked as materialized (
         select l.*, c.o from unnest(v_ids) with ordinality c(id, o)
         cross join lateral (
-          select r.id, r.priority, r.eligible_at, r.status, r.hold,
+          select r.id, r.priority, r.eligible_at, r.status, r.hold, r.partition_key, r.rate_limit,
             case when pg_column_compression(coalesce(r.state, r.input)) is null then pg_column_size(coalesce(r.state, r.input))
               else octet_length(coalesce(r.state, r.input)::text) end as bytes
           from runs r where r.shard = p_shard and r.id = c.id
@@ -108,23 +125,49 @@ begin
         select l.*, sum(l.bytes) over (order by l.o) as upto from locked l
       )
       select array_agg(s.id order by s.o) filter (where s.fits), coalesce(sum(s.bytes) filter (where s.fits), 0),
-        not bool_and(s.fits),
+        not bool_and(s.fits), count(*),
+        bool_or(s.partition_key is not null) filter (where s.fits), bool_or(s.rate_limit is not null) filter (where s.fits),
         (array_agg(s.priority order by s.o) filter (where s.fits))[1],
-        (array_agg(s.eligible_at order by s.o) filter (where s.fits))[1]
-      into v_ids, v_page_bytes, v_is_full, v_first_priority, v_first_at
+        (array_agg(s.eligible_at order by s.o) filter (where s.fits))[1],
+        case when count(*) = p_limit - v_found then (array_agg(s.priority order by s.o desc))[1] else v_last_priority end,
+        case when count(*) = p_limit - v_found then (array_agg(s.eligible_at order by s.o desc))[1] else v_last_at end,
+        case when count(*) = p_limit - v_found then (array_agg(s.id order by s.o desc))[1] else v_last_id end
+      into v_ids, v_page_bytes, v_is_full, v_examined, v_keyed, v_limited, v_first_priority, v_first_at,
+        v_last_priority, v_last_at, v_last_id    -- where to look on: behind what was examined
       from (select f.*, v_bytes + f.upto <= c_bytes or (v_found = 0 and f.upto = f.bytes) as fits from summed f) s;
     end if;
 
+    if v_keyed then
+      select k.allowed, k.contended into v_refused from claim_keyed(p_shard, v_ids, v_now) k;
+      v_ids := nullif(v_refused.allowed, '{}');
+      v_contended := v_contended or v_refused.contended;
+    end if;
+    if v_limited and v_ids is not null then
+      select l.allowed, l.contended, l.freed into v_refused from claim_limited(p_shard, v_ids, v_now) l;
+      v_ids := nullif(v_refused.allowed, '{}');
+      v_contended := v_contended or v_refused.contended;
+      if cardinality(v_refused.freed) > 0 then
+        perform unblock_first(p_shard, v_refused.freed, v_now);
+        v_contended := true;
+      end if;
+    end if;
+    v_keyed := null;
+    v_limited := null;
+    v_foreign := v_foreign + v_examined - coalesce(cardinality(v_ids), 0);
+
     if v_ids is not null then
+      v_inline := least(262144, c_inline / p_limit);
       return query
         with claimed as (
-          update runs r set status = 'executing', locked_by = p_worker, claim_id = p_claim_id, turn = 0
+          update runs r set status = 'executing', locked_by = p_worker, claim_id = p_claim_id, turn = 0, throttled = false,
+            timed_out = r.timed_out or r.status = 'awaiting_signal'
           from (select p_shard as shard, u.id, u.o from unnest(v_ids) with ordinality u(id, o) limit p_limit) c
           where r.shard = c.shard and r.id = c.id and (r.unique_key is null or r.unique_guard is not null)
-          returning c.o, r.id, r.name, r.version, r.step, r.priority, r.attempt, r.crashes, r.inbox_seq,
-            case when r.state is null then r.input::text end as input, r.state::text as state)
-        select c.id, c.name, c.version, c.step, c.priority, c.attempt, c.crashes, c.inbox_seq, c.input, c.state,
-          false, null::text
+          returning c.o, r.id, r.name, r.version, r.step, r.priority, r.attempt, r.crashes, r.parent_id, r.partition_key, r.timed_out,
+            r.awaits, r.inbox_seq, case when r.state is null then r.input::text end as input, r.state::text as state)
+        select c.id, c.name, c.version, c.step, c.priority, c.attempt, c.crashes, c.parent_id, c.partition_key, c.timed_out,
+          (c.awaits ->> 'children')::int, c.inbox_seq,
+          case when c.inbox_seq > 0 then inbox_inline(p_shard, c.id, c.awaits, v_inline) end, c.input, c.state, false, null::text
         from claimed c order by c.o;
       get diagnostics v_page_rows = row_count;
       v_found := v_found + v_page_rows;
@@ -132,8 +175,14 @@ begin
       -- a run that enters its unique scope by this claim may find its key taken: one by one, and gives the key up
       if v_page_rows < cardinality(v_ids) then
         foreach v_one in array v_ids loop
-          return query select c.id, c.name, c.version, c.step, c.priority, c.attempt, c.crashes, c.inbox_seq, c.input, c.state,
-            c.unique_lost, null::text from claim_entering_scope(p_shard, v_one, p_worker, p_claim_id) c;
+          v_lost := claim_entering_scope(p_shard, v_one, p_worker, p_claim_id);
+          continue when v_lost is null;
+          return query
+            select r.id, r.name, r.version, r.step, r.priority, r.attempt, r.crashes, r.parent_id, r.partition_key, r.timed_out,
+              (r.awaits ->> 'children')::int, r.inbox_seq,
+              case when r.inbox_seq > 0 then inbox_inline(p_shard, r.id, r.awaits, v_inline) end,
+              case when r.state is null then r.input::text end, r.state::text, v_lost, null::text
+            from runs r where r.shard = p_shard and r.id = v_one;
           get diagnostics v_page_rows = row_count;
           v_found := v_found + v_page_rows;
         end loop;
@@ -173,9 +222,14 @@ begin
     where level.priority is not null;
   end if;
 
-  return query select null::bigint, null::text, null::int, null::text, null::smallint, null::int, null::int, null::int,
-    null::text, null::text, null::boolean,
-    jsonb_build_object('floor', v_floor, 'due_ms', v_due_ms, 'more', v_found >= p_limit or v_is_full is true,
-      'after', case when v_found < p_limit and v_foreign >= c_foreign then
-        jsonb_build_array(v_last_priority, (extract(epoch from v_last_at) * 1000000)::bigint, v_last_id::text) end)::text;
+  if cardinality(v_unserved) > 0 then
+    perform park_unserved(p_shard, v_unserved, v_now);
+  end if;
+  if v_contended then
+    v_due_ms := least(v_due_ms, 5);    -- another transaction is deciding about some: look again soon
+  end if;
+  meta := jsonb_build_object('floor', v_floor, 'due_ms', v_due_ms, 'more', v_found >= p_limit or v_is_full is true,
+    'after', case when v_found < p_limit and v_foreign >= c_foreign then
+      jsonb_build_array(v_last_priority, (extract(epoch from v_last_at) * 1000000)::bigint, v_last_id::text) end)::text;
+  return next;
 end $f$;

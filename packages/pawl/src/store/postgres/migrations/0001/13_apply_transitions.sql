@@ -1,25 +1,55 @@
--- Locks the runs in id order, then applies each transition whose guard (id, claim id, turn, executing) still holds.
--- Answers a JSON array of the others: {position, verdict: already | stale | busy}.
+-- Locks the runs (and the parents of those that end) in id order, then applies each transition whose guard (id, claim id,
+-- turn, executing) still holds, with all that belongs to it: signals consumed, children started, parents and the next runs
+-- of partition keys let in. Decides in statements after the one that locks: a decision in the locking statement would see
+-- the run's newest version but old signals, and park over a match.
+-- p_detail is JSON with what only some transitions have: consumed, awaits, shown, children, partitionKey, rateLimit, weight.
+-- Answers `others`, a JSON array of {position, verdict: already | stale | busy} and {position, verdict: fresh, inboxSeq} of
+-- kept claims whose inbox has more than the worker knows; and the claimable runs it made, by queue.
 -- Runs are joined by primary key, never by ctid: a row whose lock had to wait has moved. In every function of this
 -- kind the batch comes first in the join, whatever the planner believes of the table: the batch is fenced by a LIMIT,
 -- brings the shard along, and no other condition on runs can use an index (else: 500 × the table, 200 ms a batch).
 create function apply_transitions(
   p_shard smallint, p_id bigint[], p_claim_id bigint[], p_turn int[], p_op text[], p_step text[], p_state text[],
-  p_result text[], p_error text[], p_delay_ms bigint[], p_priority smallint[], p_skip_locked boolean
-) returns jsonb language plpgsql as $f$
+  p_result text[], p_error text[], p_delay_ms bigint[], p_priority smallint[],
+  p_inbox_seq int[], p_parent_id bigint[], p_key text[], p_detail text[], p_skip_locked boolean,
+  out others jsonb, out claimable jsonb
+) language plpgsql as $f$
 declare
   v_now timestamptz := now();
-  v_locked bigint[];
+  v_locked bigint[];         -- null: all
+  v_spawned jsonb := '{}';
   v_kept int[];
-  v_ended int[];
+  v_applied int[];
+  v_cleared bigint[];
+  v_parents bigint[];
+  v_child_of int[];
 begin
   if p_skip_locked then
     v_locked := array(
-      select l.id from (select u.id from unnest(p_id) u(id) order by u.id) v
+      select l.id from (select distinct u.id from unnest(p_id || p_parent_id) u(id) where u.id is not null order by u.id) v
       cross join lateral (select r.id from runs r where r.shard = p_shard and r.id = v.id limit 1 for no key update skip locked) l);
-  else
+    -- a run whose parent somebody else has locked waits too
+    v_locked := array(
+      select u.id from unnest(p_id, p_parent_id) u(id, parent_id)
+      where u.id = any (v_locked) and (u.parent_id is null or u.parent_id = any (v_locked)
+        or not exists (select 1 from runs r where r.shard = p_shard and r.id = u.parent_id)));
+  elsif p_parent_id is null then
     perform 1 from (select u.id from unnest(p_id) u(id) order by u.id) v
       cross join lateral (select 1 from runs r where r.shard = p_shard and r.id = v.id limit 1 for no key update) l;
+  else
+    perform 1 from (select distinct u.id from unnest(p_id || p_parent_id) u(id) where u.id is not null order by u.id) v
+      cross join lateral (select 1 from runs r where r.shard = p_shard and r.id = v.id limit 1 for no key update) l;
+  end if;
+  others := '[]';
+  claimable := '[]';
+
+  if p_detail is not null then
+    perform require_limits(array_agg(d.rate_limit), array_agg(d.weight)) from (
+      select u.detail::jsonb ->> 'rateLimit' as rate_limit, (u.detail::jsonb ->> 'weight')::int as weight from unnest(p_detail) u(detail)) d
+      where d.rate_limit is not null having count(*) > 0;
+    if 'spawn' = any (p_op) then
+      v_spawned := spawn_children(p_shard, p_id, p_claim_id, p_turn, p_op, p_detail, v_locked);
+    end if;
   end if;
 
   -- the claim is kept: no indexed column changes, so the update is HOT. (status is named only because it costs
@@ -27,15 +57,19 @@ begin
   if 'keep' = any (p_op) then
     with kept as (
       update runs r set status = r.status, turn = r.turn + 1, attempt = 0, crashes = 0, step = v.step,
-        state = coalesce(v.state, r.state)
-      from (select p_shard as shard, u.id, u.claim_id, u.turn, u.step, u.state::jsonb as state, u.o::int
-            from unnest(p_id, p_claim_id, p_turn, p_op, p_step, p_state) with ordinality u(id, claim_id, turn, op, step, state, o)
+        state = coalesce(v.state, r.state), awaits = null, shown = null, timed_out = false, rate_limit = null, weight = null
+      from (select p_shard as shard, u.id, u.claim_id, u.turn, u.step, u.state::jsonb as state, u.inbox_seq, u.o::int
+            from unnest(p_id, p_claim_id, p_turn, p_op, p_step, p_state, p_inbox_seq) with ordinality
+              u(id, claim_id, turn, op, step, state, inbox_seq, o)
             where u.op = 'keep' limit cardinality(p_id)) v
       where r.shard = v.shard and r.id = v.id and r.claim_id = v.claim_id and r.turn = v.turn
         and (r.status = 'executing') is true
         and (v_locked is null or r.id = any (v_locked))
-      returning v.o)
-    select array_agg(kept.o) into v_kept from kept;
+      returning v.o, r.inbox_seq, v.inbox_seq as known)
+    select array_agg(k.o),
+      coalesce(jsonb_agg(jsonb_build_object('position', k.o, 'verdict', 'fresh', 'inboxSeq', k.inbox_seq))
+        filter (where k.inbox_seq <> coalesce(k.known, 0)), '[]')
+    into v_kept, others from kept k;
   end if;
 
   -- the claim ends
@@ -50,37 +84,80 @@ begin
         result = v.result,
         error = v.error,
         priority = coalesce(v.priority, r.priority),
-        attempt = case when v.op = 'next' then 0 when v.op = 'retry' then r.attempt + 1 else r.attempt end,
+        attempt = case when v.op in ('done', 'stop') then r.attempt when v.op = 'retry' then r.attempt + 1 else 0 end,
         crashes = case when v.op = 'retry' then r.crashes else 0 end,
         eligible_at = coalesce(v.eligible_at, r.eligible_at),
         completed_at = v.completed_at,
-        expires_at = v.completed_at + r.retention
+        expires_at = v.completed_at + r.retention,
+        timed_out = v.op = 'retry' and r.timed_out,
+        awaits = case when v.op = 'retry' then r.awaits else v.awaits end,
+        shown = case when v.op = 'retry' then r.shown else v.shown end,
+        rate_limit = case when v.op = 'retry' then r.rate_limit else v.detail ->> 'rateLimit' end,
+        weight = case when v.op = 'retry' then r.weight
+          when v.detail ? 'rateLimit' then coalesce((v.detail ->> 'weight')::int, 1) end,
+        partition_key = case when v.detail ? 'partitionKey' then v.detail ->> 'partitionKey' else r.partition_key end,
+        spawn = case when v.op = 'spawn' then r.spawn + 1 else r.spawn end,
+        children_pending = coalesce(v.pending, 0)
       from (select p_shard as shard, u.id, u.claim_id, u.turn, u.op, u.step, u.priority, u.o::int,
-              u.state::jsonb as state, u.result::jsonb as result, u.error::jsonb as error,
+              u.state::jsonb as state, u.result::jsonb as result, u.error::jsonb as error, d.detail, s.pending, s.shown,
               case when u.op = 'done' then 'done'::run_status when u.op = 'stop' then 'failed'::run_status
+                when u.op = 'await' and not s.is_met then 'awaiting_signal'::run_status
+                when u.op = 'spawn' and s.pending > 0 then 'awaiting_children'::run_status
                 else 'runnable'::run_status end as status,
               case when u.op in ('done', 'stop') then v_now end as completed_at,
-              case when u.op = 'next' then v_now when u.op = 'retry' then v_now + u.delay_ms * interval '1 millisecond' end as eligible_at
-            from unnest(p_id, p_claim_id, p_turn, p_op, p_step, p_state, p_result, p_error, p_delay_ms, p_priority)
-              with ordinality u(id, claim_id, turn, op, step, state, result, error, delay_ms, priority, o)
+              case when u.op = 'next' or s.is_met or s.pending = 0 then v_now
+                when u.op in ('retry', 'await') and u.delay_ms is not null then v_now + u.delay_ms * interval '1 millisecond'
+                when u.op in ('await', 'spawn') then 'infinity'::timestamptz end as eligible_at,
+              case when u.op = 'await' then d.detail -> 'awaits' || jsonb_build_object('since', iso(v_now))
+                when u.op = 'spawn' then s.spawned || jsonb_build_object('since', iso(v_now)) end as awaits
+            from unnest(p_id, p_claim_id, p_turn, p_op, p_step, p_state, p_result, p_error, p_delay_ms, p_priority, p_detail)
+              with ordinality u(id, claim_id, turn, op, step, state, result, error, delay_ms, priority, detail, o)
+            cross join lateral (select u.detail::jsonb as detail) d
+            cross join lateral (select
+              case when u.op = 'await' then array(select x::int from jsonb_array_elements_text(d.detail -> 'shown') x) end as shown,
+              case when u.op = 'await' then has_match(p_shard, u.id, d.detail -> 'awaits', d.detail -> 'shown') end as is_met,
+              case when u.op = 'spawn' then coalesce(v_spawned -> u.o::text, '{"children": 0, "held": []}') - 'pending' end as spawned,
+              case when u.op = 'spawn' then coalesce((v_spawned -> u.o::text ->> 'pending')::int, 0) end as pending) s
             where u.op <> 'keep' limit cardinality(p_id)) v
       where r.shard = v.shard and r.id = v.id and r.claim_id = v.claim_id and r.turn = v.turn
         and (r.status = 'executing') is true
         and (v_locked is null or r.id = any (v_locked))
-      returning v.o)
-    select array_agg(ended.o) into v_ended from ended;
+      returning v.o, v.op, r.id, r.status, r.queue, r.priority, r.inbox_seq, r.parent_id, r.child_of)
+    select array_agg(e.o),
+      array_agg(e.id) filter (where e.status in ('done', 'failed') and e.inbox_seq > 0),
+      array_agg(e.parent_id) filter (where e.status in ('done', 'failed') and e.parent_id is not null),
+      array_agg(e.child_of) filter (where e.status in ('done', 'failed') and e.parent_id is not null),
+      coalesce(jsonb_agg(jsonb_build_array(e.queue, e.priority, (extract(epoch from v_now) * 1000000)::bigint))
+        filter (where e.op in ('await', 'spawn') and e.status = 'runnable'), '[]')
+    into v_applied, v_cleared, v_parents, v_child_of, claimable from ended e;
+    if v_cleared is not null then
+      perform clear_inboxes(p_shard, v_cleared, v_now);
+    end if;
+    if v_parents is not null then
+      claimable := claimable || release_parents(p_shard, v_parents, v_child_of, v_now);
+    end if;
+    if p_key is not null and v_applied is not null then
+      claimable := claimable || free_keys(p_shard, array(select u.key from unnest(p_key) with ordinality u(key, o)
+        where u.key is not null and u.o = any (v_applied)), v_now);
+    end if;
   end if;
 
-  v_ended := coalesce(v_kept, '{}') || coalesce(v_ended, '{}');
-  if cardinality(v_ended) = cardinality(p_id) then
-    return '[]';
+  v_applied := coalesce(v_kept, '{}') || coalesce(v_applied, '{}');
+  if p_detail is not null then
+    perform consume_signals(p_shard, array_agg(c.id), array_agg(c.seq), v_now) from (
+      select u.id, x::int as seq from unnest(p_id, p_detail) with ordinality u(id, detail, o)
+      cross join lateral jsonb_array_elements_text(u.detail::jsonb -> 'consumed') x
+      where u.detail is not null and u.o = any (v_applied)) c having count(*) > 0;
   end if;
-  return (
+  if cardinality(v_applied) = cardinality(p_id) then
+    return;
+  end if;
+  others := others || (
     select jsonb_agg(jsonb_build_object('position', u.o, 'verdict',
       case when u.id <> all (v_locked) and r.id is not null then 'busy'
            when r.claim_id = u.claim_id and r.turn = u.turn + 1 then 'already'
            else 'stale' end))
     from unnest(p_id, p_claim_id, p_turn) with ordinality u(id, claim_id, turn, o)
     left join lateral (select t.id, t.claim_id, t.turn from runs t where t.shard = p_shard and t.id = u.id limit 1) r on true
-    where u.o <> all (v_ended));
+    where u.o <> all (v_applied));
 end $f$;

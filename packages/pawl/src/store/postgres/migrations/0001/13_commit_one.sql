@@ -1,37 +1,49 @@
--- One transition in a subtransaction of its own (see commit): null if committed, else its verdict.
+-- One transition in a subtransaction of its own (see commit): `verdict` is null if it is committed. An array is null where
+-- its one value is, so that what a run does not have costs nothing.
 create function commit_one(
   p_shard smallint, p_id bigint, p_claim_id bigint, p_turn int, p_op text, p_step text, p_state text,
-  p_result text, p_error text, p_delay_ms bigint, p_priority smallint
-) returns jsonb language plpgsql as $f$
+  p_result text, p_error text, p_delay_ms bigint, p_priority smallint,
+  p_inbox_seq int, p_parent_id bigint, p_key text, p_detail text,
+  out verdict jsonb, out claimable jsonb
+) language plpgsql as $f$
 declare
   v_constraint text;
 begin
-  begin
-    return apply_transitions(p_shard, array[p_id], array[p_claim_id], array[p_turn], array[p_op], array[p_step],
-      array[p_state], array[p_result], array[p_error], array[p_delay_ms], array[p_priority], true) -> 0;
-  exception
-    when lock_not_available then
-      return jsonb_build_object('verdict', 'busy');
-    when unique_violation then
-      get stacked diagnostics v_constraint = constraint_name;
-      if v_constraint <> 'runs_unique' then
-        return jsonb_build_object('verdict', 'failed', 'code', sqlstate, 'message', sqlerrm);
+  claimable := '[]';
+  for v_try in 1 .. 2 loop
+    begin
+      if v_try = 2 then
+        -- the run re-enters its unique scope and another holds the key: it gives the key up and goes on
+        perform 1 from runs r where r.shard = p_shard and r.id = p_id for no key update skip locked;
+        if not found then
+          verdict := '{"verdict": "busy"}';
+          return;
+        end if;
+        update runs r set unique_key = null
+          where r.shard = p_shard and r.id = p_id and r.claim_id = p_claim_id and r.turn = p_turn and r.status = 'executing';
       end if;
-    when others then
-      if not is_row_fault(sqlstate) then
-        raise;
+      select a.others -> 0, a.claimable into verdict, claimable
+      from apply_transitions(p_shard, array[p_id], array[p_claim_id], array[p_turn], array[p_op], array[p_step],
+        array[p_state], array[p_result], array[p_error], array[p_delay_ms], array[p_priority], array[p_inbox_seq],
+        case when p_parent_id is not null then array[p_parent_id] end, case when p_key is not null then array[p_key] end,
+        case when p_detail is not null then array[p_detail] end, true) a;
+      if v_try = 2 then
+        verdict := coalesce(verdict, '{"verdict": "unique_lost"}');
       end if;
-      return jsonb_build_object('verdict', 'failed', 'code', sqlstate, 'message', sqlerrm);
-  end;
-  -- the run re-enters its unique scope and another holds the key: it gives the key up and goes on
-  perform 1 from runs r where r.shard = p_shard and r.id = p_id for no key update skip locked;
-  if not found then
-    return jsonb_build_object('verdict', 'busy');
-  end if;
-  update runs r set unique_key = null
-    where r.shard = p_shard and r.id = p_id and r.claim_id = p_claim_id and r.turn = p_turn and r.status = 'executing';
-  return coalesce(
-    apply_transitions(p_shard, array[p_id], array[p_claim_id], array[p_turn], array[p_op], array[p_step],
-      array[p_state], array[p_result], array[p_error], array[p_delay_ms], array[p_priority], true) -> 0,
-    jsonb_build_object('verdict', 'unique_lost'));
+      return;
+    exception
+      when lock_not_available then
+        verdict := '{"verdict": "busy"}';
+        return;
+      when others then
+        if not is_row_fault(sqlstate) then
+          raise;
+        end if;
+        get stacked diagnostics v_constraint = constraint_name;
+        if v_try = 2 or sqlstate <> '23505' or v_constraint <> 'runs_unique' then
+          verdict := jsonb_build_object('verdict', 'failed', 'code', sqlstate, 'message', sqlerrm);
+          return;
+        end if;
+    end;
+  end loop;
 end $f$;

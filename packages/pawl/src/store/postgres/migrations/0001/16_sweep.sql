@@ -1,5 +1,6 @@
 -- Retention: deletes up to p_limit terminal runs past their time, with journal and inbox; ids first, then by key.
--- Rides runs_expiry. A run that a worker still holds (cancelled, its step not returned yet) waits.
+-- Rides runs_expiry. A run that a worker still holds (cancelled, its step not returned yet) waits, and so does a child until
+-- its parent has gone on from the step that sees it.
 create function sweep(p_shard smallint, p_limit int) returns int language plpgsql as $f$
 declare
   v_now timestamptz := now();
@@ -8,6 +9,8 @@ begin
   perform require_read_committed();
   v_ids := array(select r.id from runs r
     where r.shard = p_shard and r.expires_at <= v_now and (r.status in ('done', 'failed', 'cancelled')) is true and (r.locked_by is null) is true
+      and (r.parent_id is null or not exists (select 1 from runs p where p.shard = p_shard and p.id = r.parent_id
+        and (p.spawn = r.child_of and p.awaits ? 'children') is true))
     order by r.expires_at limit p_limit for update skip locked);
   delete from steps s using (select p_shard as shard, u.id from unnest(v_ids) u(id) limit p_limit) v
     where s.shard = v.shard and s.run_id = v.id;
@@ -15,5 +18,11 @@ begin
     where s.shard = v.shard and s.run_id = v.id;
   delete from runs r using (select p_shard as shard, u.id from unnest(v_ids) u(id) limit p_limit) v
     where r.shard = v.shard and r.id = v.id;
+  -- buckets that are full by now say nothing
+  delete from buckets b using (
+    select c.shard, c.name, c.key from buckets c join limits l on l.name = c.name
+    where c.shard = p_shard and greatest(c.updated_at, c.promised_at) + l.period * (l.burst / l.allowed) < v_now
+    limit p_limit for update of c skip locked) v
+    where b.shard = v.shard and b.name = v.name and b.key = v.key;
   return coalesce(cardinality(v_ids), 0);
 end $f$;

@@ -1,43 +1,26 @@
 /**
- * The options of `start` and `startMany`: their types and checks, and what they make of a definition and an input:
- * a `NewRun` for the store. Schemas are applied here, before anything is written.
+ * The run that the arguments of `start`, `startMany` or `child` mean: checks the options and makes a `NewRun` for the
+ * store. Schemas are applied here, before anything is written. Called by the client and, for children, by the executor.
  */
 
-import type { AnyDefinition } from "./define/definition.js";
-import { type Duration, toMilliseconds } from "./define/duration.js";
-import { InvalidOption } from "./define/errors.js";
-import { toJson, type Encoded } from "./define/json.js";
-import { checkName, checkStepName } from "./define/names.js";
-import { checkInteger, checkOneOf, checkOptions, checkString, suggest } from "./define/options.js";
-import { checkStable, parse, type Schema } from "./define/schema.js";
-import { show } from "./define/show.js";
-import { isDefinition } from "./engine/serve-options.js";
-import type { NewRun, Phase } from "./store/store.js";
-
-export interface StartOptions {
-  /** Default: the queue of the definition. */
-  readonly queue?: string | undefined;
-  /** Lower runs first. Default: the priority of the definition. */
-  readonly priority?: number | undefined;
-  /** Run it not before this much time has passed. */
-  readonly delay?: Duration | undefined;
-  /** Run it not before this time. */
-  readonly at?: Date | string | undefined;
-  /** While a run with this key is in its unique scope, starting another returns that one. At most 512 bytes. */
-  readonly uniqueKey?: string | Uint8Array | undefined;
-  /** The phases in which the unique key is taken. Default: all that are not terminal. */
-  readonly uniqueScope?: readonly Phase[] | undefined;
-  /** The same key of the same definition name never starts a second run, until the first is swept. */
-  readonly idempotencyKey?: string | undefined;
-  /** How long to keep the run once it is terminal. Default: the retention of the definition. */
-  readonly retention?: Duration | undefined;
-  /** Machines: begin at this step. */
-  readonly step?: string | undefined;
-}
+import { type AnyDefinition, isDefinition } from "../define/definition.js";
+import { toMilliseconds } from "../define/duration.js";
+import { InvalidOption } from "../define/errors.js";
+import { toJson, type Encoded } from "../define/json.js";
+import { checkName, checkStepName } from "../define/names.js";
+import { checkInteger, checkOneOf, checkOptions, checkString, suggest } from "../define/options.js";
+import type { Phase } from "../define/phase.js";
+import { checkRateLimit, type Tokens } from "../define/rate-limit.js";
+import { checkStable, parse, type Schema } from "../define/schema.js";
+import { show } from "../define/show.js";
+import type { NewRun } from "../store/store.js";
 
 const names = [
   "queue",
   "priority",
+  "partitionKey",
+  "rateLimit",
+  "weight",
   "delay",
   "at",
   "uniqueKey",
@@ -97,8 +80,20 @@ export async function newRun(
         : checkString(given.idempotencyKey, "idempotencyKey", { maxBytes: 512 }),
     uniqueKey: given.uniqueKey === undefined ? null : checkUniqueKey(given.uniqueKey),
     uniqueScope: given.uniqueScope === undefined ? null : checkScope(given.uniqueScope),
+    partitionKey:
+      given.partitionKey === undefined
+        ? null
+        : checkString(given.partitionKey, "partitionKey", { maxBytes: 512 }),
+    ...limitColumns(checkRateLimit(given.rateLimit, given.weight)),
     direct: false,
   };
+}
+
+/** A rate limit as it is stored: `limit`, or `limit:key`; names of limits have no colon. */
+export function limitColumns(tokens: Tokens | null): { rateLimit: string | null; weight: number | null } {
+  if (tokens === null) return { rateLimit: null, weight: null };
+  const { name, key, weight } = tokens;
+  return { rateLimit: key === null ? name : `${name}:${key}`, weight };
 }
 
 /** A point in time: a Date, or a text with a date that a Date reads. */

@@ -1,0 +1,65 @@
+/**
+ * Rate limits as users set them: `{ allowed: 100, period: "1s", burst: 200 }`. Checked here, stored by the database, which
+ * alone decides who gets a token. A change takes effect at once: runs that the old limit put off are brought forward.
+ * Called by `serve` and by `pawl.limits`.
+ */
+
+import { type Duration, toMilliseconds } from "../define/duration.js";
+import { InvalidOption } from "../define/errors.js";
+import { checkName } from "../define/names.js";
+import { checkOptions, isObject } from "../define/options.js";
+import { show } from "../define/show.js";
+import type { ClientStore, StoredLimit } from "../store/store.js";
+
+const batch = 1_000;
+
+export interface LimitOptions {
+  /** How many tokens there are per period; a claim takes one, or its `weight`. */
+  readonly allowed: number;
+  readonly period: Duration;
+  /** How many tokens may be saved up for a burst. Default: `allowed`, at least 1. */
+  readonly burst?: number | undefined;
+}
+
+/** The limits in the option `limits` of serve. */
+export function checkLimits(given: unknown): StoredLimit[] {
+  if (given === undefined) return [];
+  if (!isObject(given)) {
+    throw new InvalidOption(
+      `limits must be an object such as { stripe: { allowed: 100, period: "1s" } }, not ${show(given)}`,
+    );
+  }
+  return Object.entries(given).map(([name, options]) => checkLimit(name, options));
+}
+
+export function checkLimit(name: unknown, given: unknown): StoredLimit {
+  const checked = checkName("limit", name);
+  const what = `the limit "${checked}"`;
+  const { allowed, period, burst } = checkOptions(given, ["allowed", "period", "burst"], what);
+  const periodMs = toMilliseconds(period, `period of ${what}`);
+  if (periodMs < 1) throw new InvalidOption(`period of ${what} must be at least 1 ms, not ${show(period)}`);
+  const perPeriod = checkTokens(allowed, `allowed of ${what}`, 0);
+  return {
+    name: checked,
+    allowed: perPeriod,
+    periodMs,
+    burst: burst === undefined ? Math.max(perPeriod, 1) : checkTokens(burst, `burst of ${what}`, 1),
+  };
+}
+
+/** Sets a limit; returns once the runs that it concerns are due again. */
+export async function setLimit(
+  store: Pick<ClientStore, "setLimit" | "bringForward">,
+  limit: StoredLimit,
+): Promise<void> {
+  if (!(await store.setLimit(limit))) return;
+  while ((await store.bringForward(limit.name, batch)) === batch);
+}
+
+function checkTokens(value: unknown, what: string, least: number): number {
+  if (typeof value === "number" && Number.isFinite(value) && value > 0 && value >= least && value <= 1e9)
+    return value;
+  throw new InvalidOption(
+    `${what} must be a number ${least === 0 ? "above 0" : `from ${least}`} up to 1,000,000,000, not ${show(value)}`,
+  );
+}

@@ -1,0 +1,56 @@
+-- Partition keys, for claim: of the runs p_id, which claim has locked, those it may take, in the same order. Runs without
+-- a key may always be taken; one with a key only if nobody holds the key and it is the first due run of it, locked by
+-- somebody or not (SKIP LOCKED alone would break the order). The claim is the lock of the key; the advisory lock only makes
+-- sure that one transaction at a time looks at a key: what it does not get at once is left for the next call.
+-- The others of a key are blocked (hold bit 1) and leave the claim index, with up to 1,000 siblings behind them, until
+-- free_keys lets them in one by one. Rides runs_active_key and runs_keyed.
+create function claim_keyed(p_shard smallint, p_id bigint[], p_now timestamptz, out allowed bigint[], out contended boolean)
+language plpgsql as $f$
+declare
+  v_keys text[];
+  v_mine text[];
+begin
+  v_keys := array(
+    select distinct r.partition_key from unnest(p_id) u(id)
+    cross join lateral (select t.partition_key from runs t where t.shard = p_shard and t.id = u.id limit 1) r
+    where r.partition_key is not null);
+  v_mine := array(select k.key from unnest(v_keys) k(key) where pg_try_advisory_xact_lock(key_lock(p_shard, k.key)));
+  contended := cardinality(v_mine) < cardinality(v_keys);
+
+  -- in a statement of its own: whoever had the lock before has committed
+  allowed := array(
+    select u.id from unnest(p_id) with ordinality u(id, o)
+    cross join lateral (select t.partition_key, t.priority, t.eligible_at from runs t where t.shard = p_shard and t.id = u.id limit 1) r
+    where r.partition_key is null
+      or r.partition_key = any (v_mine)
+        and not exists (select 1 from runs h where h.shard = p_shard and h.partition_key = r.partition_key
+          and (h.locked_by is not null or h.lease_expires_at is not null))
+        and (select f.id from first_of_key(p_shard, r.partition_key, p_now) f) = u.id
+    order by u.o);
+
+  if cardinality(allowed) < cardinality(p_id) then
+    update runs r set hold = r.hold | 1
+    from (select p_shard as shard, u.id from unnest(p_id) u(id) where u.id <> all (allowed) limit cardinality(p_id)) v
+    where r.shard = v.shard and r.id = v.id and (r.partition_key = any (v_mine)) is true;
+    -- the crowd behind them, so that no claim has to walk over it
+    update runs r set hold = r.hold | 1
+    from (select p_shard as shard, behind.id from (
+        select distinct on (t.partition_key) t.partition_key, t.priority, t.eligible_at, t.id from unnest(p_id) u(id)
+        cross join lateral (select r.* from runs r where r.shard = p_shard and r.id = u.id limit 1) t
+        where t.partition_key = any (v_mine)
+        order by t.partition_key, t.priority desc, t.eligible_at desc, t.id desc) last
+      cross join lateral (
+        select walked.id from (
+          select t.id, t.hold, t.eligible_at from runs t
+          where t.shard = p_shard and t.partition_key = last.partition_key
+            and case when t.status in ('runnable', 'awaiting_signal') then (t.hold & 6) = 0 else false end
+            and (t.priority, t.eligible_at, t.id) > (last.priority, last.eligible_at, last.id)
+          order by t.priority, t.eligible_at, t.id limit 1000) walked
+        where walked.hold = 0 and walked.eligible_at <= p_now) behind
+      cross join lateral (select 1 from runs t where t.shard = p_shard and t.id = behind.id and t.hold = 0
+        limit 1 for no key update skip locked) locked
+      limit 1000) v
+    where r.shard = v.shard and r.id = v.id and (r.status in ('runnable', 'awaiting_signal')) is true;
+    perform unblock_first(p_shard, v_mine, p_now);
+  end if;
+end $f$;

@@ -1,0 +1,46 @@
+-- A page of a run's inbox: the unconsumed signals after p_after up to p_upto, oldest first, at most 1,000 and about 1 MiB
+-- (at least one). `matched`: the stored await of the run wants it. p_upto is the run's inbox_seq as the caller knows it,
+-- so that what arrives meanwhile stays out. Rides signals_inbox.
+create function inbox(p_shard smallint, p_run_id bigint, p_after int, p_upto int)
+returns table (seq int, name text, payload text, received_at text, matched boolean)
+language plpgsql stable as $f$
+#variable_conflict use_column
+declare
+  v_awaits jsonb;
+begin
+  select r.awaits into v_awaits from runs r where r.shard = p_shard and r.id = p_run_id;
+  return query
+    select p.seq, p.name, p.payload, iso(p.inserted_at), p.matched
+    from (
+      select s.*, sum(octet_length(s.payload)) over (order by s.seq) as bytes, row_number() over (order by s.seq) as n
+      from (
+        select t.seq, t.name, t.payload::text as payload, t.inserted_at,
+          coalesce(v_awaits -> 'names' ? t.name and t.payload @> coalesce(v_awaits -> 'match', t.payload), false) as matched
+        from signals t
+        where t.shard = p_shard and t.run_id = p_run_id and t.consumed_at is null and t.seq > p_after and t.seq <= p_upto
+        order by t.seq limit 1000) s) p
+    where p.n = 1 or p.bytes <= 1048576
+    order by p.seq;
+end $f$;
+
+-- The whole inbox as JSON [[seq, name, payload, received_at, matched], …], for claim; '' if it is too big to come along
+-- with the run (then the worker reads it page by page).
+create function inbox_inline(p_shard smallint, p_run_id bigint, p_awaits jsonb, p_budget int) returns text
+language plpgsql stable as $f$
+declare
+  v_count bigint;
+  v_bytes bigint;
+begin
+  select count(*), sum(s.bytes) into v_count, v_bytes
+    from (select pg_column_size(t.payload) as bytes from signals t
+      where t.shard = p_shard and t.run_id = p_run_id and t.consumed_at is null order by t.seq limit 1001) s;
+  if v_count = 0 then
+    return null;
+  elsif v_count > 1000 or v_bytes > p_budget then
+    return '';
+  end if;
+  return (
+    select jsonb_agg(jsonb_build_array(t.seq, t.name, t.payload, iso(t.inserted_at),
+      coalesce(p_awaits -> 'names' ? t.name and t.payload @> coalesce(p_awaits -> 'match', t.payload), false)) order by t.seq)::text
+    from signals t where t.shard = p_shard and t.run_id = p_run_id and t.consumed_at is null);
+end $f$;

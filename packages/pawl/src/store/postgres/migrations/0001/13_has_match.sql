@@ -1,0 +1,20 @@
+-- Whether a run's inbox holds a signal that this await wants and that was not shown yet: then the wait is over at once.
+-- Rides signals_inbox; shown seqs are looked up as ranges, so that gathering thousands stays cheap.
+create function has_match(p_shard smallint, p_run_id bigint, p_awaits jsonb, p_shown jsonb) returns boolean
+language plpgsql stable as $f$
+declare
+  v_shown int4multirange := '{}';
+begin
+  if not exists (select 1 from signals s where s.shard = p_shard and s.run_id = p_run_id and s.consumed_at is null) then
+    return false;
+  end if;
+  if p_shown is not null then
+    select coalesce(range_agg(int4range(x::int, x::int, '[]')), '{}') into v_shown from jsonb_array_elements_text(p_shown) x;
+  end if;
+  return exists (
+    select 1 from signals s
+    where s.shard = p_shard and s.run_id = p_run_id and s.consumed_at is null
+      and p_awaits -> 'names' ? s.name
+      and s.payload @> coalesce(p_awaits -> 'match', s.payload)
+      and not s.seq <@ v_shown);
+end $f$;

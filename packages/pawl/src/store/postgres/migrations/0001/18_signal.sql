@@ -1,0 +1,90 @@
+-- Puts signals into inboxes, one per position of the arrays, and wakes the runs that await them, in one transaction.
+-- Answers one row per position; `verdict` is one of
+--   delivered   in the inbox, for good
+--   duplicate   the run had a signal with this dedup key before, consumed or not, terminal or not: nothing was done
+--   not_found   there is no such run
+--   ended       the run is terminal
+--   full        10,000 signals wait in the inbox
+-- and the claimable runs made, by queue, in the first row. Locks the runs in id order in a statement of its own, whatever
+-- their status: an update that looked for waiting runs only would miss one that is just about to wait. Signals of several
+-- callers (not p_patient) wait at most 100 ms for a locked run; then the call fails with 55P03 and nothing is written.
+create function signal(p_shard smallint, p_run_id bigint[], p_name text[], p_payload text[], p_dedup_key text[], p_patient boolean)
+returns table ("position" int, verdict text, claimable text)
+language plpgsql as $f$
+#variable_conflict use_column
+declare
+  c_inbox constant int := 10000;
+  v_now timestamptz := now();
+  v_verdicts text[];
+  v_entering bigint[];
+  v_claimable jsonb;
+begin
+  perform require_durable_commit();
+  if not p_patient then
+    perform set_config('lock_timeout', '100ms', true);
+  end if;
+  perform 1 from (select distinct u.id from unnest(p_run_id) u(id) order by u.id) v
+    cross join lateral (select 1 from runs r where r.shard = p_shard and r.id = v.id limit 1 for no key update) l;
+
+  with item as (
+    select u.run_id, u.name, u.payload::jsonb as payload, u.dedup_key, u.o::int as o, r.status, r.inbox_seq,
+      case when r.status is null then 'not_found'
+        when u.dedup_key is not null and exists (select 1 from signals s
+          where s.shard = p_shard and s.run_id = u.run_id and s.dedup_key = u.dedup_key) then 'duplicate'
+        when r.status in ('done', 'failed', 'cancelled') then 'ended'
+        when r.inbox_seq >= c_inbox - cardinality(p_run_id) then 'counted'
+        else 'delivered' end as verdict
+    from unnest(p_run_id, p_name, p_payload, p_dedup_key) with ordinality u(run_id, name, payload, dedup_key, o)
+    left join lateral (select t.status, t.inbox_seq from runs t where t.shard = p_shard and t.id = u.run_id limit 1) r on true
+  ), numbered as (
+    select i.*, row_number() over (partition by i.run_id order by i.o)::int as n from item i where i.verdict in ('delivered', 'counted')
+  ), accepted as (
+    select n.*, n.inbox_seq + n.n as seq from numbered n
+    where n.verdict = 'delivered' or n.n + (select count(*) from (
+      select 1 from signals s where s.shard = p_shard and s.run_id = n.run_id and s.consumed_at is null limit c_inbox) waiting) <= c_inbox
+  ), inserted as (
+    insert into signals (shard, run_id, seq, name, payload, dedup_key, inserted_at)
+    select p_shard, a.run_id, a.seq, a.name, a.payload, a.dedup_key, v_now from accepted a order by a.run_id, a.seq
+    on conflict do nothing
+    returning run_id, seq
+  ), delivered as (
+    select a.o from accepted a where (a.run_id, a.seq) in (select i.run_id, i.seq from inserted i)
+  )
+  select array_agg(case when i.o in (select d.o from delivered d) then 'delivered'
+      when i.o in (select a.o from accepted a) then 'duplicate'                     -- of another in this call
+      when i.verdict = 'counted' then 'full' else i.verdict end order by i.o)
+  into v_verdicts from item i;
+
+  -- the runs that have new signals; those that await one of them go on, by wake_runs if that lets them enter their unique scope
+  with new as (
+    select u.run_id, max(s.seq) as seq, bool_or(r.can_enter) as can_enter,
+      bool_or(r.status = 'awaiting_signal' and r.awaits -> 'names' ? s.name and s.payload @> coalesce(r.awaits -> 'match', s.payload)) as is_met
+    from (select distinct d.run_id from unnest(p_run_id, v_verdicts) d(run_id, verdict) where d.verdict = 'delivered') u
+    cross join lateral (select t.status, t.awaits, t.inbox_seq, t.unique_key is null or t.unique_guard is not null as can_enter
+      from runs t where t.shard = p_shard and t.id = u.run_id limit 1) r
+    cross join lateral (select t.seq, t.name, t.payload from signals t
+      where t.shard = p_shard and t.run_id = u.run_id and t.seq > r.inbox_seq) s
+    group by u.run_id
+  ), counted as (
+    update runs r set inbox_seq = v.seq,
+      status = case when v.is_met and v.can_enter then 'runnable'::run_status else r.status end,
+      eligible_at = case when v.is_met and v.can_enter then least(r.eligible_at, v_now) else r.eligible_at end
+    from (select p_shard as shard, n.run_id, n.seq, n.is_met, n.can_enter from new n limit cardinality(p_run_id)) v
+    where r.shard = v.shard and r.id = v.run_id
+    returning r.id, r.queue, r.priority, r.eligible_at, v.is_met, v.can_enter)
+  select array_agg(c.id) filter (where c.is_met and not c.can_enter),
+    coalesce(jsonb_agg(distinct jsonb_build_array(c.queue, c.priority, (extract(epoch from c.eligible_at) * 1000000)::bigint))
+      filter (where c.is_met and c.can_enter), '[]')
+  into v_entering, v_claimable from counted c;
+  if v_entering is not null then
+    v_claimable := v_claimable || wake_runs(p_shard, v_entering, v_now);
+  end if;
+
+  claimable := case when v_claimable <> '[]' then v_claimable::text end;
+  for i in 1 .. cardinality(p_run_id) loop
+    "position" := i;
+    verdict := v_verdicts[i];
+    return next;
+    claimable := null;
+  end loop;
+end $f$;
