@@ -20,6 +20,7 @@ drop function get(smallint, bigint[]);
 drop function has_match(smallint, bigint, jsonb, jsonb);
 drop function inbox(smallint, bigint, integer, integer);
 drop function inbox_inline(smallint, bigint, jsonb, integer);
+drop function is_key_held(smallint, text);
 drop function is_row_fault(text);
 drop function is_served(text, integer);
 drop function iso(timestamptz);

@@ -5,6 +5,15 @@ create function key_lock(p_shard smallint, p_key text) returns bigint language s
   select hashtextextended(p_key, 1885435756 + p_shard)
 $$;
 
+-- Whether a run holds the key: executing, or cancelled and not let go yet. Rides runs_active_key. (A function, because the
+-- planner would make one hash table of all holders out of an EXISTS.)
+create function is_key_held(p_shard smallint, p_key text) returns boolean language plpgsql stable as $f$
+begin
+  perform 1 from runs h where h.shard = p_shard and h.partition_key = p_key
+    and (h.locked_by is not null or h.lease_expires_at is not null);
+  return found;
+end $f$;
+
 -- The first due run of a key, in the order (priority, eligible_at, id); runs that are held or that nobody serves are not
 -- in line. Rides runs_keyed, a skip scan over its priorities: runs that are not due yet are never walked over.
 create function first_of_key(p_shard smallint, p_key text, p_now timestamptz) returns table (id bigint, hold smallint)
@@ -44,8 +53,7 @@ begin
     cross join lateral (select r.id from runs r where r.shard = p_shard and r.id = f.id and r.hold = 1
       limit 1 for no key update skip locked) l
     where f.hold = 1
-      and not exists (select 1 from runs h where h.shard = p_shard and h.partition_key = k.key
-        and (h.locked_by is not null or h.lease_expires_at is not null)));
+      and not is_key_held(p_shard, k.key));
   if cardinality(v_ids) = 0 then
     return '[]';
   end if;

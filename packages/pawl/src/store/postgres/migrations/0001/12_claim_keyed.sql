@@ -23,8 +23,7 @@ begin
     cross join lateral (select t.partition_key, t.priority, t.eligible_at from runs t where t.shard = p_shard and t.id = u.id limit 1) r
     where r.partition_key is null
       or r.partition_key = any (v_mine)
-        and not exists (select 1 from runs h where h.shard = p_shard and h.partition_key = r.partition_key
-          and (h.locked_by is not null or h.lease_expires_at is not null))
+        and not is_key_held(p_shard, r.partition_key)
         and (select f.id from first_of_key(p_shard, r.partition_key, p_now) f) = u.id
     order by u.o);
 

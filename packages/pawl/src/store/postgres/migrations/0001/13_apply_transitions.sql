@@ -32,7 +32,7 @@ begin
     v_locked := array(
       select u.id from unnest(p_id, p_parent_id) u(id, parent_id)
       where u.id = any (v_locked) and (u.parent_id is null or u.parent_id = any (v_locked)
-        or not exists (select 1 from runs r where r.shard = p_shard and r.id = u.parent_id)));
+        or (select r.id from runs r where r.shard = p_shard and r.id = u.parent_id limit 1) is null));
   elsif p_parent_id is null then
     perform 1 from (select u.id from unnest(p_id) u(id) order by u.id) v
       cross join lateral (select 1 from runs r where r.shard = p_shard and r.id = v.id limit 1 for no key update) l;

@@ -10,8 +10,9 @@ begin
   from (select p_shard as shard, u.id from unnest(p_id) u(id) limit cardinality(p_id)) v
   where r.shard = v.shard and r.id = v.id and (r.unique_key is null or r.unique_guard is not null);
   for v_id in
-    select u.id from unnest(p_id) u(id) where exists (
-      select 1 from runs r where r.shard = p_shard and r.id = u.id and r.status in ('awaiting_signal', 'awaiting_children'))
+    select u.id from unnest(p_id) u(id)
+    cross join lateral (select t.status from runs t where t.shard = p_shard and t.id = u.id limit 1) r
+    where r.status in ('awaiting_signal', 'awaiting_children')
   loop
     begin
       update runs r set status = 'runnable', eligible_at = least(r.eligible_at, p_now) where r.shard = p_shard and r.id = v_id;

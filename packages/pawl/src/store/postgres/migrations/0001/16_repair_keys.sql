@@ -20,9 +20,7 @@ begin
   last := case when cardinality(v_keys) = p_limit then v_keys[p_limit] end;
   v_keys := array(
     select k.key from unnest(v_keys) k(key)
-    where not exists (select 1 from runs h where h.shard = p_shard and h.partition_key = k.key
-      and (h.locked_by is not null or h.lease_expires_at is not null)));
-  v_keys := array(select k.key from unnest(v_keys) k(key) where pg_try_advisory_xact_lock(key_lock(p_shard, k.key)));
+    where not is_key_held(p_shard, k.key) and pg_try_advisory_xact_lock(key_lock(p_shard, k.key)));
   queues := to_jsonb(array(select distinct e.value ->> 0 from jsonb_array_elements(unblock_first(p_shard, v_keys, v_now)) e))::text;
   return next;
 end $f$;

@@ -9,8 +9,8 @@ begin
   perform require_read_committed();
   v_ids := array(select r.id from runs r
     where r.shard = p_shard and r.expires_at <= v_now and (r.status in ('done', 'failed', 'cancelled')) is true and (r.locked_by is null) is true
-      and (r.parent_id is null or not exists (select 1 from runs p where p.shard = p_shard and p.id = r.parent_id
-        and (p.spawn = r.child_of and p.awaits ? 'children') is true))
+      and (r.parent_id is null or (select p.id from runs p where p.shard = p_shard and p.id = r.parent_id
+        and (p.spawn = r.child_of and p.awaits ? 'children') is true limit 1) is null)
     order by r.expires_at limit p_limit for update skip locked);
   delete from steps s using (select p_shard as shard, u.id from unnest(v_ids) u(id) limit p_limit) v
     where s.shard = v.shard and s.run_id = v.id;

@@ -46,7 +46,7 @@ begin
   from (select p_shard as shard, u.id from unnest(v_live) u(id) limit cardinality(v_live)) v
   where r.shard = v.shard and r.id = v.id and (r.unique_key is not null and r.unique_guard is null) is true
     and 'cancelled' = any (r.unique_scope)
-    and exists (select 1 from runs h where h.shard = p_shard and h.unique_guard = r.unique_key);
+    and (select h.id from runs h where h.shard = p_shard and h.unique_guard = r.unique_key limit 1) is not null;
   with ended as (
     update runs r set status = 'cancelled', hold = 0, throttled = false, awaits = null, shown = null,
       queue = coalesce(r.queue, 'default'), priority = coalesce(r.priority, 0::smallint),

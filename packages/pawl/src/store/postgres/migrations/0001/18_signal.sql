@@ -29,8 +29,8 @@ begin
   with item as (
     select u.run_id, u.name, u.payload::jsonb as payload, u.dedup_key, u.o::int as o, r.status, r.inbox_seq,
       case when r.status is null then 'not_found'
-        when u.dedup_key is not null and exists (select 1 from signals s
-          where s.shard = p_shard and s.run_id = u.run_id and s.dedup_key = u.dedup_key) then 'duplicate'
+        when u.dedup_key is not null and (select s.seq from signals s
+          where s.shard = p_shard and s.run_id = u.run_id and s.dedup_key = u.dedup_key limit 1) is not null then 'duplicate'
         when r.status in ('done', 'failed', 'cancelled') then 'ended'
         when r.inbox_seq >= c_inbox - cardinality(p_run_id) then 'counted'
         else 'delivered' end as verdict
