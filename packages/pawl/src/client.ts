@@ -7,6 +7,7 @@
 import type {
   AnyDefinition,
   DefinitionOf,
+  DefinitionOfRun,
   InputOf,
   OutputOf,
   RunId,
@@ -201,10 +202,10 @@ export class Pawl {
    * Sends a signal: it is in the run's inbox for good when this resolves, and wakes the run if it awaits it. With a `dedupKey`
    * a second delivery is a no-op (`delivered` is false). Throws `RunNotFound`, `RunEnded` or `InboxFull`.
    */
-  signal<Definition extends AnyDefinition, Name extends SignalNameOf<Definition>>(
-    runId: RunId<Definition>,
+  signal<Id extends RunId, Name extends SignalNameOf<DefinitionOfRun<Id>>>(
+    runId: Id,
     name: Name,
-    ...rest: SignalArguments<Definition, Name>
+    ...rest: SignalArguments<DefinitionOfRun<Id>, Name>
   ): Promise<Signalled>;
   async signal(
     runId: string,
@@ -254,7 +255,7 @@ export class Pawl {
   result<Id extends RunId>(
     runId: Id,
     options?: { readonly timeout?: Duration | undefined },
-  ): Promise<Id extends RunId<infer Definition> ? OutputOf<Definition> : never>;
+  ): Promise<OutputOf<DefinitionOfRun<Id>>>;
   async result(runId: string, options: { readonly timeout?: Duration | undefined } = {}): Promise<unknown> {
     const { timeout } = checkOptions(options, ["timeout"], "the options of result");
     const timeoutMs = timeout === undefined ? null : toMilliseconds(timeout, "timeout");

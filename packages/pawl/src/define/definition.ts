@@ -129,3 +129,6 @@ declare const definition: unique symbol;
 export type RunId<Definition extends DefinitionBase = AnyDefinition> = string & {
   readonly [definition]?: Definition;
 };
+
+/** The definition that a run id knows of; of a plain string nothing is known. */
+export type DefinitionOfRun<Id extends RunId> = Id extends RunId<infer Definition> ? Definition : never;

@@ -9,7 +9,7 @@ import { InvalidOption } from "./errors.js";
 import { checkSignalName } from "./names.js";
 import { checkInteger, checkOptions, checkString, isObject, suggest } from "./options.js";
 import { checkRateLimit } from "./rate-limit.js";
-import { shorten, show } from "./show.js";
+import { pathSegment, shorten, show } from "./show.js";
 
 const bounds = { names: 100, children: 10_000 };
 
@@ -68,6 +68,24 @@ export function checkAwaitOptions(given: unknown): void {
       `its match must be a plain object with members of the payload such as { orderId: 7 }, not ${show(match)}`,
     );
   }
+  const missing = pathOfUndefined(match, "match");
+  if (missing !== null) {
+    throw new InvalidOption(
+      `its ${missing} is undefined, and would match any payload; leave it out if that is meant`,
+    );
+  }
+}
+
+/** Where a value has an undefined member, which JSON would leave out; null if it has none. */
+function pathOfUndefined(value: unknown, path: string, depth = 0): string | null {
+  if (!isObject(value) || depth > 100) return null;
+  for (const [key, member] of Object.entries(value)) {
+    const at = path + pathSegment(key);
+    if (member === undefined) return at;
+    const inside = pathOfUndefined(member, at, depth + 1);
+    if (inside !== null) return inside;
+  }
+  return null;
 }
 
 /** An object that is stored as one: neither a Map, a Date and the like, nor one that `toJSON` replaces. */

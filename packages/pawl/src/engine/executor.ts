@@ -6,7 +6,14 @@
  */
 
 import type { JobDefinition, MachineDefinition } from "../define/definition.js";
-import { InvalidOutcome, InvalidState, type PawlError, StepTimeout } from "../define/errors.js";
+import {
+  InvalidOutcome,
+  InvalidState,
+  KeyConflict,
+  type PawlError,
+  PayloadTooLarge,
+  StepTimeout,
+} from "../define/errors.js";
 import { type Encoded, fromJson } from "../define/json.js";
 import type { Logger } from "../define/logger.js";
 import { checkOutcome, type Outcome, type Spawn } from "../define/outcome.js";
@@ -31,6 +38,7 @@ import {
 
 const sliceSteps = 100;
 const sliceMs = 1_000;
+const maxSpawnLength = 16 * 1024 * 1024;
 
 export interface Surroundings {
   readonly store: Pick<WorkerStore, "inbox" | "children">;
@@ -56,6 +64,7 @@ class LetGo extends Error {}
 export async function execute(execution: Execution, around: Surroundings): Promise<void> {
   try {
     const { definition } = execution;
+    if (execution.aborted) return;
     const limit = crashLimit(definition, execution);
     if (limit !== null) await commit(execution, decideFailure(execution.step, limit), around);
     else if (definition.kind === "job") await executeJob(execution, definition, around);
@@ -146,14 +155,14 @@ async function executeMachine(
 }
 
 /** Reads what did not come along with the claim; an outage only delays it, as long as the claim lasts. */
-async function load(execution: Execution, { store, isOutage }: Surroundings): Promise<void> {
+async function load(execution: Execution, around: Surroundings): Promise<void> {
   const patience = new Patience();
   while (!execution.aborted) {
     try {
-      await execution.incoming.load(store);
+      await execution.incoming.load(around.store);
       return;
     } catch (error) {
-      if (!isOutage(error)) throw error;
+      if (!around.isOutage(error)) throw error;
       await new Promise((resolve) => setTimeout(resolve, patience.next()));
     }
   }
@@ -225,11 +234,18 @@ function decideOutcome(at: Situation, outcome: Outcome): Decision | Promise<Deci
   return newChildren(outcome, at.maxBytes).then((children) => decide(at, outcome, children));
 }
 
-function newChildren({ children }: Spawn, maxBytes: number): Promise<NewRun[]> {
-  return Promise.all(
-    children.map(({ target, input, options }, index) =>
-      newRun(target, input, options, { what: `children[${index}].input`, maxBytes }),
-    ),
+async function newChildren({ children }: Spawn, maxBytes: number): Promise<NewRun[]> {
+  const runs = await Promise.all(
+    children.map(({ target, input, options }, index) => {
+      const of = `children[${index}]`;
+      return newRun(target, input, options, { what: `${of}.input`, of, maxBytes });
+    }),
+  );
+  const length = runs.reduce((sum, run) => sum + run.input.length, 0);
+  if (length <= maxSpawnLength) return runs;
+  throw new PayloadTooLarge(
+    `the inputs of these ${runs.length} children are ${length} characters of JSON together, at most ${maxSpawnLength} are ` +
+      "allowed in one spawn: spawn fewer at once, or give them less",
   );
 }
 
@@ -262,8 +278,9 @@ async function commit(
       execution.abort(new Error("the claim on this run was lost"));
       return null;
     case "failed":
-      // A rate limit that nobody has set, or keys of a child that belong to two runs.
-      if (verdict.code.startsWith("PW")) return new InvalidOutcome(verdict.message);
+      // Keys of a child that belong to two runs; a rate limit that nobody has set.
+      if (verdict.code === "PW409") return new KeyConflict(verdict.message);
+      if (verdict.code === "PW422") return new InvalidOutcome(verdict.message);
       return new InvalidState(`the database refused the outcome (${verdict.code}): ${verdict.message}`);
     case "busy":
       throw new Error("the flusher answered busy");

@@ -41,19 +41,18 @@ export class Group<Item, Answer> {
   }
 
   async #pump(): Promise<void> {
-    const { send, isOutage } = this.#options;
     while (this.#queue.length > 0) {
       const batch = this.#take();
       try {
-        const answers = await send(
+        const answers = await this.#options.send(
           batch.map(({ item }) => item),
           true,
         );
         for (const [index, { resolve }] of batch.entries()) resolve(answers[index]!);
       } catch (error) {
         for (const { item, resolve, reject } of batch) {
-          if (isOutage(error)) reject(error);
-          else void send([item], false).then(([answer]) => resolve(answer!), reject);
+          if (this.#options.isOutage(error)) reject(error);
+          else void this.#options.send([item], false).then(([answer]) => resolve(answer!), reject);
         }
       }
     }

@@ -8,7 +8,7 @@ import type { ChildRun } from "../define/context.js";
 import type { ErrorRecord } from "../define/error-record.js";
 import { fromJson } from "../define/json.js";
 import { statusOf } from "../define/phase.js";
-import type { ReceivedSignal, SignalMap } from "../define/signal.js";
+import type { ReceivedSignal } from "../define/signal.js";
 import type { ClaimedRun, StoredChild, StoredSignal, WorkerStore } from "../store/store.js";
 
 type Source = Pick<WorkerStore, "inbox" | "children">;
@@ -79,12 +79,12 @@ export class Incoming {
   }
 
   /** What was awaited, oldest first; a copy, since it is the step's to change. */
-  awaited(): ReceivedSignal<SignalMap>[] {
+  awaited(): ReceivedSignal[] {
     return this.#inbox.filter(({ matched }) => matched).map(received);
   }
 
   /** Everything in the inbox, oldest first; a copy. */
-  inbox(): ReceivedSignal<SignalMap>[] {
+  inbox(): ReceivedSignal[] {
     return this.#inbox.map(received);
   }
 
@@ -110,6 +110,6 @@ async function readChildren(source: Source, runId: string): Promise<StoredChild[
   }
 }
 
-function received({ name, payload, receivedAt }: StoredSignal): ReceivedSignal<SignalMap> {
+function received({ name, payload, receivedAt }: StoredSignal): ReceivedSignal {
   return { name, payload: structuredClone(payload), receivedAt };
 }

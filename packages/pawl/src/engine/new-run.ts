@@ -43,14 +43,14 @@ const phases = [
 /** Schemas that have proved to accept their own output. */
 const stable = new WeakSet<Schema>();
 
-/** The run that these arguments mean. `what` names the input in errors. */
+/** The run that these arguments mean. In errors, `what` names the input and `of` whose options they are. */
 export async function newRun(
   target: AnyDefinition | string,
   input: unknown,
   options: unknown,
-  { what = "input", maxBytes }: { what?: string; maxBytes: number },
+  { what = "input", maxBytes, of = "start" }: { what?: string; maxBytes: number; of?: string },
 ): Promise<NewRun> {
-  const given = checkOptions(options, names, "the options of start");
+  const given = checkOptions(options, names, `the options of ${of}`);
   const definition = checkTarget(target);
   if (given.delay !== undefined && given.at !== undefined) {
     throw new InvalidOption("start takes delay or at, not both");

@@ -53,7 +53,9 @@ export function toVerdict({ verdict, code = "", message = "", inboxSeq = 0 }: Ot
       return { kind: "committed", uniqueLost: true, inboxSeq: null };
     case "fresh":
       return { kind: "committed", uniqueLost: false, inboxSeq };
-    default:
+    case "already":
+    case "stale":
+    case "busy":
       return { kind: verdict };
   }
 }
