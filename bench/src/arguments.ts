@@ -23,23 +23,38 @@ export interface BenchOptions {
 
 export class UsageError extends Error {}
 
-export const usage = `usage: npm run bench -- jobs | machines | latency [options]
+export const usage = `usage: npm run bench -- <bench> [options]
 
   jobs       how fast runs are started, and how fast a worker drains them
   machines   how many steps of 10-step machines a worker commits per second
   latency    how long one job takes from start to result
+  signals    how fast runs that wait are woken: how many per second, and how long one takes
+  timers     how late timers fire, and what a claim costs beside a million runs that are not due
+  keys       how fast the runs of one partition key go one by one, and what other work notices of them
+  children   how fast parents and their children end, and whether many children cost more each than few
+  limits     how exactly four worker processes keep to one rate limit
 
   --json             the last line is one JSON object
-  --quick            small counts: seconds instead of a minute, less exact
+  --quick            small counts: seconds instead of minutes, less exact
   --repeat <n>       measure n times and report medians (default 1, at most 20)
-  --count <n>        how many runs (default: jobs 50000, machines 5000, latency 1000)
-  --concurrency <n>  runs that the worker executes at once (default: jobs and machines 2000, latency 10)
+  --count <n>        how many runs (default: jobs and keys 50000, machines 5000, latency 1000, signals and
+                     children 2000), timers (500), or runs that the limit admits in its window (2200)
+  --concurrency <n>  runs that a worker executes at once (default: 2000; latency 10, timers and limits 100)
   --profile <dir>    write CPU profiles into this directory and print what took the time; slows the measurement
   --help
 
 PAWL_BENCH_DATABASE_URL: measure this server (in a new database, dropped at the end) instead of a throw-away one.`;
 
-const names: readonly BenchName[] = ["jobs", "machines", "latency"];
+const names: readonly BenchName[] = [
+  "jobs",
+  "machines",
+  "latency",
+  "signals",
+  "timers",
+  "keys",
+  "children",
+  "limits",
+];
 
 /** What the command line asks for; null if it asks for help. */
 export function parseArguments(given: readonly string[]): BenchOptions | null {

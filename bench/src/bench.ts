@@ -6,7 +6,15 @@
 import type { Profiling } from "./profiling.js";
 import type { BenchDatabase } from "./server.js";
 
-export type BenchName = "jobs" | "machines" | "latency";
+export type BenchName =
+  | "jobs"
+  | "machines"
+  | "latency"
+  | "signals"
+  | "timers"
+  | "keys"
+  | "children"
+  | "limits";
 
 export interface Figure {
   /** The key in the JSON object. */

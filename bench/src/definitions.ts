@@ -3,14 +3,20 @@
  * process serves them and the client process starts them, so both make them here.
  */
 
-import { job, machine, type } from "pawl";
+import { child, job, machine, signal, type StartItem, type } from "pawl";
 
 /** What starts every run: about as much as a real job is given. */
 export const input = { orderId: 4711, email: "customer@example.com", visited: 0 };
 
 type State = typeof input;
 
+/** What a run is started with when nothing else matters. */
+export const plain = (): StartItem<State> => ({ input });
+
 export const stepsPerMachine = 10;
+export const waitsPerMachine = 10;
+
+const visited = (state: State): State => ({ ...state, visited: state.visited + 1 });
 
 /** A job that does nothing. `onEnd` is called when it is through, before that is committed. */
 export function noOpJob(onEnd: () => void = () => {}) {
@@ -25,7 +31,6 @@ export function noOpJob(onEnd: () => void = () => {}) {
 
 /** A machine of ten steps, each of which changes the state. */
 export function tenStepMachine(onEnd: () => void = () => {}) {
-  const visited = (state: State): State => ({ ...state, visited: state.visited + 1 });
   return machine({
     name: "bench-machine",
     initial: "one",
@@ -48,4 +53,59 @@ export function tenStepMachine(onEnd: () => void = () => {}) {
   });
 }
 
-export type BenchDefinition = ReturnType<typeof noOpJob> | ReturnType<typeof tenStepMachine>;
+/** A job that does nothing, to be told from the other: its runs share a partition key. */
+export function keyedJob() {
+  return job({ name: "bench-keyed-job", run: (_ctx, _input: State) => null });
+}
+
+/** A machine that waits ten times for a signal. `onEnd` is called when the last has woken it. */
+export function waitingMachine(onEnd: () => void = () => {}) {
+  return machine({
+    name: "bench-waiting",
+    initial: "wait",
+    state: type<State>(),
+    signals: { go: signal() },
+    steps: {
+      wait: (ctx) => ctx.awaitSignal("go", "woken", ctx.state),
+      woken: (ctx) => {
+        const state = visited(ctx.state);
+        if (state.visited < waitsPerMachine) return ctx.next("wait", state);
+        onEnd();
+        return ctx.done({ visited: state.visited });
+      },
+    },
+  });
+}
+
+/** A machine that spawns so many no-op jobs and ends when they have. */
+export function parentMachine(onEnd: () => void = () => {}) {
+  const childJob = noOpJob();
+  return machine({
+    name: "bench-parent",
+    initial: "fan-out",
+    state: type<{ children: number }>(),
+    steps: {
+      "fan-out": (ctx) =>
+        ctx.spawn(
+          "gather",
+          Array.from({ length: ctx.state.children }, () => child(childJob, input)),
+          ctx.state,
+        ),
+      gather: (ctx) => {
+        onEnd();
+        return ctx.done({ ended: ctx.children.filter(({ status }) => status === "completed").length });
+      },
+    },
+  });
+}
+
+/** What a worker process can be told to serve; `onEnd` is called for the runs that are counted. */
+export const servable = {
+  job: (onEnd: () => void) => [noOpJob(onEnd)],
+  machine: (onEnd: () => void) => [tenStepMachine(onEnd)],
+  waiting: (onEnd: () => void) => [waitingMachine(onEnd)],
+  "job-and-keyed": (onEnd: () => void) => [noOpJob(onEnd), keyedJob()],
+  parent: (onEnd: () => void) => [parentMachine(onEnd), noOpJob()],
+};
+
+export type Servable = keyof typeof servable;

@@ -4,30 +4,40 @@
  */
 
 import { performance } from "node:perf_hooks";
-import type { Pawl } from "pawl";
-import { type BenchDefinition, input } from "./definitions.js";
+import type { AnyDefinition, InputOf, Pawl, StartItem } from "pawl";
+import { input, type noOpJob } from "./definitions.js";
 
 const batch = 1_000;
 const batchesInFlight = 2;
 const callers = 500;
 
-/** Seconds until `count` runs were committed by `startMany`. */
-export function startInBatches(pawl: Pawl, definition: BenchDefinition, count: number): Promise<number> {
-  let left = count;
+/** Seconds until `count` runs were committed by `startMany`; `item` says what the n-th is started with. */
+export function startInBatches<Definition extends AnyDefinition>(
+  pawl: Pawl,
+  definition: Definition,
+  count: number,
+  item: (index: number) => StartItem<InputOf<Definition>>,
+): Promise<number> {
+  let begun = 0;
   return timed(batchesInFlight, async () => {
-    const size = Math.min(batch, left);
+    const size = Math.min(batch, count - begun);
     if (size === 0) return false;
-    left -= size;
+    const first = begun;
+    begun += size;
     await pawl.startMany(
       definition,
-      Array.from({ length: size }, () => ({ input })),
+      Array.from({ length: size }, (_, index) => item(first + index)),
     );
     return true;
   });
 }
 
 /** Seconds until `count` runs were committed by single starts. */
-export function startOneByOne(pawl: Pawl, definition: BenchDefinition, count: number): Promise<number> {
+export function startOneByOne(
+  pawl: Pawl,
+  definition: ReturnType<typeof noOpJob>,
+  count: number,
+): Promise<number> {
   let left = count;
   return timed(callers, async () => {
     if (left === 0) return false;

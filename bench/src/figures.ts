@@ -1,11 +1,27 @@
 /** The figures that several benches share, so that they are named and computed the same everywhere. */
 
 import type { Figure } from "./bench.js";
-import type { RawLimit } from "./limit.js";
+import type { RawLimit } from "./raw-limit.js";
+import { percentile } from "./statistics.js";
 import type { Usage } from "./usage.js";
 
 export function rate(key: string, label: string, count: number, seconds: number): Figure {
   return { key, label, value: count / seconds, unit: "/s", ofLimit: true };
+}
+
+/** `part` of `whole`, in percent. */
+export function share(key: string, label: string, part: number, whole: number): Figure {
+  return { key, label, value: (100 * part) / whole, unit: "%" };
+}
+
+/** The percentiles of times, under `p50_ms` and so on, after the prefix of the keys. */
+export function percentiles(prefix: string, label: string, timesMs: readonly number[]): Figure[] {
+  return [50, 95, 99].map((percent) => ({
+    key: `${prefix}p${percent}_ms`,
+    label: `${label}, p${percent}`,
+    value: percentile(timesMs, percent),
+    unit: "ms",
+  }));
 }
 
 export function limitFigure({ rowsPerSecond }: RawLimit): Figure {

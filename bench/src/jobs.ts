@@ -5,12 +5,12 @@
 
 import { connect } from "pawl";
 import type { Bench, BenchRequest, Figure } from "./bench.js";
-import { noOpJob } from "./definitions.js";
+import { noOpJob, plain } from "./definitions.js";
+import { drain } from "./drain.js";
 import { startInBatches, startOneByOne } from "./enqueue.js";
 import { costs, limitFigure, rate, workerCpu } from "./figures.js";
-import { besideLimit } from "./limit.js";
+import { besideLimit } from "./raw-limit.js";
 import { countUsage } from "./usage.js";
-import { drain } from "./worker-process.js";
 
 /** Single starts are for the comparison: a part of the count is enough. */
 const singleShare = 0.2;
@@ -39,7 +39,9 @@ async function enqueueAndDrain({ database, count, concurrency, profiling, signal
   const definition = noOpJob();
   const pawl = connect(database.url);
   const enqueueUsed = await countUsage(database);
-  const batchSeconds = await profiling.client("start-many", () => startInBatches(pawl, definition, count));
+  const batchSeconds = await profiling.client("start-many", () =>
+    startInBatches(pawl, definition, count, plain),
+  );
   const enqueueUsage = await enqueueUsed();
   const singleSeconds = await profiling.client("start", () => startOneByOne(pawl, definition, single));
   await pawl.close();
@@ -47,7 +49,10 @@ async function enqueueAndDrain({ database, count, concurrency, profiling, signal
   const profilePath = profiling.pathFor("worker");
   const drainUsed = await countUsage(database);
   const drained = await profiling.server("drain", database, () =>
-    drain({ database, definition: "job", concurrency, expected: count + single, profilePath, signal }),
+    drain(
+      { database, definition: "job", concurrency, expected: count + single, profilePath, signal },
+      definition.name,
+    ),
   );
   const drainUsage = await drainUsed();
   profiling.add(profilePath);

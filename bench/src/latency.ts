@@ -8,9 +8,8 @@ import { performance } from "node:perf_hooks";
 import { connect, serve } from "pawl";
 import type { Bench, BenchRequest, Figure } from "./bench.js";
 import { input, noOpJob } from "./definitions.js";
-import { costs, limitFigure } from "./figures.js";
-import { besideLimit } from "./limit.js";
-import { percentile } from "./statistics.js";
+import { costs, limitFigure, percentiles } from "./figures.js";
+import { besideLimit } from "./raw-limit.js";
 import { countUsage } from "./usage.js";
 
 const warmUpRuns = 200;
@@ -21,12 +20,7 @@ export const latency: Bench = {
     const { observer } = request.database;
     const { limit, result } = await besideLimit(observer, request.quick, () => serveAndWait(request));
     return [
-      ...[50, 95, 99].map((percent) => ({
-        key: `p${percent}_ms`,
-        label: `start to result, p${percent}`,
-        value: percentile(result.tookMs, percent),
-        unit: "ms",
-      })),
+      ...percentiles("", "start to result", result.tookMs),
       limitFigure(limit),
       { key: "commit_p50_ms", label: "raw limit: one-row commit, p50", value: limit.commitMs, unit: "ms" },
       ...costs("", "step", result.usage, request.count),

@@ -5,12 +5,12 @@
 
 import { connect } from "pawl";
 import type { Bench, BenchRequest, Figure } from "./bench.js";
-import { stepsPerMachine, tenStepMachine } from "./definitions.js";
+import { plain, stepsPerMachine, tenStepMachine } from "./definitions.js";
+import { drain } from "./drain.js";
 import { startInBatches } from "./enqueue.js";
 import { costs, limitFigure, rate, workerCpu } from "./figures.js";
-import { besideLimit } from "./limit.js";
+import { besideLimit } from "./raw-limit.js";
 import { countUsage } from "./usage.js";
-import { drain } from "./worker-process.js";
 
 export const machines: Bench = {
   defaults: { count: 5_000, quickCount: 1_000, concurrency: 2_000 },
@@ -29,13 +29,17 @@ export const machines: Bench = {
 
 async function startAndDrain({ database, count, concurrency, profiling, signal }: BenchRequest) {
   const pawl = connect(database.url);
-  await startInBatches(pawl, tenStepMachine(), count);
+  const definition = tenStepMachine();
+  await startInBatches(pawl, definition, count, plain);
   await pawl.close();
 
   const profilePath = profiling.pathFor("worker");
   const used = await countUsage(database);
   const drained = await profiling.server("drain", database, () =>
-    drain({ database, definition: "machine", concurrency, expected: count, profilePath, signal }),
+    drain(
+      { database, definition: "machine", concurrency, expected: count, profilePath, signal },
+      definition.name,
+    ),
   );
   const usage = await used();
   profiling.add(profilePath);

@@ -7,14 +7,28 @@
 import { availableParallelism } from "node:os";
 import { type BenchOptions, parseArguments, usage, UsageError } from "./arguments.js";
 import type { Bench, BenchName, Figure } from "./bench.js";
+import { children } from "./children.js";
 import { jobs } from "./jobs.js";
+import { keys } from "./keys.js";
 import { latency } from "./latency.js";
+import { limits } from "./limits.js";
 import { machines } from "./machines.js";
 import { Profiling } from "./profiling.js";
 import { summarize, toJson, toTable } from "./report.js";
 import { type BenchServer, openServer } from "./server.js";
+import { signals } from "./signals.js";
+import { timers } from "./timers.js";
 
-const benches: Record<BenchName, Bench> = { jobs, machines, latency };
+const benches: Record<BenchName, Bench> = {
+  jobs,
+  machines,
+  latency,
+  signals,
+  timers,
+  keys,
+  children,
+  limits,
+};
 
 async function main(): Promise<void> {
   const options = parseArguments(process.argv.slice(2));

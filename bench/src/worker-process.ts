@@ -1,48 +1,58 @@
 /**
- * Starts the worker of a bench as a process of its own, as in production, and lets it drain what was enqueued.
- * The process is gone when `drain` settles, whatever happened: a worker that hangs or takes too long is killed.
+ * Starts the worker of a bench as a process of its own, as in production. Whoever starts one stops it; one that hangs
+ * or takes too long is killed, so that no process is left behind. Used by the drains and by the benches that look at
+ * workers while they work.
  */
 
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
-import type { Order, Report } from "./worker.js";
+import type { Servable } from "./definitions.js";
 import type { BenchDatabase } from "./server.js";
+import type { Order, Report } from "./worker.js";
 
-const longestDrainMs = 600_000;
+const longestWorkMs = 600_000;
 const longestStopMs = 15_000;
-const lookMs = 20;
 
-export interface DrainRequest {
+export interface WorkerRequest {
   readonly database: BenchDatabase;
-  readonly definition: "job" | "machine";
+  readonly definition: Servable;
   readonly concurrency: number;
+  /** How many runs are to end in its hands. */
   readonly expected: number;
   readonly profilePath: string | undefined;
   /** Aborted: the worker is killed at once. */
   readonly signal: AbortSignal;
 }
 
-export interface Drain {
-  /** On the database's clock, from the registration of the worker to the last completion. */
-  readonly seconds: number;
-  /** CPU time of the worker process. */
-  readonly workerCpuMs: number;
+export interface WorkerProcess {
+  /** Resolves when the expected runs were executed, with the CPU time of the process. */
+  readonly executed: Promise<number>;
+  /** Aborted when nobody may wait for it any longer. */
+  readonly deadline: AbortSignal;
+  /** Resolves when the process is gone. */
+  stop(): Promise<void>;
 }
 
-export async function drain(request: DrainRequest): Promise<Drain> {
-  const { database, definition, concurrency, expected, profilePath, signal } = request;
-  const deadline = AbortSignal.any([signal, AbortSignal.timeout(longestDrainMs)]);
+/** Resolves when the worker serves. */
+export async function startWorker(request: WorkerRequest): Promise<WorkerProcess> {
+  const { database, definition, concurrency, expected, profilePath } = request;
+  const deadline = AbortSignal.any([request.signal, AbortSignal.timeout(longestWorkMs)]);
   const child = fork(new URL("worker.js", import.meta.url), {
     stdio: ["ignore", process.stderr, "inherit", "ipc"],
     signal: deadline,
     killSignal: "SIGKILL",
   });
+  const ready = reported(child, "ready");
+  const executed = reported(child, "executed").then(({ cpuMs }) => cpuMs);
+  executed.catch(() => {}); // not everybody waits for it
+  tell(child, { kind: "serve", url: database.url, definition, concurrency, expected, profilePath });
+  const worker = { executed, deadline, stop: () => end(child) };
   try {
-    tell(child, { kind: "serve", url: database.url, definition, concurrency, expected, profilePath });
-    const workerCpuMs = await untilExecuted(child);
-    return { workerCpuMs, seconds: await untilCommitted(request, deadline) };
-  } finally {
-    await end(child);
+    await ready;
+    return worker;
+  } catch (error) {
+    await worker.stop();
+    throw error;
   }
 }
 
@@ -50,12 +60,15 @@ function tell(child: ChildProcess, order: Order): void {
   if (child.connected) child.send(order);
 }
 
-/** Answers with the CPU time that the worker used. */
-function untilExecuted(child: ChildProcess): Promise<number> {
+/** Resolves with the first report of this kind. */
+function reported<Kind extends Report["kind"]>(
+  child: ChildProcess,
+  kind: Kind,
+): Promise<Extract<Report, { kind: Kind }>> {
   return new Promise((resolve, reject) => {
-    child.once("message", (report: Report) => {
-      if (report.kind === "executed") resolve(report.cpuMs);
-      else reject(new Error(`the worker failed: ${report.message}`));
+    child.on("message", (report: Report) => {
+      if (isOfKind(report, kind)) resolve(report);
+      else if (report.kind === "failed") reject(new Error(`the worker failed: ${report.message}`));
     });
     child.once("exit", () => reject(new Error("the worker process ended before its work was done")));
     // Not started, or aborted by the deadline: the reason says which.
@@ -63,20 +76,11 @@ function untilExecuted(child: ChildProcess): Promise<number> {
   });
 }
 
-/** The last outcomes may still be on their way when their code has run. Rides runs_listing. */
-async function untilCommitted({ database, expected }: DrainRequest, deadline: AbortSignal): Promise<number> {
-  for (;;) {
-    deadline.throwIfAborted();
-    const { rows } = await database.observer.query<{ done: number; seconds: number }>(
-      `select count(*)::float8 as done,
-         extract(epoch from max(r.completed_at) - (select max(w.registered_at) from pawl.workers w))::float8 as seconds
-       from pawl.runs r where r.status = 'done'`,
-    );
-    const { done, seconds } = rows[0]!;
-    if (done === expected) return seconds;
-    if (done > expected) throw new Error(`${done} runs are done, but only ${expected} were started`);
-    await new Promise((resolve) => setTimeout(resolve, lookMs));
-  }
+function isOfKind<Kind extends Report["kind"]>(
+  report: Report,
+  kind: Kind,
+): report is Extract<Report, { kind: Kind }> {
+  return report.kind === kind;
 }
 
 async function end(child: ChildProcess): Promise<void> {

@@ -1,19 +1,19 @@
 /**
- * The worker process of a bench: serves the bench's definition with the settings it is told over IPC, says when all
- * expected runs have been through its hands, and stops when told to, or when its parent is gone. Started by
+ * The worker process of a bench: serves what it is told over IPC, says when it does and when all expected runs have
+ * been through its hands, and stops when told to, or when its parent is gone. Started by
  * `worker-process.ts`.
  */
 
 import { serve, type Worker } from "pawl";
 import { recordCpuProfile } from "./cpu-profile.js";
-import { noOpJob, tenStepMachine } from "./definitions.js";
+import { servable, type Servable } from "./definitions.js";
 
 /** What the parent sends: first what to serve, later the order to stop. */
 export type Order =
   | {
       readonly kind: "serve";
       readonly url: string;
-      readonly definition: "job" | "machine";
+      readonly definition: Servable;
       readonly concurrency: number;
       /** How many runs to wait for. */
       readonly expected: number;
@@ -22,8 +22,9 @@ export type Order =
     }
   | { readonly kind: "stop" };
 
-/** What the worker answers. */
+/** What the worker answers: first that it serves, later that all expected runs were executed. */
 export type Report =
+  | { readonly kind: "ready" }
   | { readonly kind: "executed"; readonly cpuMs: number }
   | { readonly kind: "failed"; readonly message: string };
 
@@ -34,11 +35,14 @@ let worker: Worker | undefined;
 async function work(order: Extract<Order, { kind: "serve" }>): Promise<void> {
   let ended = 0;
   const onEnd = (): void => void ended++;
-  const definition = order.definition === "job" ? noOpJob(onEnd) : tenStepMachine(onEnd);
   const stopProfile = order.profilePath === undefined ? undefined : await recordCpuProfile(order.profilePath);
   const cpuBefore = process.cpuUsage();
-  worker = serve([definition], { url: order.url, queues: { default: order.concurrency } });
+  worker = serve(servable[order.definition](onEnd), {
+    url: order.url,
+    queues: { default: order.concurrency },
+  });
   await worker.ready;
+  report({ kind: "ready" });
   while (ended < order.expected) await new Promise((resolve) => setTimeout(resolve, lookMs));
   const { user, system } = process.cpuUsage(cpuBefore);
   await stopProfile?.();

@@ -1,0 +1,73 @@
+/**
+ * `keys`: how fast one worker process drains runs of one partition key, of which only one may execute at a time, and of many
+ * keys; and what other work in the same queue notices of a crowd that waits for its key.
+ */
+
+import { connect } from "pawl";
+import type { Bench, BenchRequest, Figure } from "./bench.js";
+import { besideCrowd } from "./crowd.js";
+import { input, noOpJob } from "./definitions.js";
+import { drain } from "./drain.js";
+import { startInBatches } from "./enqueue.js";
+import { costs, limitFigure, rate, share, workerCpu } from "./figures.js";
+import { besideLimit } from "./raw-limit.js";
+import { emptyDatabase } from "./observe.js";
+import { countUsage } from "./usage.js";
+
+const runsPerKey = 20;
+/** Many keys at once are drained faster than one: a part of the count is enough. */
+const manyKeysShare = 0.4;
+
+export const keys: Bench = {
+  defaults: { count: 50_000, quickCount: 2_000, concurrency: 2_000 },
+  async measure(request: BenchRequest): Promise<Figure[]> {
+    const { observer } = request.database;
+    const { count } = request;
+    const { limit, result } = await besideLimit(observer, request.quick, async () => {
+      const one = await drainKeys(request, "one-key", count, 1);
+      const many = Math.ceil(count * manyKeysShare);
+      const several = await drainKeys(request, "many-keys", many, Math.ceil(many / runsPerKey));
+      const alone = await besideCrowd(request, 0);
+      const beside = await besideCrowd(request, count);
+      return { one, several, alone, beside, many };
+    });
+    const { one, several, alone, beside, many } = result;
+    return [
+      rate("one_key_per_s", "drained, all of one key", count, one.drained.seconds),
+      ...costs("one_key", "run", one.usage, count),
+      workerCpu(one.drained.workerCpuMs, count),
+      rate("many_keys_per_s", `drained, ${runsPerKey} runs a key`, many, several.drained.seconds),
+      ...costs("many_keys", "run", several.usage, many),
+      rate("others_alone_per_s", "other work alone", count, alone.seconds),
+      rate("others_beside_per_s", "other work beside a crowd of one key", count, beside.seconds),
+      share("others_kept_percent", "other work keeps of its speed", alone.seconds, beside.seconds),
+      { key: "aside_s", label: "until the crowd is put aside", value: beside.asideSeconds, unit: "s" },
+      limitFigure(limit),
+    ];
+  },
+};
+
+async function drainKeys(
+  { database, concurrency, profiling, signal }: BenchRequest,
+  part: string,
+  expected: number,
+  keyCount: number,
+) {
+  await emptyDatabase(database.observer);
+  const definition = noOpJob();
+  const pawl = connect(database.url);
+  await startInBatches(pawl, definition, expected, (index) => ({
+    input,
+    partitionKey: `customer-${index % keyCount}`,
+  }));
+  await pawl.close();
+
+  const profilePath = profiling.pathFor(part);
+  const used = await countUsage(database);
+  const drained = await profiling.server(part, database, () =>
+    drain({ database, definition: "job", concurrency, expected, profilePath, signal }, definition.name),
+  );
+  const usage = await used();
+  profiling.add(profilePath);
+  return { drained, usage };
+}
