@@ -8,7 +8,7 @@ import { setWorker, spend, workerName } from "./processes.js";
 import type { Database, State } from "./rows.js";
 
 export interface Happening {
-  readonly label: string;
+  readonly label: () => string;
   readonly state: State;
   readonly isExpected: boolean;
 }
@@ -25,7 +25,7 @@ const deadlines = (state: State): Happening[] =>
     row?.status === "awaiting" && row.due === "deadline"
       ? [
           {
-            label: `the deadline of run ${run + 1} passes`,
+            label: () => `the deadline of run ${run + 1} passes`,
             state: inBoth(state, (rows) => {
               const order = lastPlace(rows);
               return { ...rows, runs: rows.runs.with(run, { ...rows.runs[run]!, due: "now", order }) };
@@ -49,7 +49,7 @@ const leases = (state: State): Happening[] =>
     const after = inBoth(state, (rows) => ({ ...rows, workers: rows.workers.with(worker, "lapsed") }));
     return [
       {
-        label: `the lease of ${workerName(worker)} passes`,
+        label: () => `the lease of ${workerName(worker)} passes`,
         state: isDead ? after : spend(after, "lapses"),
         isExpected: isDead,
       },
@@ -60,7 +60,13 @@ const workerCrashes = (state: State): Happening[] =>
   state.workers.flatMap((process, worker) =>
     process.phase === "dead" || state.budget.workerCrashes === 0 || !isSpare(state, worker)
       ? []
-      : [{ label: `${workerName(worker)} crashes`, state: crashWorker(state, worker), isExpected: false }],
+      : [
+          {
+            label: () => `${workerName(worker)} crashes`,
+            state: crashWorker(state, worker),
+            isExpected: false,
+          },
+        ],
   );
 
 const crashWorker = (state: State, worker: number): State => ({
@@ -80,11 +86,11 @@ const disk = (state: State): Happening[] => {
     return [];
   }
   const happened: Happening[] = [
-    { label: "the database crashes", state: crashDatabase(state, state.flushed), isExpected: false },
+    { label: () => "the database crashes", state: crashDatabase(state, state.flushed), isExpected: false },
   ];
   if (state.flushed !== state.committed) {
     happened.push({
-      label: "the log reaches the disk",
+      label: () => "the log reaches the disk",
       state: { ...state, flushed: state.committed },
       isExpected: true,
     });

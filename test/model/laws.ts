@@ -150,7 +150,7 @@ const brokenByOutcome = (
     case "next":
       return String(consumed) === String(claim.awaited)
         ? null
-        : `run ${claim.run + 1} consumes signals [${consumed}] though it was shown [${claim.awaited}]`;
+        : `run ${claim.run + 1} consumes signals [${String(consumed)}] though it was shown [${String(claim.awaited)}]`;
     case "await": {
       const parked = after.committed.runs[claim.run]!;
       const hasUnshown = signals.some((_, i) => isUnshownMatch(before, scenario, i, claim.run, parked));

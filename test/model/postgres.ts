@@ -9,7 +9,7 @@
  */
 
 import type { Mutant } from "./mutants.js";
-import type { Call, Database, RunRow, Scenario, State, Transaction, Writes } from "./rows.js";
+import type { Call, Database, Scenario, State, Transaction, Writes } from "./rows.js";
 
 /** What the laws are told about a commit, beyond the rows before and after. */
 export type Effect =
@@ -31,7 +31,7 @@ export type Progress =
     };
 
 /** One statement of an operation, given its transaction and what it may know. */
-export type MicroStep<C extends Call> = (call: C, ground: Ground) => Progress;
+type MicroStep<C extends Call> = (call: C, ground: Ground) => Progress;
 
 /** The steps of an operation by name, the first one first. */
 export type Program<C extends Call> = { readonly [name: string]: MicroStep<C> };
@@ -116,8 +116,6 @@ export const matching = (ground: Ground, run: number, name: string | null): numb
   ground.scenario.senders.flatMap((sender, i) =>
     sender.run === run && sender.name === name && ground.rows.signals[i] === "unconsumed" ? [i] : [],
   );
-
-export const rowOf = (rows: Database, run: number): RunRow | null => rows.runs[run]!;
 
 export const noWrites: Writes = { runs: {}, signals: {}, workers: {} };
 

@@ -16,9 +16,12 @@ import { begin, hear, workerName } from "./processes.js";
 import { type Call, isTerminal, type RunRow, type Scenario, type State, type Transaction } from "./rows.js";
 
 export interface Successor {
-  readonly label: string;
+  /** What happens, in words; made only for the steps that a trace may need. */
+  readonly label: () => string;
   readonly state: State;
   readonly effect: Effect | null;
+  /** The answer that a call was given by this step, as "operation: answer". */
+  readonly answer: string | null;
   readonly isExpected: boolean;
 }
 
@@ -55,7 +58,11 @@ export const firstState = (scenario: Scenario): State => {
 };
 
 export const successors = (state: State, scenario: Scenario, mutant: Mutant | null): Successor[] => {
-  const following: Successor[] = happenings(state).map((happening) => ({ ...happening, effect: null }));
+  const following: Successor[] = happenings(state).map((happening) => ({
+    ...happening,
+    effect: null,
+    answer: null,
+  }));
   for (const beginning of begin(state, scenario)) {
     const at = Object.keys(program(beginning.call))[0]!;
     const transaction: Transaction = { call: beginning.call, at, locks: [], writes: noWrites };
@@ -63,7 +70,7 @@ export const successors = (state: State, scenario: Scenario, mutant: Mutant | nu
     if (taken !== null) {
       following.push({
         ...taken,
-        label: `${beginning.who}: ${describe(beginning.call)}: ${taken.label}`,
+        label: () => `${beginning.who}: ${describe(beginning.call)}: ${taken.label()}`,
         isExpected: beginning.isExpected,
       });
     }
@@ -74,7 +81,7 @@ export const successors = (state: State, scenario: Scenario, mutant: Mutant | nu
       const who = "worker" in transaction.call ? workerName(transaction.call.worker) : "";
       following.push({
         ...taken,
-        label: `${who === "" ? "" : `${who}: `}${describe(transaction.call)}: ${taken.label}`,
+        label: () => `${who === "" ? "" : `${who}: `}${describe(transaction.call)}: ${taken.label()}`,
         isExpected: true,
       });
     }
@@ -103,16 +110,18 @@ const take = (
       return null;
     case "goes on":
       return {
-        label: transaction.at,
+        label: () => transaction.at,
         state: { ...state, transactions: [...others, progress.transaction] },
         effect: null,
+        answer: null,
       };
     case "commits": {
       const published = publish({ ...state, transactions: others }, progress.transaction, progress.isDurable);
       return {
-        label: `${transaction.at} → ${progress.answer}`,
+        label: () => `${transaction.at} → ${progress.answer}`,
         state: hear(published, progress.transaction.call, progress.answer),
         effect: progress.effect,
+        answer: `${transaction.call.op}: ${progress.answer}`,
       };
     }
   }

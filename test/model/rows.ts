@@ -4,7 +4,7 @@
  * read are called ghosts: no operation looks at them. Every other file of the model builds on these types.
  */
 
-export type Status = "runnable" | "executing" | "awaiting" | "done" | "cancelled";
+type Status = "runnable" | "executing" | "awaiting" | "done" | "cancelled";
 
 export interface RunRow {
   readonly status: Status;
@@ -114,7 +114,7 @@ export interface ClaimingProcess {
   readonly isLost: boolean;
 }
 
-export type SenderProcess = "ready" | "sending" | "accepted" | "refused";
+type SenderProcess = "ready" | "sending" | "accepted" | "refused";
 
 /** How often each thing may still happen. */
 export interface Budget {

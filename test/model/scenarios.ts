@@ -72,7 +72,7 @@ export const scenarios: readonly Scenario[] = [
       { run: 0, name: "pay" },
       { run: 0, name: "pay" },
     ],
-    budget: { lapses: 1, stops: 1 },
+    budget: { lapses: 1 },
   }),
   scenario({
     name: "deadlines, signals and a cancel",
@@ -85,18 +85,21 @@ export const scenarios: readonly Scenario[] = [
     hasSweep: true,
   }),
   scenario({
-    name: "a zombie, its beats and its resends",
+    name: "a zombie that sends its outcomes twice",
     runs: [{ key: null, body: keepKeepDone }],
+    budget: { lapses: 1, resends: 1 },
+  }),
+  scenario({
+    name: "beats, crashes of workers and a cancel",
+    runs: [{ key: null, body: nextDone }],
     cancels: [0],
-    budget: { lapses: 1, beats: 1, resends: 1, workerCrashes: 1 },
+    budget: { lapses: 1, beats: 1, workerCrashes: 1 },
+    hasSweep: true,
   }),
   scenario({
     name: "a crash of the database that loses claims",
     runs: [{ key: null, body: awaitPay }],
-    senders: [
-      { run: 0, name: "pay" },
-      { run: 0, name: "pay" },
-    ],
+    senders: [{ run: 0, name: "pay" }],
     budget: { databaseCrashes: 1, resends: 1 },
   }),
   scenario({
@@ -108,7 +111,7 @@ export const scenarios: readonly Scenario[] = [
     ],
   }),
   scenario({
-    name: "two runs of one key, signals, a cancel and the repair pass",
+    name: "two runs of one key, a deadline, a signal, a cancel and the repair pass",
     runs: [
       { key: "k", body: awaitUntil },
       { key: "k", body: doneAtOnce },
@@ -118,7 +121,7 @@ export const scenarios: readonly Scenario[] = [
     hasRepair: true,
   }),
   scenario({
-    name: "two runs of one key whose worker dies or loses its lease",
+    name: "two runs of one key whose worker loses its lease",
     runs: [
       { key: "k", body: doneAtOnce },
       { key: "k", body: doneAtOnce },

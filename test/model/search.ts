@@ -11,6 +11,8 @@ import type { Database, Scenario, State } from "./rows.js";
 
 export interface Found {
   readonly states: number;
+  /** Which answers its calls were given, as "operation: answer". */
+  readonly answers: ReadonlySet<string>;
   /** The broken law and how it came to that, or null. */
   readonly counterexample: { readonly law: string; readonly trace: readonly string[] } | null;
 }
@@ -28,6 +30,8 @@ export const search = (scenario: Scenario, mutant: Mutant | null = null): Found 
   /** For each state the states from which an expected step leads there. */
   const sources: number[][] = [[]];
 
+  const answers = new Set<string>();
+
   const trace = (from: number, last: readonly string[]): string[] => {
     const lines = [...last];
     for (let number = from; number > 0; number = parents[number]!) {
@@ -40,7 +44,14 @@ export const search = (scenario: Scenario, mutant: Mutant | null = null): Found 
     for (const successor of successors(states[number]!, scenario, mutant)) {
       const law = broken(states[number]!, successor, scenario);
       if (law !== null) {
-        return { states: states.length, counterexample: { law, trace: trace(number, [successor.label]) } };
+        return {
+          states: states.length,
+          answers,
+          counterexample: { law, trace: trace(number, [successor.label()]) },
+        };
+      }
+      if (successor.answer !== null) {
+        answers.add(successor.answer);
       }
       const key = describe(successor.state);
       let target = numbers.get(key);
@@ -52,7 +63,7 @@ export const search = (scenario: Scenario, mutant: Mutant | null = null): Found 
         numbers.set(key, target);
         states.push(successor.state);
         parents.push(number);
-        labels.push(successor.label);
+        labels.push(successor.label());
         sources.push([]);
       }
       if (successor.isExpected) {
@@ -63,6 +74,7 @@ export const search = (scenario: Scenario, mutant: Mutant | null = null): Found 
   const stuck = firstStuck(states, sources);
   return {
     states: states.length,
+    answers,
     counterexample: stuck === null ? null : { law: "a run is stuck", trace: trace(stuck, []) },
   };
 };

@@ -6,7 +6,7 @@
 
 import { commits, goOn, type Ground, matching, type Program, type Progress, waits } from "../postgres.js";
 import { type Call, type Database, isClaimable, type RunRow, type State, type Writes } from "../rows.js";
-import { isKeyTaken, runLock, tryKey } from "./keys.js";
+import { block, isKeyTaken, keysOf, letNextIn, runLock, tryKey } from "./keys.js";
 
 type ClaimCall = Call & { op: "claim" };
 
@@ -52,8 +52,14 @@ export const claim: Program<ClaimCall> = {
   recheck(call, ground) {
     const run = call.found[0]!;
     return isKeyTaken(ground, run)
-      ? goOn(ground, "leave", { writes: { runs: { [run]: { ...ground.rows.runs[run]!, isBlocked: true } } } })
+      ? goOn(ground, "let in", block(ground, run))
       : goOn(ground, "hand over", take(call, ground));
+  },
+
+  "let in"(call, ground) {
+    const writes = letNextIn(ground, keysOf(ground, call.found));
+    const locks = Object.keys(writes.runs ?? {}).map((run) => runLock(Number(run)));
+    return goOn(ground, "leave", { locks, writes });
   },
 
   leave: (_call, ground) => nothing(ground),
@@ -104,9 +110,9 @@ export const inboxes = (rows: Database): number[] =>
 /** A random claim id: the lowest that nothing names any more stands for it, so that equal states look equal. */
 const unusedEpoch = (state: State): number => {
   const used = new Set<number>();
-  const use = (claim: { readonly epoch: number; readonly claimId: number } | null): void => {
-    if (claim !== null) {
-      used.add(claim.epoch).add(claim.claimId);
+  const use = (named: { readonly epoch: number; readonly claimId: number } | null): void => {
+    if (named !== null) {
+      used.add(named.epoch).add(named.claimId);
     }
   };
   for (const rows of [state.committed, state.flushed]) {

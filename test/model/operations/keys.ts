@@ -5,7 +5,7 @@
  */
 
 import { goOn, type Ground, type Progress, waits } from "../postgres.js";
-import { isDue, type RunRow, type Writes } from "../rows.js";
+import { isClaimable, isDue, type RunRow, type Writes } from "../rows.js";
 
 export const runLock = (run: number): string => `run ${run}`;
 export const workerLock = (worker: number): string => `worker ${worker}`;
@@ -20,6 +20,20 @@ export const isKeyTaken = (ground: Ground, run: number): boolean => {
       (row.holder !== null ||
         (isDue(row) && row.order < order && ground.mutant !== "skip locked decides the order in a key")),
   );
+};
+
+/** Takes a run and the crowd of due siblings behind it out of the claimable runs; those that are locked stay. */
+export const block = (ground: Ground, run: number): { locks: string[]; writes: Partial<Writes> } => {
+  const { order } = ground.rows.runs[run]!;
+  const behind = siblings(ground, ground.keyOf(run)!).filter(
+    ([sibling, row]) => isClaimable(row) && row.order >= order && ground.isFree(runLock(sibling)),
+  );
+  return {
+    locks: behind.map(([sibling]) => runLock(sibling)),
+    writes: {
+      runs: Object.fromEntries(behind.map(([sibling, row]) => [sibling, { ...row, isBlocked: true }])),
+    },
+  };
 };
 
 /** Never waits: a claim that cannot have the key's lock leaves the run to whoever has it. */

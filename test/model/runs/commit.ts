@@ -1,0 +1,155 @@
+/**
+ * The sequential model's commit: one outcome under the guard (claim id, turn, executing). Progress consumes what was
+ * shown; an await parks unless a match waits that was not shown; the end of a run clears its inbox and counts down
+ * its parent, which goes on when the last of its children has ended.
+ */
+
+import { isMatch } from "./match.js";
+import {
+  type Applied,
+  type Awaits,
+  type Command,
+  type Model,
+  type NewRun,
+  type Outcome,
+  put,
+  type Run,
+} from "./model.js";
+
+export const commit = (model: Model, command: Command & { op: "commit" }): Applied => {
+  const run = model.runs.get(command.run);
+  const isMine = run !== undefined && run.claimId === command.claimId;
+  if (isMine && run.status === "executing" && run.turn === command.turn) {
+    const moved: Run = { ...run, turn: run.turn + 1 };
+    return { model: move(model, moved, command.outcome), answer: { op: "commit", verdict: "committed" } };
+  }
+  const verdict = isMine && run.turn === command.turn + 1 ? "already" : "stale";
+  return { model, answer: { op: "commit", verdict } };
+};
+
+/** A run that has not been claimed yet. */
+export const newRun = (model: Model, given: NewRun, parentId: number | null): Run => ({
+  id: model.lastId + 1,
+  status: "runnable",
+  queue: given.queue ?? "default",
+  priority: given.priority ?? 0,
+  partitionKey: given.partitionKey ?? null,
+  step: given.step ?? "start",
+  attempt: 0,
+  crashes: 0,
+  eligibleAt: model.now + (given.delayMs ?? 0),
+  holder: null,
+  claimId: null,
+  turn: 0,
+  awaits: null,
+  shown: [],
+  timedOut: false,
+  inbox: [],
+  inboxSeq: 0,
+  dedupKeys: [],
+  parentId,
+  childrenPending: 0,
+  retentionMs: given.retentionMs ?? 0,
+  expiresAt: null,
+});
+
+export const add = (model: Model, run: Run): Model => ({ ...put(model, run), lastId: run.id });
+
+/** The run ends as `status`, and its parent may go on. An executing run that is cancelled keeps its holder. */
+export const end = (model: Model, run: Run, status: "done" | "failed" | "cancelled"): Model => {
+  const ended: Run = {
+    ...run,
+    status,
+    holder: status === "cancelled" ? run.holder : null,
+    awaits: null,
+    shown: [],
+    timedOut: false,
+    inbox: [],
+    expiresAt: model.now + run.retentionMs,
+  };
+  const parent = run.parentId === null ? undefined : model.runs.get(run.parentId);
+  if (parent?.status !== "awaiting_children") {
+    return put(model, ended);
+  }
+  const counted: Run = { ...parent, childrenPending: parent.childrenPending - 1 };
+  return put(model, ended, counted.childrenPending === 0 ? wake(model, counted) : counted);
+};
+
+export const wake = (model: Model, run: Run): Run => ({
+  ...run,
+  status: "runnable",
+  eligibleAt: Math.min(run.eligibleAt, model.now),
+});
+
+const move = (model: Model, run: Run, outcome: Outcome): Model => {
+  switch (outcome.kind) {
+    case "keep":
+      return put(model, progress(run, outcome.step, outcome.shown));
+    case "next":
+      return put(model, {
+        ...progress(run, outcome.step, outcome.shown),
+        status: "runnable",
+        holder: null,
+        eligibleAt: model.now,
+        priority: outcome.priority ?? run.priority,
+        partitionKey: outcome.partitionKey === undefined ? run.partitionKey : outcome.partitionKey,
+      });
+    case "retry":
+      return put(model, {
+        ...run,
+        status: "runnable",
+        holder: null,
+        attempt: run.attempt + 1,
+        eligibleAt: model.now + outcome.delayMs,
+      });
+    case "await":
+      return put(model, park(model, run, outcome));
+    case "spawn":
+      return spawn(model, run, outcome);
+    case "done":
+      return end(model, { ...run, crashes: 0 }, "done");
+    case "stop":
+      return end(model, { ...run, crashes: 0 }, "failed");
+  }
+};
+
+const progress = (run: Run, step: string, consumed: readonly number[]): Run => ({
+  ...run,
+  step,
+  attempt: 0,
+  crashes: 0,
+  awaits: null,
+  shown: [],
+  timedOut: false,
+  inbox: run.inbox.filter(({ seq }) => !consumed.includes(seq)),
+});
+
+const park = (model: Model, run: Run, outcome: Outcome & { kind: "await" }): Run => {
+  const awaits: Awaits = { kind: "signal", names: outcome.names, match: outcome.match ?? null };
+  const isMet = run.inbox.some((signal) => isMatch(awaits, signal) && !outcome.shown.includes(signal.seq));
+  return {
+    ...progress(run, outcome.step, []),
+    holder: null,
+    awaits,
+    shown: outcome.shown,
+    status: isMet ? "runnable" : "awaiting_signal",
+    eligibleAt: model.now + (isMet ? 0 : (outcome.timeoutMs ?? Infinity)),
+  };
+};
+
+const spawn = (model: Model, run: Run, outcome: Outcome & { kind: "spawn" }): Model => {
+  let after = model;
+  const ids = outcome.children.map((given) => {
+    const child = newRun(after, given, run.id);
+    after = add(after, child);
+    return child.id;
+  });
+  return put(after, {
+    ...progress(run, outcome.step, outcome.shown),
+    holder: null,
+    awaits: { kind: "children", ids },
+    childrenPending: ids.length,
+    status: ids.length > 0 ? "awaiting_children" : "runnable",
+    eligibleAt: ids.length > 0 ? Infinity : model.now,
+  });
+};
