@@ -2,6 +2,8 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import * as pawl from "pawl";
 import { describe, expect, it } from "vitest";
+import { toMilliseconds } from "../../packages/pawl/dist/define/duration.js";
+import { checkServe } from "../../packages/pawl/dist/engine/serve-options.js";
 import { testDatabase } from "../support/database.js";
 import { readPage, root, rowNames, sectionOf } from "./pages.js";
 
@@ -30,6 +32,9 @@ describe("docs/configuration.md", () => {
     ["start", () => client.start(definition, null, wrong)],
     ["result", () => client.result("64", wrong)],
     ["runs.list", () => client.runs.list(wrong)],
+    ["signal", () => client.signal("64", "a", {}, wrong)],
+    ["runs.cancel", () => client.runs.cancel("64", wrong)],
+    ["limits.set", () => client.limits.set("a", wrong as pawl.LimitOptions)],
   ])("lists every option of %s, and no other", async (section, call) => {
     expect(rowNames(sectionOf("docs/configuration.md", section)).toSorted()).toEqual(await allowedBy(call));
   });
@@ -42,6 +47,45 @@ describe("docs/configuration.md", () => {
     expect(listed.toSorted()).toEqual(await allowedBy(call));
   });
 });
+
+describe("docs/configuration.md: the defaults of serve", () => {
+  const { definitions: _, queues, limits, ...settings } = checkServe([definition], {});
+  const documented = new Map(
+    [...sectionOf("docs/configuration.md", "serve").matchAll(/^\| `(\w+)` +\| ([^|]*[^| ]) +\|/gm)].map(
+      ([, name = "", value = ""]) => [name, value],
+    ),
+  );
+
+  it.each([
+    ["schema", "schema"],
+    ["lease", "leaseMs"],
+    ["heartbeat", "heartbeatMs"],
+    ["pollInterval", "pollMs"],
+    ["maxPollInterval", "maxPollMs"],
+    ["prefetch", "prefetch"],
+    ["minDemand", "minDemand"],
+    ["reapInterval", "reapMs"],
+    ["sweepInterval", "sweepMs"],
+    ["drainTimeout", "drainMs"],
+    ["maxStepDuration", "maxStepMs"],
+    ["maxPayloadBytes", "maxPayloadBytes"],
+  ] as const)("%s is what the guide says", (option, setting) => {
+    expect(valueOf(documented.get(option)!, option)).toBe(settings[setting]);
+  });
+
+  it("queues and limits are what the guide says", () => {
+    expect(documented.get("queues")).toBe(`the queue of each definition, ${queues.get("default")}`);
+    expect(documented.get("limits")).toBe("none");
+    expect(limits).toEqual([]);
+  });
+});
+
+/** The value of a cell: `"10s"`, `0`, 1,048,576 or none. */
+function valueOf(cell: string, option: string): unknown {
+  if (cell === "none") return null;
+  const value: unknown = JSON.parse(cell.replaceAll(/[`,]/g, ""));
+  return typeof value === "string" && option !== "schema" ? toMilliseconds(value, option) : value;
+}
 
 /** The options that a call allows, as it says itself when it is given a wrong one. */
 async function allowedBy(call: () => unknown): Promise<string[]> {
