@@ -27,7 +27,7 @@ const steps: Record<string, (ctx: Ctx) => unknown> = {
   "spawn-definition": (ctx) => ctx.spawn("start", [resize] as never, {}),
   "spawn-one": (ctx) => ctx.spawn("start", pawl.child(resize, { size: 1 }) as never, {}),
   "spawn-bigint": (ctx) => ctx.spawn("start", [pawl.child(resize, { size })], {}),
-  "spawn-refused": (ctx) => ctx.spawn("start", [pawl.child(picky, {} as never)], {}),
+  "spawn-refused": (ctx) => ctx.spawn("start", [pawl.child(picky, {})], {}),
   "unknown-limit": (ctx) => ctx.next("start", {}, { rateLimit: "smpt" }),
 };
 const machines = Object.entries(steps).map(([name, start]) =>
