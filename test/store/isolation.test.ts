@@ -188,7 +188,7 @@ describe("one row never costs another", () => {
       return (rows as { value: string }[])[0]!.value;
     };
     const noCommit =
-      "select commit(0::smallint, '{1}', '{1}', '{0}', '{done}', null, null, '{null}', null, null, null, null, null, null, null, true)";
+      "select commit(0::smallint, '{1}', '{1}', '{0}', '{done}', null, null, '{null}', null, null, null, null, null, null, null, null, null, true)";
     const noClaim =
       "select claim(0::smallint, 'default', 'w', 1, 1, '{counter}', '{1}', null, null, null, null, null)";
     expect(await setting(noClaim)).toBe("off");

@@ -98,7 +98,7 @@ async function hotCalls(database: TestDatabase): Promise<string[]> {
   ): string =>
     `select * from commit(0::smallint, ${rest.ids ?? parked}, ${all("81::bigint")}, ${all(String(turn))}, ${all(`'${op}'::text`)},
       ${all("'two'::text")}, null, ${op === "done" ? all("'1'::text") : "null"}, null, null, null, null, ${rest.parent ?? "null"},
-      ${rest.key ?? "null"}, ${rest.detail === undefined ? "null" : all(`'${rest.detail}'::text`)}, true)`;
+      ${rest.key ?? "null"}, ${rest.detail === undefined ? "null" : all(`'${rest.detail}'::text`)}, null, null, true)`;
   const oneChild =
     '{"children": [{"name": "counter", "version": 1, "kind": "machine", "queue": "hot4", "input": "{}"}]}';
   const claimFrom = (queue: string, claimId: number): string =>
@@ -115,13 +115,13 @@ async function hotCalls(database: TestDatabase): Promise<string[]> {
     commit("spawn", 1, { detail: oneChild }),
     claimFrom("hot4", 82),
     `select commit(0::smallint, array_agg(id), array_agg(82::bigint), array_agg(0), array_agg('done'::text), null, null, array_agg('1'::text),
-      null, null, null, null, array_agg(parent_id), null, null, true) from (select * from runs where queue = 'hot4' and locked_by = 'w' limit 50) r`,
+      null, null, null, null, array_agg(parent_id), null, null, null, null, true) from (select * from runs where queue = 'hot4' and locked_by = 'w' limit 50) r`,
     `select children(0::smallint, id, -1) from unnest(${parked}) id`,
     claimFrom("hot3", 81),
     commit("done", 0, {}),
     claimFrom("keyed", 83),
     `select commit(0::smallint, array_agg(id), array_agg(83::bigint), array_agg(0), array_agg('done'::text), null, null, array_agg('1'::text),
-      null, null, null, null, null, array_agg(partition_key), null, true) from (select * from runs where queue = 'keyed' and locked_by = 'w' limit 50) r`,
+      null, null, null, null, null, array_agg(partition_key), null, 'w', array_agg(85::bigint), true) from (select * from runs where queue = 'keyed' and locked_by = 'w' limit 50) r`,
     claimFrom("keyed", 84),
     "select release(0::smallint, array_agg(id), array_agg(84::bigint)) from (select id from runs where queue = 'keyed' and locked_by = 'w' limit 50) r",
     "select * from repair_keys(0::smallint, null, 1000)",
@@ -136,9 +136,9 @@ async function hotCalls(database: TestDatabase): Promise<string[]> {
     "select * from start(0::smallint, '{counter}', '{1}', '{machine}', '{hot2}', null, array['{}'], null, null, null, null, '{i}', '{u}', null, null, null, null, null, null, null, null, false, null, null, null)",
     "select * from claim(0::smallint, 'hot', 'w', 77, 50, '{counter}', '{1}', null, null, null, null, null)",
     "select * from claim(0::smallint, 'hot', 'w', 78, 50, '{counter}', '{1}', null, null, null, null, null)",
-    `select * from commit(0::smallint, ${ids}, ${all("77::bigint")}, ${all("0")}, ${all("'keep'::text")}, ${all("'two'::text")}, ${all("'{}'::text")}, null, null, null, null, null, null, null, null, true)`,
-    `select * from commit(0::smallint, ${ids}, ${all("77::bigint")}, ${all("1")}, ${all("'done'::text")}, null, null, ${all("'1'::text")}, null, null, null, null, null, null, null, true)`,
-    `select * from commit(0::smallint, ${ids}, ${all("77::bigint")}, ${all("1")}, ${all("'done'::text")}, null, null, ${all("'1'::text")}, null, null, null, null, null, null, null, true)`,
+    `select * from commit(0::smallint, ${ids}, ${all("77::bigint")}, ${all("0")}, ${all("'keep'::text")}, ${all("'two'::text")}, ${all("'{}'::text")}, null, null, null, null, null, null, null, null, null, null, true)`,
+    `select * from commit(0::smallint, ${ids}, ${all("77::bigint")}, ${all("1")}, ${all("'done'::text")}, null, null, ${all("'1'::text")}, null, null, null, null, null, null, null, null, null, true)`,
+    `select * from commit(0::smallint, ${ids}, ${all("77::bigint")}, ${all("1")}, ${all("'done'::text")}, null, null, ${all("'1'::text")}, null, null, null, null, null, null, null, null, null, true)`,
     "select * from claim(0::smallint, 'hot2', 'w', 79, 50, '{counter}', '{1}', null, null, null, null, null)",
     `select release(0::smallint, ${released}, ${all("79::bigint")})`,
     "select * from beat(0::smallint, 'w', true)",

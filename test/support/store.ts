@@ -165,7 +165,7 @@ export function aCommit(
   turn = 0,
 ): Commit {
   const { runId, claimId, inboxSeq = 0, parentId = null, partitionKey = null } = run;
-  return { runId, claimId, turn, inboxSeq, parentId, partitionKey, transition };
+  return { runId, claimId, turn, inboxSeq, parentId, partitionKey, next: null, transition };
 }
 
 export async function commit(

@@ -9,6 +9,19 @@ import type { ClaimedRun } from "../store/store.js";
 import { Incoming } from "./incoming.js";
 import { monotonicMs } from "./monotonic.js";
 
+/** A run that is executed in the slot of the one before it. */
+export interface Successor {
+  readonly run: ClaimedRun;
+  readonly claimId: string;
+  readonly chain: Chain;
+}
+
+/** Runs handed over one after the other: since when, and how many. */
+export interface Chain {
+  readonly sinceMs: number;
+  readonly count: number;
+}
+
 export class Execution {
   readonly runId: string;
   readonly claimId: string;
@@ -18,6 +31,7 @@ export class Execution {
   readonly parentId: string | null;
   /** The key that this claim holds. */
   readonly partitionKey: string | null;
+  readonly chain: Chain;
   /** The signals and children that its steps see. */
   readonly incoming: Incoming;
   /** On the clock that the heartbeat reads too. */
@@ -29,6 +43,8 @@ export class Execution {
   /** JSON as claimed, until it is loaded. */
   readonly input: string | null;
   state: string | null;
+  /** The next run in line for the key of this one, handed over by the commit that freed it. */
+  successor: Successor | null = null;
   /** The claim is gone, or the run is cancelled: whatever the step still does is dropped. */
   aborted = false;
   /** The signal of this claim is used up: the next step needs a claim of its own. */
@@ -37,8 +53,9 @@ export class Execution {
   #controller: AbortController | undefined;
   #reason: unknown;
 
-  constructor(run: ClaimedRun, claimId: string, definition: AnyDefinition, queue: string) {
+  constructor({ run, claimId, chain }: Successor, definition: AnyDefinition, queue: string) {
     this.runId = run.runId;
+    this.chain = chain;
     this.claimId = claimId;
     this.definition = definition;
     this.queue = queue;

@@ -18,7 +18,8 @@ import { type Encoded, fromJson } from "../define/json.js";
 import type { Logger } from "../define/logger.js";
 import { checkOutcome, type Outcome, type Spawn } from "../define/outcome.js";
 import { parse } from "../define/schema.js";
-import type { NewRun, Verdict, WorkerStore } from "../store/store.js";
+import type { Claim, NewRun, Verdict, WorkerStore } from "../store/store.js";
+import { newClaimId } from "./claim-id.js";
 import type { Execution } from "./execution.js";
 import type { Flusher } from "./flusher.js";
 import { newRun } from "./new-run.js";
@@ -47,6 +48,10 @@ export interface Surroundings {
   readonly logger: Logger;
   readonly maxStepMs: number | null;
   readonly maxPayloadBytes: number;
+  /** The id to claim under; null while the worker has no lease. */
+  workerId(): string | null;
+  /** The ids of claims in flight: what they hold is not to be let go by a beat. */
+  readonly claiming: Set<string>;
   /** Whether other runs of this queue wait for a slot. */
   hasBacklog(queue: string): boolean;
   /** A run of this queue becomes due again after this time. */
@@ -57,7 +62,10 @@ export interface Surroundings {
   isStopping(): boolean;
 }
 
-/** An error after the worker began to stop says nothing about the run: its claim is let go, its attempt unchanged. */
+/**
+ * An error after the run was cancelled, the claim lost, or the worker has begun to stop says nothing about the run: nobody
+ * handles it, and the claim is let go, its attempt unchanged.
+ */
 class LetGo extends Error {}
 
 /** Executes a run until its claim ends, or is to be let go (then the execution is aborted). */
@@ -66,7 +74,7 @@ export async function execute(execution: Execution, around: Surroundings): Promi
     const { definition } = execution;
     if (execution.aborted) return;
     const limit = crashLimit(definition, execution);
-    if (limit !== null) await commit(execution, decideFailure(execution.step, limit), around);
+    if (limit !== null) await commitFailure(execution, decideFailure(execution.step, limit), around);
     else if (definition.kind === "job") await executeJob(execution, definition, around);
     else await executeMachine(execution, definition, around);
   } catch (error) {
@@ -91,7 +99,7 @@ async function executeJob(
   try {
     if (definition.input !== undefined) input = await parse(definition.input, input, "InvalidInput", "input");
   } catch (error) {
-    await commit(execution, decideFailure(null, error), around);
+    await commitFailure(execution, decideFailure(null, error), around);
     return;
   }
   let result: unknown;
@@ -99,8 +107,8 @@ async function executeJob(
     const returned = definition.run(jobContext(execution, around.logger), input);
     result = isThenable(returned) ? await withinTime(returned, execution, around) : returned;
   } catch (error) {
-    if (execution.isStopping) throw new LetGo();
-    await commit(execution, decideJobError(definition, execution.attempt, error), around);
+    if (execution.aborted || execution.isStopping) throw new LetGo();
+    await commitFailure(execution, decideJobError(definition, execution.attempt, error), around);
     return;
   }
   // The work is done: trying again would repeat its effects and not mend a result that cannot be stored.
@@ -113,7 +121,7 @@ async function executeJob(
     decision = decideFailure(null, error);
   }
   const refused = await commit(execution, decision, around);
-  if (refused !== null) await commit(execution, decideFailure(null, refused), around);
+  if (refused !== null) await commitFailure(execution, decideFailure(null, refused), around);
 }
 
 async function executeMachine(
@@ -147,7 +155,9 @@ async function executeMachine(
     if (refused !== null) {
       decision = await decideByHandle(execution, definition, stored, at, refused, around);
       refused = await commit(execution, decision, around);
-      if (refused !== null) await commit(execution, (decision = decideFailure(at.step, refused)), around);
+      if (refused !== null) {
+        await commitFailure(execution, (decision = decideFailure(at.step, refused)), around);
+      }
     }
     if (execution.aborted || decision.state === null) return;
     stored = decision.state;
@@ -213,7 +223,7 @@ async function decideByHandle(
   error: unknown,
   around: Surroundings,
 ): Promise<Decision> {
-  if (execution.isStopping) throw new LetGo();
+  if (execution.aborted || execution.isStopping) throw new LetGo();
   if (definition.handle === undefined) return decideFailure(at.step, error);
   try {
     let state: unknown = fromJson(stored.text);
@@ -258,6 +268,7 @@ async function commit(
   if (execution.aborted) return null;
   const { runId, claimId, turn, parentId, partitionKey, incoming } = execution;
   const { inboxSeq } = incoming;
+  const next = partitionKey === null || transition.kind === "keep" ? null : offerNext(execution, around);
   const verdict: Verdict = await around.flusher.commit({
     runId,
     claimId,
@@ -265,12 +276,19 @@ async function commit(
     inboxSeq,
     parentId,
     partitionKey,
+    next,
     transition,
   });
+  if (next !== null) around.claiming.delete(next.claimId);
   switch (verdict.kind) {
     case "committed":
       if (verdict.uniqueLost)
         around.logger.warn({ runId }, "pawl: unique_lost: the unique key was taken meanwhile");
+      if (verdict.handed !== null && next !== null) {
+        const { sinceMs, count } = execution.chain;
+        const chain = { sinceMs, count: count + 1 };
+        execution.successor = { run: verdict.handed, claimId: next.claimId, chain };
+      }
       break;
     case "already":
       break;
@@ -319,6 +337,26 @@ async function commit(
       break;
   }
   return null;
+}
+
+/** Commits the failure of a run; if the database refuses even that, the claim is let go by the next beats. */
+async function commitFailure(execution: Execution, decision: Decision, around: Surroundings): Promise<void> {
+  const refused = await commit(execution, decision, around);
+  if (refused !== null) throw refused;
+}
+
+/**
+ * A claim for the next run in line for the key, so that it need not go through the queue: only while nothing else waits for
+ * the slot, as far as is known, and for one slice.
+ */
+function offerNext({ queue, chain }: Execution, around: Surroundings): Claim | null {
+  if (around.isStopping() || around.hasBacklog(queue)) return null;
+  if (chain.count >= sliceSteps || performance.now() - chain.sinceMs >= sliceMs) return null;
+  const workerId = around.workerId();
+  if (workerId === null) return null;
+  const claimId = newClaimId();
+  around.claiming.add(claimId);
+  return { workerId, claimId };
 }
 
 /** What a log line says of an error. The messages of Pawl's own errors may quote a payload: they are left out. */

@@ -8,6 +8,7 @@
 import type { Logger } from "../define/logger.js";
 import type { Claimable, Claimed, ClaimedRun, LookFrom, WorkerStore } from "../store/store.js";
 import { newClaimId } from "./claim-id.js";
+import type { Successor } from "./execution.js";
 import { Patience } from "./patience.js";
 
 const maxClaim = 500;
@@ -34,9 +35,11 @@ export interface FeederHost {
   workerId(): string | null;
   /** The ids of claims in flight: what they hold is not to be let go by a beat. */
   readonly claiming: Set<string>;
-  /** Executes a run; resolves when its claim has ended. */
-  execute(run: ClaimedRun, claimId: string): Promise<void>;
+  /** Executes a run; resolves when its claim has ended, with the run that was handed over to its slot, if one was. */
+  execute(run: Successor): Promise<Successor | null>;
 }
+
+const newChain = (): Successor["chain"] => ({ sinceMs: performance.now(), count: 0 });
 
 export class Feeder {
   readonly #options: FeederOptions;
@@ -151,8 +154,7 @@ export class Feeder {
 
   /** Executes a run in a slot that `reserve` took. */
   async fill(run: ClaimedRun, claimId: string): Promise<void> {
-    await this.#host.execute(run, claimId);
-    this.#free();
+    await this.#work({ run, claimId, chain: newChain() });
   }
 
   async #run(): Promise<void> {
@@ -225,8 +227,14 @@ export class Feeder {
       const next = this.#buffer.shift();
       if (next === undefined) return;
       this.#active++;
-      void this.#host.execute(next.run, next.claimId).then(() => this.#free());
+      void this.#work({ ...next, chain: newChain() });
     }
+  }
+
+  /** Executes a run, and whatever is handed over to its slot after it. */
+  async #work(first: Successor): Promise<void> {
+    for (let next: Successor | null = first; next !== null;) next = await this.#host.execute(next);
+    this.#free();
   }
 
   /** A slot is free: for the buffer, else for another look, if work was left over at the last. */

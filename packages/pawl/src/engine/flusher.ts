@@ -32,6 +32,8 @@ export interface FlusherOptions {
   isOutage(error: unknown): boolean;
   /** A commit has made other runs claimable: parents of ended children, the next in line for a key. */
   onClaimable(claimable: readonly Claimable[]): void;
+  /** A run was handed over by a commit that nobody waits for any more. */
+  onOrphan(orphan: { readonly runId: string; readonly claimId: string }): void;
 }
 
 export class Flusher {
@@ -132,6 +134,9 @@ export class Flusher {
   }
 
   #answer(entry: Entry, verdict: Verdict): void {
+    if (entry.dropped && verdict.kind === "committed" && verdict.handed !== null) {
+      this.#options.onOrphan({ runId: verdict.handed.runId, claimId: entry.commit.next!.claimId });
+    }
     if (verdict.kind !== "busy") {
       this.#settle(entry, verdict);
       return;

@@ -23,7 +23,7 @@ export interface BeatOptions {
 export interface ConfirmedBeat {
   readonly sentAtMs: number;
   /** Runs that this worker holds and that were cancelled. */
-  readonly cancelled: readonly string[];
+  readonly cancelled: Readonly<Record<string, string>>;
   /** Every ten seconds: all runs that this worker holds, with their claim ids. */
   readonly held: Readonly<Record<string, string>> | null;
 }
@@ -71,7 +71,7 @@ export function beat(options: BeatOptions, report: (report: BeatReport) => void)
       return;
     }
     confirmed[0] = sentAtMs;
-    const cancelled = row.cancelled === null ? [] : (JSON.parse(row.cancelled) as string[]);
+    const cancelled = row.cancelled === null ? {} : (JSON.parse(row.cancelled) as Record<string, string>);
     const held = row.held === null ? null : (JSON.parse(row.held) as Record<string, string>);
     report({ kind: "alive", confirmed: { sentAtMs, cancelled, held } });
   };

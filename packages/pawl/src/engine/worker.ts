@@ -9,11 +9,11 @@ import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import type { AnyDefinition } from "../define/definition.js";
 import { RunCancelled, Unavailable, WorkflowVersionMismatch } from "../define/errors.js";
-import type { Claimable, ClaimedRun } from "../store/store.js";
+import type { Claimable } from "../store/store.js";
 import { addressKey } from "../store/postgres/database.js";
 import { isOutage } from "../store/postgres/database-errors.js";
 import { PostgresStore } from "../store/postgres/postgres-store.js";
-import { Execution } from "./execution.js";
+import { Execution, type Successor } from "./execution.js";
 import { execute, type Surroundings } from "./executor.js";
 import { Feeder } from "./feeder.js";
 import { Flusher } from "./flusher.js";
@@ -157,6 +157,7 @@ export class EngineWorker implements LocalWorker {
       logger,
       isOutage,
       onClaimable: (claimable) => this.#hub.claimable(claimable),
+      onOrphan: (orphan) => this.#release([orphan]),
     });
     this.#surroundings = {
       store: this.#store,
@@ -165,6 +166,8 @@ export class EngineWorker implements LocalWorker {
       logger,
       maxStepMs,
       maxPayloadBytes,
+      workerId: () => this.#workerId,
+      claiming: this.#claiming,
       hasBacklog: (queue) => this.#feeders.get(queue)?.hasBacklog ?? false,
       expect: (queue, delayMs) => this.expect(queue, delayMs),
       isOutage,
@@ -253,7 +256,9 @@ export class EngineWorker implements LocalWorker {
   /** Compares what the database said at a beat with what this worker executes. */
   #compare(workerId: string, { cancelled, held, sentAtMs }: ConfirmedBeat): void {
     if (workerId !== this.#workerId) return;
-    for (const runId of cancelled) this.cancel(runId);
+    for (const runId of Object.keys(cancelled)) this.cancel(runId);
+    // Cancelled runs that this worker does not execute any more, but could not let go.
+    this.#release(this.#notInHand(cancelled));
     if (held === null) return;
     for (const [runId, execution] of this.#executions) {
       if (held[runId] === execution.claimId || execution.begunAtMs >= sentAtMs) continue;
@@ -263,22 +268,27 @@ export class EngineWorker implements LocalWorker {
       this.#flusher.drop(runId);
     }
     // Claims of a call whose answer never came: nobody executes them.
+    this.#release(this.#notInHand(held));
+  }
+
+  /** Those of the claims that are neither executed, nor waiting in a buffer, nor just being made. */
+  #notInHand(claims: Readonly<Record<string, string>>): { runId: string; claimId: string }[] {
     const buffered = new Set([...this.#feeders.values()].flatMap((feeder) => feeder.unstartedIds()));
-    const orphans = Object.entries(held)
+    return Object.entries(claims)
       .filter(([runId, claimId]) => this.#executions.get(runId)?.claimId !== claimId)
       .filter(([runId, claimId]) => !buffered.has(runId) && !this.#claiming.has(claimId))
       .map(([runId, claimId]) => ({ runId, claimId }));
-    this.#release(orphans);
   }
 
-  async #execute(run: ClaimedRun, claimId: string, queue: string): Promise<void> {
+  async #execute(given: Successor, queue: string): Promise<Successor | null> {
+    const { run, claimId } = given;
     const { runId } = run;
     const definition = this.#served.get(`${run.name}@${run.version}`);
     if (definition === undefined) {
       const error = new WorkflowVersionMismatch(`this worker does not serve ${run.name}@${run.version}`);
       this.#settings.logger.error({ err: error, runId }, "pawl: a run was released");
       this.#release([{ runId, claimId }]);
-      return;
+      return null;
     }
     if (run.uniqueLost) {
       this.#settings.logger.warn({ runId }, "pawl: unique_lost: the unique key was taken meanwhile");
@@ -288,7 +298,7 @@ export class EngineWorker implements LocalWorker {
       older.abort(new Error("the claim on this run was lost"));
       this.#flusher.drop(runId);
     }
-    const execution = new Execution(run, claimId, definition, queue);
+    const execution = new Execution(given, definition, queue);
     this.#executions.set(runId, execution);
     await execute(execution, this.#surroundings);
     if (this.#executions.get(runId) === execution) this.#executions.delete(runId);
@@ -298,7 +308,13 @@ export class EngineWorker implements LocalWorker {
       // The next in line for its key, if that is here.
       if (execution.partitionKey !== null) for (const feeder of this.#feeders.values()) feeder.rewind();
     }
+    const { successor } = execution;
+    if (successor !== null && (this.#isStopping || this.#workerId === null)) {
+      await this.#letGo([{ runId: successor.run.runId, claimId: successor.claimId }]);
+      execution.successor = null;
+    }
     this.#tellIfIdle();
+    return execution.successor;
   }
 
   /** Lets claims go; what this misses, the reaper or a later beat finds. */
@@ -371,7 +387,7 @@ export class EngineWorker implements LocalWorker {
         logger,
         workerId: () => this.#workerId,
         claiming: this.#claiming,
-        execute: (run, claimId) => this.#execute(run, claimId, queue),
+        execute: (run) => this.#execute(run, queue),
       },
     );
   }

@@ -178,15 +178,23 @@ export interface Commit {
   readonly parentId: string | null;
   /** The key that the claim holds. */
   readonly partitionKey: string | null;
+  /** If this frees the key: the claim for the next run in line for it, should the store hand that over at once. */
+  readonly next: Claim | null;
   readonly transition: Transition;
 }
 
 export type Verdict =
   /**
    * Committed. `uniqueLost`: the run re-entered its unique scope while its key was taken, and gave the key up.
-   * `inboxSeq`: the claim is kept and the inbox has more than the worker has read, up to this seq.
+   * `inboxSeq`: the claim is kept and the inbox has more than the worker has read, up to this seq. `handed`: the next run in line
+   * for the key, claimed as the commit asked for.
    */
-  | { readonly kind: "committed"; readonly uniqueLost: boolean; readonly inboxSeq: number | null }
+  | {
+      readonly kind: "committed";
+      readonly uniqueLost: boolean;
+      readonly inboxSeq: number | null;
+      readonly handed: ClaimedRun | null;
+    }
   /** Committed by an earlier call whose answer was lost. */
   | { readonly kind: "already" }
   /** The claim is gone: nothing was written. */

@@ -153,27 +153,31 @@ export class PostgresStore implements ClientStore, WorkerStore {
     commits: readonly Commit[],
     { patient }: { patient: boolean },
   ): Promise<{ verdicts: Verdict[]; claimable: Claimable[] }> {
-    const [answer] = await this.#call<{ committed: number; others: string | null; claimable: string | null }>(
-      "commit",
-      [
-        shard,
-        column(commits, (commit) => commit.runId),
-        column(commits, (commit) => commit.claimId),
-        column(commits, (commit) => commit.turn),
-        column(commits, ({ transition }) => transition.kind),
-        column(commits, ({ transition }) => transition.step),
-        column(commits, ({ transition }) => ("state" in transition ? transition.state : null)),
-        column(commits, ({ transition }) => ("result" in transition ? transition.result : null)),
-        column(commits, ({ transition }) => ("error" in transition ? transition.error : null)),
-        column(commits, ({ transition }) => ("delayMs" in transition ? transition.delayMs : null)),
-        column(commits, ({ transition }) => ("priority" in transition ? transition.priority : null)),
-        column(commits, (commit) => commit.inboxSeq || null),
-        column(commits, ({ parentId, transition }) => (isEnd(transition) ? parentId : null)),
-        column(commits, (commit) => commit.partitionKey),
-        column(commits, ({ transition }) => detailOf(transition)),
-        patient,
-      ],
-    );
+    const [answer] = await this.#call<{
+      committed: number;
+      others: string | null;
+      claimable: string | null;
+      handed: string | null;
+    }>("commit", [
+      shard,
+      column(commits, (commit) => commit.runId),
+      column(commits, (commit) => commit.claimId),
+      column(commits, (commit) => commit.turn),
+      column(commits, ({ transition }) => transition.kind),
+      column(commits, ({ transition }) => transition.step),
+      column(commits, ({ transition }) => ("state" in transition ? transition.state : null)),
+      column(commits, ({ transition }) => ("result" in transition ? transition.result : null)),
+      column(commits, ({ transition }) => ("error" in transition ? transition.error : null)),
+      column(commits, ({ transition }) => ("delayMs" in transition ? transition.delayMs : null)),
+      column(commits, ({ transition }) => ("priority" in transition ? transition.priority : null)),
+      column(commits, (commit) => commit.inboxSeq || null),
+      column(commits, ({ parentId, transition }) => (isEnd(transition) ? parentId : null)),
+      column(commits, (commit) => commit.partitionKey),
+      column(commits, ({ transition }) => detailOf(transition)),
+      commits.find(({ next }) => next !== null)?.next?.workerId,
+      column(commits, ({ next }) => next && next.claimId),
+      patient,
+    ]);
     const others = answer?.others ? (JSON.parse(answer.others) as OtherVerdict[]) : [];
     if (answer?.committed !== commits.length - others.length) {
       throw new Error(
@@ -182,6 +186,10 @@ export class PostgresStore implements ClientStore, WorkerStore {
     }
     const verdicts = new Array<Verdict>(commits.length).fill(committed);
     for (const other of others) verdicts[other.position - 1] = toVerdict(other);
+    for (const [position, row] of JSON.parse(answer.handed ?? "[]") as [number, ClaimRow][]) {
+      const verdict = verdicts[position - 1]!;
+      if (verdict.kind === "committed") verdicts[position - 1] = { ...verdict, handed: toClaimedRun(row) };
+    }
     return { verdicts, claimable: toClaimable(answer.claimable) };
   }
 

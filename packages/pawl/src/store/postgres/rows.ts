@@ -43,16 +43,18 @@ export interface OtherVerdict {
   inboxSeq?: number;
 }
 
-export const committed: Verdict = { kind: "committed", uniqueLost: false, inboxSeq: null };
+type Committed = Extract<Verdict, { kind: "committed" }>;
+
+export const committed: Committed = { kind: "committed", uniqueLost: false, inboxSeq: null, handed: null };
 
 export function toVerdict({ verdict, code = "", message = "", inboxSeq = 0 }: OtherVerdict): Verdict {
   switch (verdict) {
     case "failed":
       return { kind: "failed", code, message };
     case "unique_lost":
-      return { kind: "committed", uniqueLost: true, inboxSeq: null };
+      return { ...committed, uniqueLost: true };
     case "fresh":
-      return { kind: "committed", uniqueLost: false, inboxSeq };
+      return { ...committed, inboxSeq };
     case "already":
     case "stale":
     case "busy":

@@ -47,11 +47,7 @@ create table runs (
   trace             text,
   primary key (shard, id),
   constraint runs_placed check ((hold & 2) <> 0 or (queue is not null and priority is not null and retention is not null)),
-  constraint runs_holder check (locked_by is null or status in ('executing', 'cancelled')),
-  constraint runs_names check (
-    octet_length(name) <= 256 and octet_length(step) <= 256 and octet_length(queue) <= 256
-    and octet_length(unique_key) <= 512 and octet_length(idempotency_key) <= 512
-    and octet_length(partition_key) <= 512 and octet_length(rate_limit) <= 512)
+  constraint runs_holder check (locked_by is null or status in ('executing', 'cancelled'))
 ) with (
   fillfactor = 60,
   autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000,

@@ -14,13 +14,22 @@ begin
   return found;
 end $f$;
 
--- The first due run of a key, in the order (priority, eligible_at, id); runs that are held or that nobody serves are not
--- in line. Rides runs_keyed, a skip scan over its priorities: runs that are not due yet are never walked over.
-create function first_of_key(p_shard smallint, p_key text, p_now timestamptz) returns table (id bigint, hold smallint)
-language plpgsql stable as $f$
-#variable_conflict use_column
+-- The first due run of a key, in the order (priority, eligible_at, id), or null; runs that are held or that nobody serves are
+-- not in line. Rides runs_keyed: its first entry, if that is due, else a skip scan over its priorities, so that runs that
+-- are not due yet are never walked over.
+create function first_of_key(p_shard smallint, p_key text, p_now timestamptz) returns bigint language plpgsql stable as $f$
+declare
+  v_id bigint;
+  v_at timestamptz;
 begin
-  return query
+  select r.id, r.eligible_at into v_id, v_at from runs r
+    where r.shard = p_shard and r.partition_key = p_key
+      and case when r.status in ('runnable', 'awaiting_signal') then (r.hold & 6) = 0 else false end
+    order by r.priority, r.eligible_at, r.id limit 1;
+  if v_at <= p_now or v_id is null then
+    return v_id;
+  end if;
+  return (
     with recursive level(priority) as (
         (select r.priority from runs r where r.shard = p_shard and r.partition_key = p_key
           and case when r.status in ('runnable', 'awaiting_signal') then (r.hold & 6) = 0 else false end
@@ -30,13 +39,13 @@ begin
           and case when r.status in ('runnable', 'awaiting_signal') then (r.hold & 6) = 0 else false end
           and r.priority > level.priority order by r.priority limit 1)
         from level where level.priority is not null)
-    select due.id, due.hold from level cross join lateral (
-      select r.id, r.hold from runs r where r.shard = p_shard and r.partition_key = p_key and r.priority = level.priority
+    select due.id from level cross join lateral (
+      select r.id from runs r where r.shard = p_shard and r.partition_key = p_key and r.priority = level.priority
         and case when r.status in ('runnable', 'awaiting_signal') then (r.hold & 6) = 0 else false end
         and r.eligible_at <= p_now
       order by r.eligible_at, r.id limit 1) due
     where level.priority is not null
-    limit 1;
+    limit 1);
 end $f$;
 
 -- Lets the first due run of each key in, if nobody holds the key and that run is blocked. The caller has the advisory
@@ -49,11 +58,9 @@ declare
 begin
   v_ids := array(
     select l.id from unnest(p_key) k(key)
-    cross join lateral first_of_key(p_shard, k.key, p_now) f
+    cross join lateral (select first_of_key(p_shard, k.key, p_now) as id where not is_key_held(p_shard, k.key)) f
     cross join lateral (select r.id from runs r where r.shard = p_shard and r.id = f.id and r.hold = 1
-      limit 1 for no key update skip locked) l
-    where f.hold = 1
-      and not is_key_held(p_shard, k.key));
+      limit 1 for no key update skip locked) l);
   if cardinality(v_ids) = 0 then
     return '[]';
   end if;
@@ -70,14 +77,69 @@ end $f$;
 
 -- After runs of these keys were let go, or left the line: lets the next of each in. Takes the locks of the keys in one
 -- order, after all row locks; a key that stays locked too long is left to the repair (1 s), and nothing else is lost.
-create function free_keys(p_shard smallint, p_key text[], p_now timestamptz) returns jsonb language plpgsql as $f$
+-- With p_worker and a claim id at its position, the next run of a key is handed over to that worker, if it serves it in that
+-- queue, instead of going through the claim index: `handed` is [[position, run], …]; see hand_over.
+create function free_keys(
+  p_shard smallint, p_key text[], p_now timestamptz, p_worker text, p_claim_id bigint[], p_queue text[],
+  out claimable jsonb, out handed jsonb)
+language plpgsql as $f$
 declare
   v_lock bigint;
+  v_run jsonb;
 begin
-  for v_lock in select distinct key_lock(p_shard, k.key) as lock from unnest(p_key) k(key) where k.key is not null order by lock loop
-    perform pg_advisory_xact_lock(v_lock);
-  end loop;
-  return unblock_first(p_shard, array(select distinct k.key from unnest(p_key) k(key) where k.key is not null), p_now);
+  handed := '[]';
+  if cardinality(p_key) = 1 then
+    perform pg_advisory_xact_lock(key_lock(p_shard, p_key[1]));
+  else
+    for v_lock in select distinct key_lock(p_shard, k.key) as lock from unnest(p_key) k(key) order by lock loop
+      perform pg_advisory_xact_lock(v_lock);
+    end loop;
+  end if;
+  if p_worker is not null then
+    for i in 1 .. cardinality(p_key) loop
+      if p_claim_id[i] is not null then
+        v_run := hand_over(p_shard, p_key[i], p_queue[i], p_worker, p_claim_id[i], p_now);
+        if v_run is not null then
+          handed := handed || jsonb_build_array(jsonb_build_array(i, v_run));
+        end if;
+      end if;
+    end loop;
+  end if;
+  claimable := case when jsonb_array_length(handed) = cardinality(p_key) then '[]'
+    else unblock_first(p_shard, array(select distinct k.key from unnest(p_key) k(key)), p_now) end;
 exception when lock_not_available then
-  return '[]';
+  claimable := '[]';
+  handed := '[]';
+end $f$;
+
+-- Claims the first due run of a key for the worker that has just freed it: one call less between two runs of a key. Only a
+-- run that was blocked by the key, of the same queue, without a rate limit, and that needs nothing else than the key.
+-- Answers it like claim does; null if there is none. The caller has the advisory lock of the key.
+create function hand_over(p_shard smallint, p_key text, p_queue text, p_worker text, p_claim_id bigint, p_now timestamptz)
+returns jsonb language plpgsql as $f$
+declare
+  v_id bigint;
+  v_run jsonb;
+begin
+  if is_key_held(p_shard, p_key) then
+    return null;
+  end if;
+  select r.id into v_id from runs r, workers w
+    where r.shard = p_shard and r.id = first_of_key(p_shard, p_key, p_now) and r.hold = 1 and r.queue = p_queue
+      and r.rate_limit is null and (r.unique_key is null or r.unique_guard is not null)
+      and w.id = p_worker and w.seen_at + w.lease > clock_timestamp() and r.name || '@' || r.version = any (w.serves)
+    for no key update of r skip locked;
+  if not found then
+    return null;
+  end if;
+  update runs r set status = 'executing', hold = 0, locked_by = p_worker, claim_id = p_claim_id, turn = 0, throttled = false,
+      timed_out = r.timed_out or r.status = 'awaiting_signal'
+    where r.shard = p_shard and r.id = v_id
+    returning jsonb_build_object('id', r.id::text, 'name', r.name, 'version', r.version, 'step', r.step, 'priority', r.priority,
+      'attempt', r.attempt, 'crashes', r.crashes, 'parent_id', r.parent_id::text, 'partition_key', r.partition_key,
+      'timed_out', r.timed_out, 'children', r.awaits -> 'children', 'inbox_seq', r.inbox_seq,
+      'inbox', case when r.inbox_seq > 0 then inbox_inline(p_shard, r.id, r.awaits, 262144) end,
+      'input', case when r.state is null then r.input::text end, 'state', r.state::text, 'unique_lost', false)
+    into v_run;
+  return v_run;
 end $f$;

@@ -30,6 +30,7 @@ begin
     -- starts of several callers: one whose key is held by an open transaction must not keep the others waiting
     perform set_config('lock_timeout', '100ms', true);
   end if;
+  perform require_names(p_name, p_queue, p_step, p_idempotency_key, p_unique_key, p_partition_key, p_rate_limit);
   if p_rate_limit is not null then
     perform require_limits(p_rate_limit, p_weight);
   end if;

@@ -35,7 +35,8 @@ declare
   v_page int := p_limit;
   v_ids bigint[];
   v_examined int;
-  v_keyed boolean;
+  v_is_left boolean;                                      -- there may be more behind what was looked at
+  v_keys text[];
   v_limited boolean;
   v_refused record;
   v_lost boolean;
@@ -106,7 +107,10 @@ begin
     from marked m;
     v_foreign := v_foreign + v_one;
     v_unserved := v_unserved || v_others;
+    v_is_left := v_page_rows = v_page;
     v_examined := 0;
+    v_keys := null;
+    v_limited := false;
 
     if v_ids is not null then
       -- lock, bounded by count and by bytes (compressed values are measured, others bounded by their stored size);
@@ -126,19 +130,22 @@ begin
       )
       select array_agg(s.id order by s.o) filter (where s.fits), coalesce(sum(s.bytes) filter (where s.fits), 0),
         not bool_and(s.fits), count(*),
-        bool_or(s.partition_key is not null) filter (where s.fits), bool_or(s.rate_limit is not null) filter (where s.fits),
+        array_agg(distinct s.partition_key) filter (where s.fits and s.partition_key is not null),
+        coalesce(bool_or(s.rate_limit is not null), false),
         (array_agg(s.priority order by s.o) filter (where s.fits))[1],
-        (array_agg(s.eligible_at order by s.o) filter (where s.fits))[1],
-        case when count(*) = p_limit - v_found then (array_agg(s.priority order by s.o desc))[1] else v_last_priority end,
-        case when count(*) = p_limit - v_found then (array_agg(s.eligible_at order by s.o desc))[1] else v_last_at end,
-        case when count(*) = p_limit - v_found then (array_agg(s.id order by s.o desc))[1] else v_last_id end
-      into v_ids, v_page_bytes, v_is_full, v_examined, v_keyed, v_limited, v_first_priority, v_first_at,
-        v_last_priority, v_last_at, v_last_id    -- where to look on: behind what was examined
+        (array_agg(s.eligible_at order by s.o) filter (where s.fits))[1]
+      into v_ids, v_page_bytes, v_is_full, v_examined, v_keys, v_limited, v_first_priority, v_first_at
       from (select f.*, v_bytes + f.upto <= c_bytes or (v_found = 0 and f.upto = f.bytes) as fits from summed f) s;
     end if;
 
-    if v_keyed then
-      select k.allowed, k.contended into v_refused from claim_keyed(p_shard, v_ids, v_now) k;
+    if (v_keys is not null or v_limited) and v_examined = p_limit - v_found then
+      -- some may be refused while the page has more: look on behind what was examined
+      v_is_left := true;
+      select r.priority, r.eligible_at, r.id into v_last_priority, v_last_at, v_last_id
+        from runs r where r.shard = p_shard and r.id = v_ids[cardinality(v_ids)];
+    end if;
+    if v_keys is not null then
+      select k.allowed, k.contended into v_refused from claim_keyed(p_shard, v_ids, v_keys, v_now) k;
       v_ids := nullif(v_refused.allowed, '{}');
       v_contended := v_contended or v_refused.contended;
     end if;
@@ -151,8 +158,6 @@ begin
         v_contended := true;
       end if;
     end if;
-    v_keyed := null;
-    v_limited := null;
     v_foreign := v_foreign + v_examined - coalesce(cardinality(v_ids), 0);
 
     if v_ids is not null then
@@ -191,18 +196,17 @@ begin
     end if;
 
     exit when v_found >= p_limit or v_is_full;
-    if v_last_id is not null and v_foreign < c_foreign then
-      -- the page may have been full of foreign or locked runs: look on behind it
+    if v_is_left and v_foreign < c_foreign then
       v_lowest := v_last_priority; v_bound_priority := v_last_priority; v_bound_at := v_last_at; v_bound_id := v_last_id;
       v_page := c_foreign;
-    elsif v_last_id is null and v_bounded then
+    elsif not v_is_left and v_bounded then
       v_lowest := -32768; v_bound_priority := null; v_bounded := false; v_page := p_limit;
     else
       exit;
     end if;
   end loop;
 
-  if v_found < p_limit and v_last_id is null and v_is_full is not true then
+  if v_found < p_limit and not v_is_left and v_is_full is not true then
     with recursive level(priority) as (
         (select r.priority from runs r where r.shard = p_shard and r.queue = p_queue
           and case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end order by r.priority limit 1)
@@ -229,7 +233,7 @@ begin
     v_due_ms := least(v_due_ms, 5);    -- another transaction is deciding about some: look again soon
   end if;
   meta := jsonb_build_object('floor', v_floor, 'due_ms', v_due_ms, 'more', v_found >= p_limit or v_is_full is true,
-    'after', case when v_found < p_limit and v_foreign >= c_foreign then
+    'after', case when v_found < p_limit and v_is_left and v_is_full is not true then
       jsonb_build_array(v_last_priority, (extract(epoch from v_last_at) * 1000000)::bigint, v_last_id::text) end)::text;
   return next;
 end $f$;

@@ -1,21 +1,17 @@
--- Partition keys, for claim: of the runs p_id, which claim has locked, those it may take, in the same order. Runs without
+-- Partition keys, for claim: of the runs p_id, which claim has locked and whose keys are p_key, those it may take, in order. Runs without
 -- a key may always be taken; one with a key only if nobody holds the key and it is the first due run of it, locked by
 -- somebody or not (SKIP LOCKED alone would break the order). The claim is the lock of the key; the advisory lock only makes
 -- sure that one transaction at a time looks at a key: what it does not get at once is left for the next call.
 -- The others of a key are blocked (hold bit 1) and leave the claim index, with up to 1,000 siblings behind them, until
 -- free_keys lets them in one by one. Rides runs_active_key and runs_keyed.
-create function claim_keyed(p_shard smallint, p_id bigint[], p_now timestamptz, out allowed bigint[], out contended boolean)
+create function claim_keyed(
+  p_shard smallint, p_id bigint[], p_key text[], p_now timestamptz, out allowed bigint[], out contended boolean)
 language plpgsql as $f$
 declare
-  v_keys text[];
   v_mine text[];
 begin
-  v_keys := array(
-    select distinct r.partition_key from unnest(p_id) u(id)
-    cross join lateral (select t.partition_key from runs t where t.shard = p_shard and t.id = u.id limit 1) r
-    where r.partition_key is not null);
-  v_mine := array(select k.key from unnest(v_keys) k(key) where pg_try_advisory_xact_lock(key_lock(p_shard, k.key)));
-  contended := cardinality(v_mine) < cardinality(v_keys);
+  v_mine := array(select k.key from unnest(p_key) k(key) where pg_try_advisory_xact_lock(key_lock(p_shard, k.key)));
+  contended := cardinality(v_mine) < cardinality(p_key);
 
   -- in a statement of its own: whoever had the lock before has committed
   allowed := array(
@@ -24,7 +20,7 @@ begin
     where r.partition_key is null
       or r.partition_key = any (v_mine)
         and not is_key_held(p_shard, r.partition_key)
-        and (select f.id from first_of_key(p_shard, r.partition_key, p_now) f) = u.id
+        and first_of_key(p_shard, r.partition_key, p_now) = u.id
     order by u.o);
 
   if cardinality(allowed) < cardinality(p_id) then

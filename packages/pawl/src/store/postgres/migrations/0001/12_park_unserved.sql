@@ -1,5 +1,5 @@
--- Takes runs that nobody serves out of the way of claims: of the runs p_id, which claim passed over and which have been due
--- for a minute, those whose definition no live worker serves get hold bit 2 and leave the claim index. place_runs brings
+-- Takes runs that nobody serves out of the way of claims, and out of the line for their partition keys: of the runs p_id,
+-- which have been due for a minute, those whose definition no live worker serves in their queue get hold bit 2. place_runs brings
 -- them back. Never waits for a lock.
 create function park_unserved(p_shard smallint, p_id bigint[], p_now timestamptz) returns void language plpgsql as $f$
 declare
@@ -8,14 +8,14 @@ declare
 begin
   v_ids := array(
     with definition as materialized (
-      select r.name, r.version, array_agg(u.id) as ids from unnest(p_id) u(id)
-      cross join lateral (select t.name, t.version from runs t where t.shard = p_shard and t.id = u.id limit 1) r
-      group by r.name, r.version)
+      select r.name, r.version, r.queue, array_agg(u.id) as ids from unnest(p_id) u(id)
+      cross join lateral (select t.name, t.version, t.queue from runs t where t.shard = p_shard and t.id = u.id limit 1) r
+      group by r.name, r.version, r.queue)
     select l.id from definition d cross join lateral unnest(d.ids) u(id)
     cross join lateral (select t.id from runs t
       where t.shard = p_shard and t.id = u.id and t.hold = 0 and t.status in ('runnable', 'awaiting_signal')
       limit 1 for no key update skip locked) l
-    where not is_served(d.name, d.version));
+    where not is_served(d.name, d.version, d.queue));
   with parked as (
     update runs r set hold = r.hold | 2
     from (select p_shard as shard, u.id from unnest(v_ids) u(id) limit cardinality(v_ids)) v
@@ -23,6 +23,6 @@ begin
     returning r.partition_key)
   select array_agg(p.partition_key) filter (where p.partition_key is not null) into v_keys from parked p;
   if v_keys is not null then
-    perform free_keys(p_shard, v_keys, p_now);
+    perform free_keys(p_shard, v_keys, p_now, null, null, null);
   end if;
 end $f$;

@@ -4,25 +4,31 @@
 -- the run's newest version but old signals, and park over a match.
 -- p_detail is JSON with what only some transitions have: consumed, awaits, shown, children, partitionKey, rateLimit, weight.
 -- Answers `others`, a JSON array of {position, verdict: already | stale | busy} and {position, verdict: fresh, inboxSeq} of
--- kept claims whose inbox has more than the worker knows; and the claimable runs it made, by queue.
+-- kept claims whose inbox has more than the worker knows; the claimable runs it made, by queue; and the runs that were handed
+-- over to p_worker, next in line for the keys that it freed: [[position, run], …].
 -- Runs are joined by primary key, never by ctid: a row whose lock had to wait has moved. In every function of this
 -- kind the batch comes first in the join, whatever the planner believes of the table: the batch is fenced by a LIMIT,
 -- brings the shard along, and no other condition on runs can use an index (else: 500 × the table, 200 ms a batch).
 create function apply_transitions(
   p_shard smallint, p_id bigint[], p_claim_id bigint[], p_turn int[], p_op text[], p_step text[], p_state text[],
   p_result text[], p_error text[], p_delay_ms bigint[], p_priority smallint[],
-  p_inbox_seq int[], p_parent_id bigint[], p_key text[], p_detail text[], p_skip_locked boolean,
-  out others jsonb, out claimable jsonb
+  p_inbox_seq int[], p_parent_id bigint[], p_key text[], p_detail text[], p_worker text, p_next_claim_id bigint[], p_skip_locked boolean,
+  out others jsonb, out claimable jsonb, out handed jsonb
 ) language plpgsql as $f$
 declare
   v_now timestamptz := now();
   v_locked bigint[];         -- null: all
-  v_spawned jsonb := '{}';
+  v_more jsonb[];            -- what only some transitions have; null: none has
   v_kept int[];
   v_applied int[];
   v_cleared bigint[];
   v_parents bigint[];
   v_child_of int[];
+  v_queues text[];
+  v_keys text[];
+  v_claims bigint[];
+  v_positions int[];
+  v_freed record;
 begin
   if p_skip_locked then
     v_locked := array(
@@ -42,14 +48,10 @@ begin
   end if;
   others := '[]';
   claimable := '[]';
+  handed := '[]';
 
   if p_detail is not null then
-    perform require_limits(array_agg(d.rate_limit), array_agg(d.weight)) from (
-      select u.detail::jsonb ->> 'rateLimit' as rate_limit, (u.detail::jsonb ->> 'weight')::int as weight from unnest(p_detail) u(detail)) d
-      where d.rate_limit is not null having count(*) > 0;
-    if 'spawn' = any (p_op) then
-      v_spawned := spawn_children(p_shard, p_id, p_claim_id, p_turn, p_op, p_detail, v_locked);
-    end if;
+    v_more := decide_details(p_shard, p_id, p_claim_id, p_turn, p_op, p_detail, v_locked, v_now);
   end if;
 
   -- the claim is kept: no indexed column changes, so the update is HOT. (status is named only because it costs
@@ -90,46 +92,36 @@ begin
         completed_at = v.completed_at,
         expires_at = v.completed_at + r.retention,
         timed_out = v.op = 'retry' and r.timed_out,
-        awaits = case when v.op = 'retry' then r.awaits else v.awaits end,
-        shown = case when v.op = 'retry' then r.shown else v.shown end,
-        rate_limit = case when v.op = 'retry' then r.rate_limit else v.detail ->> 'rateLimit' end,
-        weight = case when v.op = 'retry' then r.weight
-          when v.detail ? 'rateLimit' then coalesce((v.detail ->> 'weight')::int, 1) end,
-        partition_key = case when v.detail ? 'partitionKey' then v.detail ->> 'partitionKey' else r.partition_key end,
+        awaits = case when v.op = 'retry' then r.awaits else v.more -> 'awaits' end,
+        shown = case when v.op = 'retry' then r.shown else (v.more ->> 'shown')::int[] end,
+        rate_limit = case when v.op = 'retry' then r.rate_limit else v.more ->> 'rateLimit' end,
+        weight = case when v.op = 'retry' then r.weight else (v.more ->> 'weight')::int end,
+        partition_key = case when v.more ? 'partitionKey' then v.more ->> 'partitionKey' else r.partition_key end,
         spawn = case when v.op = 'spawn' then r.spawn + 1 else r.spawn end,
-        children_pending = coalesce(v.pending, 0)
+        children_pending = coalesce((v.more ->> 'pending')::int, 0)
       from (select p_shard as shard, u.id, u.claim_id, u.turn, u.op, u.step, u.priority, u.o::int,
-              u.state::jsonb as state, u.result::jsonb as result, u.error::jsonb as error, d.detail, s.pending, s.shown,
+              u.state::jsonb as state, u.result::jsonb as result, u.error::jsonb as error, u.more,
               case when u.op = 'done' then 'done'::run_status when u.op = 'stop' then 'failed'::run_status
-                when u.op = 'await' and not s.is_met then 'awaiting_signal'::run_status
-                when u.op = 'spawn' and s.pending > 0 then 'awaiting_children'::run_status
-                else 'runnable'::run_status end as status,
+                when u.more ? 'status' then (u.more ->> 'status')::run_status else 'runnable'::run_status end as status,
               case when u.op in ('done', 'stop') then v_now end as completed_at,
-              case when u.op = 'next' or s.is_met or s.pending = 0 then v_now
-                when u.op in ('retry', 'await') and u.delay_ms is not null then v_now + u.delay_ms * interval '1 millisecond'
-                when u.op in ('await', 'spawn') then 'infinity'::timestamptz end as eligible_at,
-              case when u.op = 'await' then d.detail -> 'awaits' || jsonb_build_object('since', iso(v_now))
-                when u.op = 'spawn' then s.spawned || jsonb_build_object('since', iso(v_now)) end as awaits
-            from unnest(p_id, p_claim_id, p_turn, p_op, p_step, p_state, p_result, p_error, p_delay_ms, p_priority, p_detail)
-              with ordinality u(id, claim_id, turn, op, step, state, result, error, delay_ms, priority, detail, o)
-            cross join lateral (select u.detail::jsonb as detail) d
-            cross join lateral (select
-              case when u.op = 'await' then array(select x::int from jsonb_array_elements_text(d.detail -> 'shown') x) end as shown,
-              case when u.op = 'await' then has_match(p_shard, u.id, d.detail -> 'awaits', d.detail -> 'shown') end as is_met,
-              case when u.op = 'spawn' then coalesce(v_spawned -> u.o::text, '{"children": 0, "held": []}') - 'pending' end as spawned,
-              case when u.op = 'spawn' then coalesce((v_spawned -> u.o::text ->> 'pending')::int, 0) end as pending) s
+              case when u.op = 'next' then v_now
+                when u.more ? 'at' then (u.more ->> 'at')::timestamptz
+                when u.op = 'retry' then v_now + u.delay_ms * interval '1 millisecond'
+                when u.op = 'await' then coalesce(v_now + u.delay_ms * interval '1 millisecond', 'infinity') end as eligible_at
+            from unnest(p_id, p_claim_id, p_turn, p_op, p_step, p_state, p_result, p_error, p_delay_ms, p_priority, v_more)
+              with ordinality u(id, claim_id, turn, op, step, state, result, error, delay_ms, priority, more, o)
             where u.op <> 'keep' limit cardinality(p_id)) v
       where r.shard = v.shard and r.id = v.id and r.claim_id = v.claim_id and r.turn = v.turn
         and (r.status = 'executing') is true
         and (v_locked is null or r.id = any (v_locked))
       returning v.o, v.op, r.id, r.status, r.queue, r.priority, r.inbox_seq, r.parent_id, r.child_of)
-    select array_agg(e.o),
+    select array_agg(e.o), array_agg(e.queue),
       array_agg(e.id) filter (where e.status in ('done', 'failed') and e.inbox_seq > 0),
       array_agg(e.parent_id) filter (where e.status in ('done', 'failed') and e.parent_id is not null),
       array_agg(e.child_of) filter (where e.status in ('done', 'failed') and e.parent_id is not null),
       coalesce(jsonb_agg(jsonb_build_array(e.queue, e.priority, (extract(epoch from v_now) * 1000000)::bigint))
         filter (where e.op in ('await', 'spawn') and e.status = 'runnable'), '[]')
-    into v_applied, v_cleared, v_parents, v_child_of, claimable from ended e;
+    into v_applied, v_queues, v_cleared, v_parents, v_child_of, claimable from ended e;
     if v_cleared is not null then
       perform clear_inboxes(p_shard, v_cleared, v_now);
     end if;
@@ -137,8 +129,17 @@ begin
       claimable := claimable || release_parents(p_shard, v_parents, v_child_of, v_now);
     end if;
     if p_key is not null and v_applied is not null then
-      claimable := claimable || free_keys(p_shard, array(select u.key from unnest(p_key) with ordinality u(key, o)
-        where u.key is not null and u.o = any (v_applied)), v_now);
+      select array_agg(u.key), array_agg(u.claim_id), array_agg(e.queue), array_agg(u.o) into v_keys, v_claims, v_queues, v_positions
+      from unnest(v_applied, v_queues) e(o, queue)
+      cross join lateral (select p_key[e.o] as key, p_next_claim_id[e.o] as claim_id, e.o) u
+      where u.key is not null;
+      if v_keys is not null then
+        select f.claimable, f.handed into v_freed from free_keys(p_shard, v_keys, v_now, p_worker, v_claims, v_queues) f;
+        claimable := claimable || v_freed.claimable;
+        if v_freed.handed <> '[]' then
+          handed := (select jsonb_agg(jsonb_build_array(v_positions[(h.value ->> 0)::int], h.value -> 1)) from jsonb_array_elements(v_freed.handed) h);
+        end if;
+      end if;
     end if;
   end if;
 

@@ -1,6 +1,7 @@
 -- Commits one transition per position, of claims that p_worker's steps hold. One transaction, one answer row:
--- how many were committed, the others as JSON [{position, verdict, …}], and the claimable runs made, by queue
--- ([[queue, priority, µs], …]). A verdict is one of
+-- how many were committed, the others as JSON [{position, verdict, …}], the claimable runs made, by queue
+-- ([[queue, priority, µs], …]), and the runs handed over to p_worker ([[position, run], …]): with a claim id at its position
+-- (p_next_claim_id), a transition that frees a partition key claims the next run in line for it. A verdict is one of
 --   already      applied by an earlier call whose reply was lost        (turn is one ahead)
 --   stale        the claim is gone; nothing was written
 --   busy         somebody's open transaction holds the row; nothing was written, send it again later
@@ -12,12 +13,13 @@
 create function commit(
   p_shard smallint, p_id bigint[], p_claim_id bigint[], p_turn int[], p_op text[], p_step text[], p_state text[],
   p_result text[], p_error text[], p_delay_ms bigint[], p_priority smallint[],
-  p_inbox_seq int[], p_parent_id bigint[], p_key text[], p_detail text[], p_patient boolean
-) returns table (committed int, others text, claimable text)
+  p_inbox_seq int[], p_parent_id bigint[], p_key text[], p_detail text[], p_worker text, p_next_claim_id bigint[], p_patient boolean
+) returns table (committed int, others text, claimable text, handed text)
 language plpgsql as $f$
 declare
   v_others jsonb := '[]';
   v_claimable jsonb := '[]';
+  v_handed jsonb := '[]';
   v_one record;
 begin
   perform require_read_committed();
@@ -25,12 +27,13 @@ begin
   <<together>>
   begin
     exit together when not p_patient;
-    select a.others, a.claimable into v_others, v_claimable
+    select a.others, a.claimable, a.handed into v_others, v_claimable, v_handed
     from apply_transitions(p_shard, p_id, p_claim_id, p_turn, p_op, p_step, p_state, p_result, p_error, p_delay_ms, p_priority,
-      p_inbox_seq, p_parent_id, p_key, p_detail, false) a;
+      p_inbox_seq, p_parent_id, p_key, p_detail, p_worker, p_next_claim_id, false) a;
     committed := cardinality(p_id) - jsonb_array_length(v_others);
     others := case when v_others <> '[]' then v_others::text end;
     claimable := case when v_claimable <> '[]' then v_claimable::text end;
+    handed := case when v_handed <> '[]' then v_handed::text end;
     return next;
     return;
   exception when others then
@@ -39,18 +42,23 @@ begin
     end if;
     v_others := '[]';
     v_claimable := '[]';
+    v_handed := '[]';
   end;
   for i in 1 .. cardinality(p_id) loop
-    select o.verdict, o.claimable into v_one
+    select o.verdict, o.claimable, o.handed into v_one
     from commit_one(p_shard, p_id[i], p_claim_id[i], p_turn[i], p_op[i], p_step[i], p_state[i], p_result[i], p_error[i],
-      p_delay_ms[i], p_priority[i], p_inbox_seq[i], p_parent_id[i], p_key[i], p_detail[i]) o;
+      p_delay_ms[i], p_priority[i], p_inbox_seq[i], p_parent_id[i], p_key[i], p_detail[i], p_worker, p_next_claim_id[i]) o;
     if v_one.verdict is not null then
       v_others := v_others || jsonb_set(v_one.verdict, '{position}', to_jsonb(i));
     end if;
     v_claimable := v_claimable || v_one.claimable;
+    if v_one.handed is not null then
+      v_handed := v_handed || jsonb_build_array(jsonb_build_array(i, v_one.handed));
+    end if;
   end loop;
   committed := cardinality(p_id) - jsonb_array_length(v_others);
   others := case when v_others <> '[]' then v_others::text end;
   claimable := case when v_claimable <> '[]' then v_claimable::text end;
+  handed := case when v_handed <> '[]' then v_handed::text end;
   return next;
 end $f$;

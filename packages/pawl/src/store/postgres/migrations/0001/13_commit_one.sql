@@ -3,8 +3,8 @@
 create function commit_one(
   p_shard smallint, p_id bigint, p_claim_id bigint, p_turn int, p_op text, p_step text, p_state text,
   p_result text, p_error text, p_delay_ms bigint, p_priority smallint,
-  p_inbox_seq int, p_parent_id bigint, p_key text, p_detail text,
-  out verdict jsonb, out claimable jsonb
+  p_inbox_seq int, p_parent_id bigint, p_key text, p_detail text, p_worker text, p_next_claim_id bigint,
+  out verdict jsonb, out claimable jsonb, out handed jsonb
 ) language plpgsql as $f$
 declare
   v_constraint text;
@@ -22,11 +22,11 @@ begin
         update runs r set unique_key = null
           where r.shard = p_shard and r.id = p_id and r.claim_id = p_claim_id and r.turn = p_turn and r.status = 'executing';
       end if;
-      select a.others -> 0, a.claimable into verdict, claimable
+      select a.others -> 0, a.claimable, a.handed -> 0 -> 1 into verdict, claimable, handed
       from apply_transitions(p_shard, array[p_id], array[p_claim_id], array[p_turn], array[p_op], array[p_step],
         array[p_state], array[p_result], array[p_error], array[p_delay_ms], array[p_priority], array[p_inbox_seq],
         case when p_parent_id is not null then array[p_parent_id] end, case when p_key is not null then array[p_key] end,
-        case when p_detail is not null then array[p_detail] end, true) a;
+        case when p_detail is not null then array[p_detail] end, p_worker, array[p_next_claim_id], true) a;
       if v_try = 2 then
         verdict := coalesce(verdict, '{"verdict": "unique_lost"}');
       end if;

@@ -23,7 +23,7 @@ begin
     select array_agg(ended.id), array_agg(ended.partition_key) filter (where ended.partition_key is not null)
       into v_ended, v_keys from ended;
     if v_keys is not null then
-      perform free_keys(p_shard, v_keys, v_now);
+      perform free_keys(p_shard, v_keys, v_now, null, null, null);
     end if;
     return query select unnest(v_ended);
     return;
@@ -42,7 +42,9 @@ begin
         where r.shard = v.shard and r.id = v.id and (r.locked_by is not null) is true
         returning array_remove(array[r.partition_key], null) into v_keys;
         if found then
-          perform free_keys(p_shard, v_keys, v_now);
+          if cardinality(v_keys) > 0 then
+            perform free_keys(p_shard, v_keys, v_now, null, null, null);
+          end if;
           return next v_id;
         end if;
         exit;

@@ -16,9 +16,10 @@ begin
           where r.shard = p_shard and (r.hold & 2) <> 0 and (r.name, r.version) > (waiting.name, waiting.version)
           order by r.name, r.version limit 1) n)
     select l.id from waiting
-    join definitions d on d.name = waiting.name and d.version = waiting.version and is_served(d.name, d.version)
+    join definitions d on d.name = waiting.name and d.version = waiting.version and is_served(d.name, d.version, null)
     cross join lateral (select r.id from runs r
       where r.shard = p_shard and (r.hold & 2) <> 0 and r.name = waiting.name and r.version = waiting.version
+        and is_served(r.name, r.version, coalesce(r.queue, d.queue))
       order by r.id limit p_limit for no key update skip locked) l
     limit p_limit);
   return query

@@ -48,7 +48,7 @@ begin
     and 'cancelled' = any (r.unique_scope)
     and (select h.id from runs h where h.shard = p_shard and h.unique_guard = r.unique_key limit 1) is not null;
   with ended as (
-    update runs r set status = 'cancelled', hold = 0, throttled = false, awaits = null, shown = null,
+    update runs r set status = 'cancelled', hold = 0, throttled = false, timed_out = false, awaits = null, shown = null,
       queue = coalesce(r.queue, 'default'), priority = coalesce(r.priority, 0::smallint),
       retention = coalesce(r.retention, v.retention), completed_at = v_now, expires_at = v_now + coalesce(r.retention, v.retention),
       error = v.error
@@ -72,7 +72,7 @@ begin
     raise exception 'the runs below run % have changed meanwhile', p_id using errcode = 'serialization_failure';
   end if;
   if cardinality(v_keys) > 0 then
-    claimable := (claimable::jsonb || free_keys(p_shard, v_keys, v_now))::text;
+    claimable := (claimable::jsonb || (select f.claimable from free_keys(p_shard, v_keys, v_now, null, null, null) f))::text;
   end if;
   cancelled := to_jsonb(array(select u.id::text from unnest(v_live) u(id)))::text;
   if verdict = 'cancelled' then

@@ -29,17 +29,15 @@ begin
     'worker', v_run.locked_by,
     'leaseUntil', (select iso(w.seen_at + w.lease) from workers w where w.id = v_run.locked_by),
     'workerAlive', (select w.seen_at + w.lease > v_clock from workers w where w.id = v_run.locked_by),
-    'served', is_served(v_run.name, v_run.version),
+    'served', is_served(v_run.name, v_run.version, null),
     'registered', exists (select 1 from definitions d where d.name = v_run.name and d.version = v_run.version),
     'servedVersions', (
       select coalesce(jsonb_agg(d.version order by d.version), '[]') from definitions d
-      where d.name = v_run.name and is_served(d.name, d.version)),
-    'queueServed', exists (
-      select 1 from workers w where v_run.queue = any (w.queues) and w.seen_at + w.lease > v_clock
-        and v_run.name || '@' || v_run.version = any (w.serves)),
+      where d.name = v_run.name and is_served(d.name, d.version, null)),
+    'queueServed', is_served(v_run.name, v_run.version, v_run.queue),
     'holder', (
       select jsonb_build_object('runId', h.id::text, 'worker', h.locked_by, 'phase', h.status) from runs h
       where v_run.partition_key is not null and h.shard = p_shard and h.partition_key = v_run.partition_key and h.id <> p_id
         and (h.locked_by is not null or h.lease_expires_at is not null) limit 1),
-    'first', (select f.id::text from first_of_key(p_shard, v_run.partition_key, v_now) f));
+    'first', first_of_key(p_shard, v_run.partition_key, v_now)::text);
 end $f$;
