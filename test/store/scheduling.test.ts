@@ -215,7 +215,7 @@ describe("crash recovery", () => {
     const [row] = await sql<{ cancelled: string; held: string }>(
       "select * from beat(0::smallint, 'holder', true)",
     );
-    expect(JSON.parse(row!.cancelled)).toEqual([cancelled]);
+    expect(JSON.parse(row!.cancelled)).toEqual({ [cancelled!]: claimId });
     expect(JSON.parse(row!.held)).toEqual({ [kept!]: claimId, [cancelled!]: claimId });
     // letting go of a cancelled run leaves it cancelled
     await store.release([{ runId: cancelled!, claimId }]);
