@@ -36,7 +36,7 @@ export interface Row {
   readonly children_live: number;
 }
 
-export async function look({ database: { sql }, queue }: Scene): Promise<Map<string, Row>> {
+async function look({ database: { sql }, queue }: Scene): Promise<Map<string, Row>> {
   const rows = await sql<Row>(
     `select r.id, r.status, r.locked_by, r.hold, r.result, r.partition_key, r.inbox_seq, r.children_pending,
        (select count(*)::int from signals s where s.run_id = r.id and s.consumed_at is null) as inbox,

@@ -19,7 +19,7 @@ export interface Answer {
   holds(status: string | undefined): void;
 }
 
-export interface Meeting {
+interface Meeting {
   readonly on: Connection;
   readonly scene: Scene;
   readonly subject: Subject;
