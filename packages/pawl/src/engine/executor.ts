@@ -6,26 +6,17 @@
  */
 
 import type { JobDefinition, MachineDefinition } from "../define/definition.js";
-import {
-  InvalidOutcome,
-  InvalidState,
-  KeyConflict,
-  type PawlError,
-  PayloadTooLarge,
-  StepTimeout,
-} from "../define/errors.js";
+import { InvalidState, PayloadTooLarge, StepTimeout } from "../define/errors.js";
 import { type Encoded, fromJson } from "../define/json.js";
-import type { Logger } from "../define/logger.js";
 import { checkOutcome, type Outcome, type Spawn } from "../define/outcome.js";
 import { parse } from "../define/schema.js";
-import type { Claim, NewRun, Verdict, WorkerStore } from "../store/store.js";
-import { newClaimId } from "./claim-id.js";
+import type { NewRun } from "../store/store.js";
+import { commit, commitFailure } from "./commit.js";
 import type { Execution } from "./execution.js";
-import type { Flusher } from "./flusher.js";
 import { newRun } from "./new-run.js";
-import type { Hub } from "./nudge.js";
 import { Patience } from "./patience.js";
 import { jobContext, stepContext } from "./step-context.js";
+import { sliceMs, sliceSteps, type Surroundings } from "./surroundings.js";
 import {
   crashLimit,
   decide,
@@ -37,30 +28,7 @@ import {
   type Situation,
 } from "./transition.js";
 
-const sliceSteps = 100;
-const sliceMs = 1_000;
 const maxSpawnLength = 16 * 1024 * 1024;
-
-export interface Surroundings {
-  readonly store: Pick<WorkerStore, "inbox" | "children">;
-  readonly flusher: Flusher;
-  readonly hub: Hub;
-  readonly logger: Logger;
-  readonly maxStepMs: number | null;
-  readonly maxPayloadBytes: number;
-  /** The id to claim under; null while the worker has no lease. */
-  workerId(): string | null;
-  /** The ids of claims in flight: what they hold is not to be let go by a beat. */
-  readonly claiming: Set<string>;
-  /** Whether other runs of this queue wait for a slot. */
-  hasBacklog(queue: string): boolean;
-  /** A run of this queue becomes due again after this time. */
-  expect(queue: string, delayMs: number): void;
-  /** Whether an error of the store means that it could not be reached. */
-  isOutage(error: unknown): boolean;
-  /** The worker begins no further steps. */
-  isStopping(): boolean;
-}
 
 /**
  * An error after the run was cancelled, the claim lost, or the worker has begun to stop says nothing about the run: nobody
@@ -257,120 +225,6 @@ async function newChildren({ children }: Spawn, maxBytes: number): Promise<NewRu
     `the inputs of these ${runs.length} children are ${length} characters of JSON together, at most ${maxSpawnLength} are ` +
       "allowed in one spawn: spawn fewer at once, or give them less",
   );
-}
-
-/** Commits a decision. Null: it is settled (committed, or dropped with the claim); else why the database refused it. */
-async function commit(
-  execution: Execution,
-  { transition }: Decision,
-  around: Surroundings,
-): Promise<PawlError | null> {
-  if (execution.aborted) return null;
-  const { runId, claimId, turn, parentId, partitionKey, incoming } = execution;
-  const { inboxSeq } = incoming;
-  const next = partitionKey === null || transition.kind === "keep" ? null : offerNext(execution, around);
-  const verdict: Verdict = await around.flusher.commit({
-    runId,
-    claimId,
-    turn,
-    inboxSeq,
-    parentId,
-    partitionKey,
-    next,
-    transition,
-  });
-  if (next !== null) around.claiming.delete(next.claimId);
-  switch (verdict.kind) {
-    case "committed":
-      if (verdict.uniqueLost)
-        around.logger.warn({ runId }, "pawl: unique_lost: the unique key was taken meanwhile");
-      if (verdict.handed !== null && next !== null) {
-        const { sinceMs, count } = execution.chain;
-        const chain = { sinceMs, count: count + 1 };
-        execution.successor = { run: verdict.handed, claimId: next.claimId, chain };
-      }
-      break;
-    case "already":
-      break;
-    case "stale":
-      execution.abort(new Error("the claim on this run was lost"));
-      return null;
-    case "failed":
-      // Keys of a child that belong to two runs; a rate limit that nobody has set.
-      if (verdict.code === "PW409") return new KeyConflict(verdict.message);
-      if (verdict.code === "PW422") return new InvalidOutcome(verdict.message);
-      return new InvalidState(`the database refused the outcome (${verdict.code}): ${verdict.message}`);
-    case "busy":
-      throw new Error("the flusher answered busy");
-  }
-  execution.turn++;
-  switch (transition.kind) {
-    case "keep":
-      execution.step = transition.step;
-      execution.attempt = 0;
-      incoming.advance(transition.consumed, verdict.kind === "committed" ? verdict.inboxSeq : null);
-      break;
-    case "next":
-      around.expect(execution.queue, 0);
-      break;
-    case "await":
-      if (transition.delayMs !== null) around.expect(execution.queue, transition.delayMs);
-      break;
-    case "spawn":
-      for (const queue of new Set(transition.children.map((child) => child.queue))) around.hub.nudge(queue);
-      break;
-    case "retry":
-      around.expect(execution.queue, transition.delayMs);
-      if (transition.error !== null) {
-        around.logger.warn(
-          describe(execution, transition.error),
-          "pawl: an attempt failed, another will follow",
-        );
-      }
-      break;
-    case "done":
-      around.hub.announce({ runId, phase: "done", result: transition.result, error: null });
-      break;
-    case "stop":
-      around.hub.announce({ runId, phase: "failed", result: null, error: transition.error });
-      around.logger.warn(describe(execution, transition.error), "pawl: a run failed");
-      break;
-  }
-  return null;
-}
-
-/** Commits the failure of a run; if the database refuses even that, the claim is let go by the next beats. */
-async function commitFailure(execution: Execution, decision: Decision, around: Surroundings): Promise<void> {
-  const refused = await commit(execution, decision, around);
-  if (refused !== null) throw refused;
-}
-
-/**
- * A claim for the next run in line for the key, so that it need not go through the queue: only while nothing else waits for
- * the slot, as far as is known, and for one slice.
- */
-function offerNext({ queue, chain }: Execution, around: Surroundings): Claim | null {
-  if (around.isStopping() || around.hasBacklog(queue)) return null;
-  if (chain.count >= sliceSteps || performance.now() - chain.sinceMs >= sliceMs) return null;
-  const workerId = around.workerId();
-  if (workerId === null) return null;
-  const claimId = newClaimId();
-  around.claiming.add(claimId);
-  return { workerId, claimId };
-}
-
-/** What a log line says of an error. The messages of Pawl's own errors may quote a payload: they are left out. */
-function describe({ runId, definition, attempt }: Execution, error: string): object {
-  const { name, message, code, step } = fromJson(error) as Record<string, string | undefined>;
-  const isOwn = name !== undefined && name === code;
-  return {
-    runId,
-    name: definition.name,
-    version: definition.version,
-    attempt,
-    ...(step === undefined ? {} : { step }),
-    error: isOwn ? code : `${name}: ${message?.slice(0, 200)}`,
-  };
 }
 
 function unknownStep(definition: MachineDefinition, step: string): InvalidState {

@@ -13,8 +13,9 @@ import type { Claimable } from "../store/store.js";
 import { addressKey } from "../store/postgres/database.js";
 import { isOutage } from "../store/postgres/database-errors.js";
 import { PostgresStore } from "../store/postgres/postgres-store.js";
+import { atMost } from "./at-most.js";
 import { Execution, type Successor } from "./execution.js";
-import { execute, type Surroundings } from "./executor.js";
+import { execute } from "./executor.js";
 import { Feeder } from "./feeder.js";
 import { Flusher } from "./flusher.js";
 import { type ConfirmedBeat, Heartbeat } from "./heartbeat.js";
@@ -22,6 +23,7 @@ import { setLimit } from "./limits.js";
 import { type Hub, hubOf, type LocalWorker, type Reservation } from "./nudge.js";
 import { Patience } from "./patience.js";
 import type { ServeSettings } from "./serve-options.js";
+import type { Surroundings } from "./surroundings.js";
 import { Sweeper } from "./sweeper.js";
 
 const connections = 5;
@@ -391,14 +393,4 @@ export class EngineWorker implements LocalWorker {
       },
     );
   }
-}
-
-/** Waits for a call that the database may never answer; its failure changes nothing any more. */
-async function atMost(call: Promise<unknown>, longestMs: number): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  await Promise.race([
-    call.catch(() => {}),
-    new Promise((resolve) => (timer = setTimeout(resolve, longestMs))),
-  ]);
-  clearTimeout(timer);
 }

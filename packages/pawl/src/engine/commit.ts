@@ -1,0 +1,130 @@
+/**
+ * Commits what was decided about a run, through the flusher, and tells the process what follows from it: the run's next
+ * step, when it is due, who waits for its end, which run comes next for its partition key. Called by the executor.
+ */
+
+import { fromJson } from "../define/json.js";
+import { InvalidOutcome, InvalidState, KeyConflict, type PawlError } from "../define/errors.js";
+import type { Claim, Verdict } from "../store/store.js";
+import { newClaimId } from "./claim-id.js";
+import type { Execution } from "./execution.js";
+import { sliceMs, sliceSteps, type Surroundings } from "./surroundings.js";
+import type { Decision } from "./transition.js";
+
+/** Commits a decision. Null: it is settled (committed, or dropped with the claim); else why the database refused it. */
+export async function commit(
+  execution: Execution,
+  { transition }: Decision,
+  around: Surroundings,
+): Promise<PawlError | null> {
+  if (execution.aborted) return null;
+  const { runId, claimId, turn, parentId, partitionKey, incoming } = execution;
+  const { inboxSeq } = incoming;
+  const next = partitionKey === null || transition.kind === "keep" ? null : offerNext(execution, around);
+  const verdict: Verdict = await around.flusher.commit({
+    runId,
+    claimId,
+    turn,
+    inboxSeq,
+    parentId,
+    partitionKey,
+    next,
+    transition,
+  });
+  if (next !== null) around.claiming.delete(next.claimId);
+  switch (verdict.kind) {
+    case "committed":
+      if (verdict.uniqueLost)
+        around.logger.warn({ runId }, "pawl: unique_lost: the unique key was taken meanwhile");
+      if (verdict.handed !== null && next !== null) {
+        const { sinceMs, count } = execution.chain;
+        const chain = { sinceMs, count: count + 1 };
+        execution.successor = { run: verdict.handed, claimId: next.claimId, chain };
+      }
+      break;
+    case "already":
+      break;
+    case "stale":
+      execution.abort(new Error("the claim on this run was lost"));
+      return null;
+    case "failed":
+      // Keys of a child that belong to two runs; a rate limit that nobody has set.
+      if (verdict.code === "PW409") return new KeyConflict(verdict.message);
+      if (verdict.code === "PW422") return new InvalidOutcome(verdict.message);
+      return new InvalidState(`the database refused the outcome (${verdict.code}): ${verdict.message}`);
+    case "busy":
+      throw new Error("the flusher answered busy");
+  }
+  execution.turn++;
+  switch (transition.kind) {
+    case "keep":
+      execution.step = transition.step;
+      execution.attempt = 0;
+      incoming.advance(transition.consumed, verdict.kind === "committed" ? verdict.inboxSeq : null);
+      break;
+    case "next":
+      around.expect(execution.queue, 0);
+      break;
+    case "await":
+      if (transition.delayMs !== null) around.expect(execution.queue, transition.delayMs);
+      break;
+    case "spawn":
+      for (const queue of new Set(transition.children.map((child) => child.queue))) around.hub.nudge(queue);
+      break;
+    case "retry":
+      around.expect(execution.queue, transition.delayMs);
+      if (transition.error !== null) {
+        around.logger.warn(
+          describe(execution, transition.error),
+          "pawl: an attempt failed, another will follow",
+        );
+      }
+      break;
+    case "done":
+      around.hub.announce({ runId, phase: "done", result: transition.result, error: null });
+      break;
+    case "stop":
+      around.hub.announce({ runId, phase: "failed", result: null, error: transition.error });
+      around.logger.warn(describe(execution, transition.error), "pawl: a run failed");
+      break;
+  }
+  return null;
+}
+
+/** Commits the failure of a run; if the database refuses even that, the claim is let go by the next beats. */
+export async function commitFailure(
+  execution: Execution,
+  decision: Decision,
+  around: Surroundings,
+): Promise<void> {
+  const refused = await commit(execution, decision, around);
+  if (refused !== null) throw refused;
+}
+
+/**
+ * A claim for the next run in line for the key, so that it need not go through the queue: only while nothing else waits for
+ * the slot, as far as is known, and for one slice.
+ */
+function offerNext({ queue, chain }: Execution, around: Surroundings): Claim | null {
+  if (around.isStopping() || around.hasBacklog(queue)) return null;
+  if (chain.count >= sliceSteps || performance.now() - chain.sinceMs >= sliceMs) return null;
+  const workerId = around.workerId();
+  if (workerId === null) return null;
+  const claimId = newClaimId();
+  around.claiming.add(claimId);
+  return { workerId, claimId };
+}
+
+/** What a log line says of an error. The messages of Pawl's own errors may quote a payload: they are left out. */
+function describe({ runId, definition, attempt }: Execution, error: string): object {
+  const { name, message, code, step } = fromJson(error) as Record<string, string | undefined>;
+  const isOwn = name !== undefined && name === code;
+  return {
+    runId,
+    name: definition.name,
+    version: definition.version,
+    attempt,
+    ...(step === undefined ? {} : { step }),
+    error: isOwn ? code : `${name}: ${message?.slice(0, 200)}`,
+  };
+}

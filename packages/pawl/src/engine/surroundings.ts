@@ -1,0 +1,31 @@
+/** What an execution needs of the worker it runs in. Made by the worker, used by the executor and by `commit.ts`. */
+
+import type { Logger } from "../define/logger.js";
+import type { WorkerStore } from "../store/store.js";
+import type { Flusher } from "./flusher.js";
+import type { Hub } from "./nudge.js";
+
+/** For how long a run, or runs of one key handed over, may keep a slot while others wait. */
+export const sliceSteps = 100;
+export const sliceMs = 1_000;
+
+export interface Surroundings {
+  readonly store: Pick<WorkerStore, "inbox" | "children">;
+  readonly flusher: Flusher;
+  readonly hub: Hub;
+  readonly logger: Logger;
+  readonly maxStepMs: number | null;
+  readonly maxPayloadBytes: number;
+  /** The id to claim under; null while the worker has no lease. */
+  workerId(): string | null;
+  /** The ids of claims in flight: what they hold is not to be let go by a beat. */
+  readonly claiming: Set<string>;
+  /** Whether other runs of this queue wait for a slot. */
+  hasBacklog(queue: string): boolean;
+  /** A run of this queue becomes due again after this time. */
+  expect(queue: string, delayMs: number): void;
+  /** Whether an error of the store means that it could not be reached. */
+  isOutage(error: unknown): boolean;
+  /** The worker begins no further steps. */
+  isStopping(): boolean;
+}
