@@ -62,16 +62,11 @@ describe("a cancel at the same moment as", () => {
     for (let round = 0; round < 40; round++) {
       await start(database, {});
       const run = await claimOne(database);
-      const [verdict, answer] = await Promise.all(
-        round % 2 === 0
-          ? [commit(database, run, done('"won"')), store.cancel(run.runId, alone)]
-          : [
-              new Promise((resolve) => setImmediate(resolve)).then(() =>
-                commit(database, run, done('"won"')),
-              ),
-              store.cancel(run.runId, alone),
-            ],
-      );
+      const committing = async () => {
+        if (round % 2 === 1) await new Promise((resolve) => setImmediate(resolve));
+        return commit(database, run, done('"won"'));
+      };
+      const [verdict, answer] = await Promise.all([committing(), store.cancel(run.runId, alone)]);
       const [stored] = await store.get([run.runId]);
       const pair = `${verdict.kind} ${answer.verdict} ${stored!.phase}`;
       expect(["committed ended done", "stale cancelled cancelled"]).toContain(pair);
