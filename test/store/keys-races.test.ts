@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, onTestFinished } from "vitest";
 import type { ClaimedRun, Transition } from "../../packages/pawl/dist/store/store.js";
 import { testDatabase } from "../support/database.js";
 import {
@@ -29,15 +29,18 @@ const claimable = async (): Promise<string[]> => {
   );
   return rows.map(({ id }) => id);
 };
-/** An open transaction that has sent this run a signal, and so has it locked. */
-const signalInFlight = async (runId: string): Promise<{ commit: () => Promise<unknown> }> => {
+/** An open transaction that has done this; it ends with the test, whatever becomes of that. */
+const transaction = async (text: string, values: unknown[]): Promise<{ commit: () => Promise<unknown> }> => {
   const client = await database.connect();
+  onTestFinished(() => client.end());
   await client.query("begin");
-  await client.query("select * from signal(0::smallint, array[$1::bigint], '{go}', '{1}', null, true)", [
-    runId,
-  ]);
+  await client.query(text, values);
   return { commit: () => client.query("commit") };
 };
+const signalInFlight = (runId: string) =>
+  transaction("select * from signal(0::smallint, array[$1::bigint], '{go}', '{1}', null, true)", [runId]);
+const decidingAbout = (key: string) =>
+  transaction("select pg_advisory_xact_lock(key_lock(0::smallint, $1))", [key]);
 const deadlocks = async (): Promise<number> => {
   await sql("select pg_stat_force_next_flush()").catch(() => {});
   const [row] = await sql<{ deadlocks: string }>(
@@ -114,12 +117,10 @@ describe("the repair of keys", () => {
   it("leaves a key alone that another transaction decides about, and does not wait for it", async () => {
     const ids = await start(database, { partitionKey: "busy" }, { partitionKey: "calm" });
     await blockAll();
-    const other = await database.connect();
-    await other.query("begin");
-    await other.query("select pg_advisory_xact_lock(key_lock(0::smallint, 'busy'))");
+    const other = await decidingAbout("busy");
     await store.repairKeys(null, 100);
     expect(await claimable()).toEqual([ids[1]]);
-    await other.query("commit");
+    await other.commit();
     await store.repairKeys(null, 100);
     expect(await claimable()).toEqual(ids);
   });
@@ -128,14 +129,12 @@ describe("the repair of keys", () => {
 describe("a key that another transaction decides about", () => {
   it("is neither claimed nor waited for, and the claim asks to be repeated soon", async () => {
     const [busy, calm] = await start(database, { partitionKey: "busy" }, { partitionKey: "calm" });
-    const other = await database.connect();
-    await other.query("begin");
-    await other.query("select pg_advisory_xact_lock(key_lock(0::smallint, 'busy'))");
+    const other = await decidingAbout("busy");
     const { runs, dueMs } = await claim(database);
     expect(runs.map(({ runId }) => runId)).toEqual([calm]);
     expect(dueMs).toBeLessThanOrEqual(5);
     expect(await claimable()).toEqual([busy]);
-    await other.query("commit");
+    await other.commit();
     expect(await claimedIds()).toEqual([busy]);
   });
 
@@ -143,12 +142,10 @@ describe("a key that another transaction decides about", () => {
     const [, second] = await line("a", 2);
     const run = await claimOne(database);
     expect(await claimedIds()).toEqual([]);
-    const other = await database.connect();
-    await other.query("begin");
-    await other.query("select pg_advisory_xact_lock(key_lock(0::smallint, 'a'))");
+    const other = await decidingAbout("a");
     expect(await commit(database, run, done())).toMatchObject({ kind: "committed" });
     expect(await claimable()).toEqual([]);
-    await other.query("commit");
+    await other.commit();
     await store.repairKeys(null, 100);
     expect(await claimedIds()).toEqual([second]);
   });
