@@ -27,6 +27,7 @@ drop function is_row_fault(text);
 drop function is_served(text, integer, text);
 drop function iso(timestamptz);
 drop function key_lock(smallint, text);
+drop function lock_key(bigint);
 drop function let_go(smallint, bigint[], integer);
 drop function list(smallint, text, integer, run_status[], text, timestamptz, timestamptz, timestamptz, bigint, integer);
 drop function list_limits();

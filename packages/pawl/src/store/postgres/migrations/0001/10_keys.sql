@@ -5,6 +5,21 @@ create function key_lock(p_shard smallint, p_key text) returns bigint language s
   select hashtextextended(p_key, 1885435756 + p_shard)
 $$;
 
+-- Takes the advisory lock of a key for the rest of the transaction; false if it was not to be had within lock_timeout. Waits in
+-- a subtransaction of its own, only if it must.
+create function lock_key(p_lock bigint) returns boolean language plpgsql as $f$
+begin
+  if pg_try_advisory_xact_lock(p_lock) then
+    return true;
+  end if;
+  begin
+    perform pg_advisory_xact_lock(p_lock);
+    return true;
+  exception when lock_not_available then
+    return false;
+  end;
+end $f$;
+
 -- Whether a run holds the key: executing, or cancelled and not let go yet. Rides runs_active_key. (A function, because the
 -- planner would make one hash table of all holders out of an EXISTS.)
 create function is_key_held(p_shard smallint, p_key text) returns boolean language plpgsql stable as $f$
@@ -88,11 +103,16 @@ declare
   v_run jsonb;
 begin
   handed := '[]';
+  claimable := '[]';
   if cardinality(p_key) = 1 then
-    perform pg_advisory_xact_lock(key_lock(p_shard, p_key[1]));
+    if not lock_key(key_lock(p_shard, p_key[1])) then
+      return;
+    end if;
   else
     for v_lock in select distinct key_lock(p_shard, k.key) as lock from unnest(p_key) k(key) order by lock loop
-      perform pg_advisory_xact_lock(v_lock);
+      if not lock_key(v_lock) then
+        return;
+      end if;
     end loop;
   end if;
   if p_worker is not null then
@@ -105,11 +125,9 @@ begin
       end if;
     end loop;
   end if;
-  claimable := case when jsonb_array_length(handed) = cardinality(p_key) then '[]'
-    else unblock_first(p_shard, array(select distinct k.key from unnest(p_key) k(key)), p_now) end;
-exception when lock_not_available then
-  claimable := '[]';
-  handed := '[]';
+  if jsonb_array_length(handed) < cardinality(p_key) then
+    claimable := unblock_first(p_shard, array(select distinct k.key from unnest(p_key) k(key)), p_now);
+  end if;
 end $f$;
 
 -- Claims the first due run of a key for the worker that has just freed it: one call less between two runs of a key. Only a
@@ -121,13 +139,18 @@ declare
   v_id bigint;
   v_run jsonb;
 begin
-  if is_key_held(p_shard, p_key) then
-    return null;
-  end if;
-  select r.id into v_id from runs r, workers w
-    where r.shard = p_shard and r.id = first_of_key(p_shard, p_key, p_now) and r.hold = 1 and r.queue = p_queue
-      and r.rate_limit is null and (r.unique_key is null or r.unique_guard is not null)
-      and w.id = p_worker and w.seen_at + w.lease > clock_timestamp() and r.name || '@' || r.version = any (w.serves)
+  select r.id into v_id
+    from runs r, workers w
+    where r.shard = p_shard
+      and r.id = (select t.id from runs t where t.shard = p_shard and t.partition_key = p_key
+          and case when t.status in ('runnable', 'awaiting_signal') then (t.hold & 6) = 0 else false end
+        order by t.priority, t.eligible_at, t.id limit 1)
+      and w.id = p_worker
+      and r.eligible_at <= p_now and r.hold = 1 and r.queue = p_queue and r.rate_limit is null
+      and (r.unique_key is null or r.unique_guard is not null)
+      and w.seen_at + w.lease > clock_timestamp() and r.name || '@' || r.version = any (w.serves)
+      and not exists (select 1 from runs h where h.shard = p_shard and h.partition_key = p_key
+        and (h.locked_by is not null or h.lease_expires_at is not null))
     for no key update of r skip locked;
   if not found then
     return null;

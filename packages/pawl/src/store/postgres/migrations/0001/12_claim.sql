@@ -59,7 +59,9 @@ declare
   v_due_ms double precision;
   v_one bigint;
 begin
-  perform require_read_committed();
+  if current_setting('transaction_isolation') <> 'read committed' then
+    perform require_read_committed();
+  end if;
   perform set_config('synchronous_commit', 'off', true);  -- in the body: a SET clause is undone before the commit
   if not exists (select 1 from workers w where w.id = p_worker and w.seen_at + w.lease > clock_timestamp()) then
     meta := '{"floor": null, "after": null, "due_ms": null, "more": false}';

@@ -39,6 +39,8 @@ begin
       select u.id from unnest(p_id, p_parent_id) u(id, parent_id)
       where u.id = any (v_locked) and (u.parent_id is null or u.parent_id = any (v_locked)
         or (select r.id from runs r where r.shard = p_shard and r.id = u.parent_id limit 1) is null));
+  elsif cardinality(p_id) = 1 and p_parent_id is null and p_detail is null then
+    null;    -- one run, and nothing to decide about it: its update locks it, and checks the guard again if it had to wait
   elsif p_parent_id is null then
     perform 1 from (select u.id from unnest(p_id) u(id) order by u.id) v
       cross join lateral (select 1 from runs r where r.shard = p_shard and r.id = v.id limit 1 for no key update) l;
@@ -129,10 +131,16 @@ begin
       claimable := claimable || release_parents(p_shard, v_parents, v_child_of, v_now);
     end if;
     if p_key is not null and v_applied is not null then
-      select array_agg(u.key), array_agg(u.claim_id), array_agg(e.queue), array_agg(u.o) into v_keys, v_claims, v_queues, v_positions
-      from unnest(v_applied, v_queues) e(o, queue)
-      cross join lateral (select p_key[e.o] as key, p_next_claim_id[e.o] as claim_id, e.o) u
-      where u.key is not null;
+      if cardinality(p_id) = 1 then
+        v_keys := p_key;
+        v_claims := p_next_claim_id;
+        v_positions := array[1];
+      else
+        select array_agg(u.key), array_agg(u.claim_id), array_agg(e.queue), array_agg(u.o) into v_keys, v_claims, v_queues, v_positions
+        from unnest(v_applied, v_queues) e(o, queue)
+        cross join lateral (select p_key[e.o] as key, p_next_claim_id[e.o] as claim_id, e.o) u
+        where u.key is not null;
+      end if;
       if v_keys is not null then
         select f.claimable, f.handed into v_freed from free_keys(p_shard, v_keys, v_now, p_worker, v_claims, v_queues) f;
         claimable := claimable || v_freed.claimable;

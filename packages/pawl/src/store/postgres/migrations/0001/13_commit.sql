@@ -22,8 +22,12 @@ declare
   v_handed jsonb := '[]';
   v_one record;
 begin
-  perform require_read_committed();
-  perform require_durable_commit();
+  if current_setting('transaction_isolation') <> 'read committed' then
+    perform require_read_committed();
+  end if;
+  if current_setting('synchronous_commit') = 'off' then
+    perform require_durable_commit();
+  end if;
   <<together>>
   begin
     exit together when not p_patient;
