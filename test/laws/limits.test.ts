@@ -9,6 +9,7 @@ const { sql, url } = database;
 const { pawl, serve } = testEngine(database);
 /** Neither polls nor repairs: what goes on is told by the call that made it possible, or is due. */
 const rarely = { pollInterval: "1h", maxPollInterval: "1h", reapInterval: "1h" } as const;
+await pawl.limits.set("narrow", { allowed: 1, period: "1s", burst: 3 });
 
 // When runs are claimed, by the clock of the database: that of the transaction, begun a moment before its claim.
 await sql("create table public.claims (at timestamptz, rate_limit text, weight int)");
@@ -135,7 +136,6 @@ describe("a limit that nobody has set, or a weight above its burst", () => {
   ] as const;
 
   it("is refused by start and startMany before anything is written", async () => {
-    await pawl.limits.set("narrow", { allowed: 1, period: "1s", burst: 3 });
     const input = undefined as never;
     for (const [options, message] of bad) {
       const one = pawl.start(never, input, options);

@@ -1,4 +1,5 @@
-import { afterEach, describe, expect, it, onTestFinished } from "vitest";
+import type pg from "pg";
+import { afterEach, describe, expect, it } from "vitest";
 import type { ClaimedRun, Transition } from "../../packages/pawl/dist/store/store.js";
 import { testDatabase } from "../support/database.js";
 import {
@@ -18,7 +19,13 @@ import { until } from "../support/until.js";
 const database = await testDatabase();
 const { store, sql } = database;
 await register(database, "worker");
-afterEach(() => sql("delete from runs"));
+/** Connections of transactions that a test has left open. */
+const open: pg.Client[] = [];
+
+afterEach(async () => {
+  for (const client of open.splice(0)) await client.end();
+  await sql("delete from runs");
+});
 
 const line = (partitionKey: string, count: number): Promise<string[]> =>
   start(database, ...Array.from({ length: count }, () => ({ partitionKey })));
@@ -32,7 +39,7 @@ const claimable = async (): Promise<string[]> => {
 /** An open transaction that has done this; it ends with the test, whatever becomes of that. */
 const transaction = async (text: string, values: unknown[]): Promise<{ commit: () => Promise<unknown> }> => {
   const client = await database.connect();
-  onTestFinished(() => client.end());
+  open.push(client);
   await client.query("begin");
   await client.query(text, values);
   return { commit: () => client.query("commit") };
@@ -151,6 +158,13 @@ describe("a key that another transaction decides about", () => {
   });
 });
 
+/** Commits, again while somebody looks at the run just now. */
+const settle = async (run: ClaimedRun & { claimId: string }, transition: Transition): Promise<void> => {
+  let verdict = await commit(database, run, transition);
+  while (verdict.kind === "busy") verdict = await commit(database, run, transition);
+  expect(verdict.kind).toBe("committed");
+};
+
 /** Claimers that claim, check that nobody else has their keys, and end each claim by `end`, until all runs have ended. */
 async function drain(
   count: number,
@@ -160,8 +174,8 @@ async function drain(
   const claimed: ClaimedRun[] = [];
   const violations: string[] = [];
   let left = count;
-  await Promise.all(
-    [1, 7, 30, 100].map(async (limit) => {
+  const claimers = [1, 7, 30, 100].map(async (limit) => {
+    try {
       while (left > 0 && violations.length === 0) {
         const { runs, claimId } = await claim(database, { limit });
         if (runs.length === 0) await store.repairKeys(null, 100);
@@ -170,15 +184,19 @@ async function drain(
           held.set(partitionKey!, runId);
         }
         claimed.push(...runs);
-        await Promise.all(
-          runs.map(async (run) => {
-            held.delete(run.partitionKey!);
-            if ((await end({ ...run, claimId })) === "ended") left--;
-          }),
-        );
+        const ends = runs.map(async (run) => {
+          held.delete(run.partitionKey!);
+          if ((await end({ ...run, claimId })) === "ended") left--;
+        });
+        await Promise.all(ends);
       }
-    }),
-  );
+    } catch (error) {
+      left = 0;
+      throw error;
+    }
+  });
+  await Promise.allSettled(claimers);
+  await Promise.all(claimers);
   expect(violations).toEqual([]);
   return claimed;
 }
@@ -208,7 +226,7 @@ describe("several claimers at once", { timeout: 90_000 }, () => {
     const before = await deadlocks();
     await crowd(2_000, 12);
     const claimed = await drain(2_000, async (run) => {
-      expect(await commit(database, run, done())).toMatchObject({ kind: "committed" });
+      await settle(run, done());
       return "ended";
     });
     expect(claimed).toHaveLength(2_000);
@@ -229,21 +247,16 @@ describe("several claimers at once", { timeout: 90_000 }, () => {
     await crowd(count, 8);
     await drain(count, async (run) => {
       const cast = Math.random();
-      const settle = async (transition: Transition): Promise<void> => {
-        let verdict = await commit(database, run, transition);
-        while (verdict.kind === "busy") verdict = await commit(database, run, transition);
-        expect(verdict.kind).toBe("committed");
-      };
       // A release skips a run that a claim looks at just now.
       const release = (): Promise<unknown> =>
         until("the claim is released", async () => (await store.release([run])).length === 1);
-      if (cast < 0.5) await settle(done());
+      if (cast < 0.5) await settle(run, done());
       else if (cast < 0.6) await release();
-      else if (cast < 0.7) await settle(retry(0));
+      else if (cast < 0.7) await settle(run, retry(0));
       else if (cast < 0.8)
-        await settle(next("moved", null, { partitionKey: `key-${Math.floor(cast * 80) % 8}` }));
+        await settle(run, next("moved", null, { partitionKey: `key-${Math.floor(cast * 80) % 8}` }));
       else if (cast < 0.9) {
-        await settle(park("go"));
+        await settle(run, park("go"));
         await signal(database, run.runId, "go");
       } else {
         await store.cancel(run.runId, { reason: null, cascade: false });
@@ -251,8 +264,7 @@ describe("several claimers at once", { timeout: 90_000 }, () => {
       }
       return cast < 0.5 || cast >= 0.9 ? "ended" : "goes on";
     });
-    const open = await sql("select from runs where completed_at is null or locked_by is not null");
-    expect(open).toEqual([]);
+    expect(await sql("select from runs where completed_at is null or locked_by is not null")).toEqual([]);
     expect(await deadlocks()).toBe(before);
   });
 
@@ -264,7 +276,7 @@ describe("several claimers at once", { timeout: 90_000 }, () => {
         until("all have ended", async () => {
           const { runs, claimId } = await claim(database, { limit: 5 });
           for (const run of runs) {
-            await commit(database, { ...run, claimId }, done());
+            await settle({ ...run, claimId }, done());
             ended++;
           }
           return ended === ids.length;

@@ -128,7 +128,7 @@ describe("runs that share a key", () => {
     const ids = await line("k".repeat(512), 2);
     await commit(database, await claimOne(database), done());
     expect(await claimedIds()).toEqual([ids[1]]);
-    await expect(line("k".repeat(513), 1)).rejects.toThrow("runs_names");
+    await expect(line("k".repeat(513), 1)).rejects.toThrow("the partition key is too long");
   });
 
   it("and are a crowd of 3,000 do not hide what is behind them", async () => {

@@ -1,4 +1,5 @@
-import { afterEach, describe, expect, it, onTestFinished } from "vitest";
+import type pg from "pg";
+import { afterEach, describe, expect, it } from "vitest";
 import type { NewRun } from "../../packages/pawl/dist/store/store.js";
 import { testDatabase } from "../support/database.js";
 import { claim, claimOne, commit, done, register, start } from "../support/store.js";
@@ -17,7 +18,11 @@ await sql(
 const pass = (ms: number): Promise<unknown> =>
   sql("update public.clock set ahead = ahead + $1 * interval '1 millisecond'", [ms]);
 
+/** Connections of transactions that a test has left open. */
+const open: pg.Client[] = [];
+
 afterEach(async () => {
+  for (const client of open.splice(0)) await client.end();
   await sql("delete from runs");
   await sql("delete from buckets");
   await sql("delete from limits");
@@ -42,7 +47,7 @@ const buckets = (): Promise<{ name: string; key: string }[]> =>
 /** An open transaction that has done this; it ends with the test, whatever becomes of that. */
 const transaction = async (text: string): Promise<{ commit: () => Promise<unknown> }> => {
   const client = await database.connect();
-  onTestFinished(() => client.end());
+  open.push(client);
   await client.query("begin");
   await client.query(text);
   return { commit: () => client.query("commit") };

@@ -15,17 +15,17 @@ afterEach(async () => {
 const ghost = { name: "ghost", at: new Date(Date.now() - 3_600_000) };
 const ghosts = (count: number, given: Partial<NewRun> = {}): Promise<string[]> =>
   start(database, ...Array.from({ length: count }, () => ({ ...ghost, ...given })));
-/** A worker that serves ghosts, in this queue. */
+/** A worker that serves ghosts, in this queue and others. */
 const serveGhosts = (
   workerId: string,
-  { version = 1, queue = "default", priority = 0 } = {},
+  { queue = "default", priority = 0, also = [] as string[] } = {},
 ): Promise<void> =>
   store.register({
     workerId,
     leaseMs: 600_000,
-    queues: [queue],
+    queues: [queue, ...also],
     info: "{}",
-    definitions: [{ name: "ghost", version, kind: "machine", queue, priority, retentionMs: 60_000 }],
+    definitions: [{ name: "ghost", version: 1, kind: "machine", queue, priority, retentionMs: 60_000 }],
   });
 const claimGhosts = async (
   workerId: string,
@@ -184,7 +184,7 @@ describe("a run started by name before anybody registers it", () => {
 
   it("keeps what was given at its start", async () => {
     const [runId] = await start(database, { ...byName, queue: "mine", priority: -3, retentionMs: 5_000 });
-    await serveGhosts("comes", { queue: "haunted", priority: 7 });
+    await serveGhosts("comes", { queue: "haunted", priority: 7, also: ["mine"] });
     expect(await store.place(100)).toEqual(["mine"]);
     const rows = await sql("select priority, retention::text as kept from runs where id = $1", [runId]);
     expect(rows).toEqual([{ priority: -3, kept: "00:00:05" }]);
