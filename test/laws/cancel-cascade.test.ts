@@ -6,7 +6,11 @@ import { gate } from "../support/gate.js";
 import { until } from "../support/until.js";
 
 const database = await testDatabase();
-const { pawl, serve } = testEngine(database);
+const engine = testEngine(database);
+const { pawl } = engine;
+// No lease is to lapse here, however slow the machine.
+const serve: typeof engine.serve = (definitions, options) =>
+  engine.serve(definitions, { lease: "1m", ...options });
 const { sql } = database;
 
 /** Spawns what its input says; a leaf waits for a signal. */

@@ -7,7 +7,11 @@ import { claimOne, register } from "../support/store.js";
 import { until } from "../support/until.js";
 
 const database = await testDatabase();
-const { pawl, serve } = testEngine(database);
+const engine = testEngine(database);
+const { pawl } = engine;
+// No lease is to lapse here, however slow the machine.
+const serve: typeof engine.serve = (definitions, options) =>
+  engine.serve(definitions, { lease: "1m", ...options });
 const { sql, store } = database;
 
 /** Cancels as another process would: nobody here is told. */
