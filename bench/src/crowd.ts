@@ -1,18 +1,19 @@
 /**
- * The speed of other work while a crowd of runs waits for one partition key in the same queue. The worker process runs
+ * The speed of other work while a crowd of runs waits for one partition key in the same queue. The worker process is warm
  * and the crowd is put aside before the other work falls due, all of it at one moment: the seconds from that moment to
  * the last of it are the same measurement with and without a crowd. Used by `keys`.
  */
 
 import { connect } from "pawl";
 import type { BenchRequest } from "./bench.js";
-import { input, keyedJob, noOpJob } from "./definitions.js";
+import { input, keyedJob, noOpJob, plain } from "./definitions.js";
 import { drain } from "./drain.js";
 import { startInBatches } from "./enqueue.js";
 import { claimableRuns, databaseTime, emptyDatabase, lastRegistration, until } from "./observe.js";
 
 /** Slower than runs are ever started: all are there before they fall due. */
 const startedPerSecond = 10_000;
+const warmUpShare = 0.1;
 
 /** Seconds for `count` unkeyed runs, and until the crowd was out of the way of claims. */
 export async function besideCrowd(request: BenchRequest, crowd: number) {
@@ -23,6 +24,7 @@ export async function besideCrowd(request: BenchRequest, crowd: number) {
   const pawl = connect(database.url);
   let asideSeconds = 0;
   try {
+    await startInBatches(pawl, keyedJob(), Math.ceil(count * warmUpShare), plain);
     await startInBatches(pawl, keyedJob(), crowd, () => ({ input, partitionKey: "customer" }));
     const order = { database, definition: "job-and-keyed", concurrency, expected: count, signal } as const;
     const { seconds } = await profiling.server(crowd === 0 ? "alone" : "beside", database, () =>

@@ -53,7 +53,7 @@ export function tenStepMachine(onEnd: () => void = () => {}) {
   });
 }
 
-/** A job that does nothing, to be told from the other: its runs share a partition key. */
+/** A job that does nothing, to be told from the one that is counted. */
 export function keyedJob() {
   return job({ name: "bench-keyed-job", run: (_ctx, _input: State) => null });
 }
