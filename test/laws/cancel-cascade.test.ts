@@ -176,7 +176,7 @@ describe("cancel with cascade while the tree grows", () => {
     });
     await serve([shoot], { queues: { growth: 5 } });
     await serve([shoot], { queues: { growth: 5 } });
-    for (let round = 1; round <= 12; round++) {
+    for (let round = 1; round <= 6; round++) {
       const { runId } = await pawl.start(shoot, { depth: 0 });
       await until("it grows", async () => (await treeOf(runId)).length > round * 3);
       await pawl.runs.cancel(runId, { cascade: true, reason: "felled" });

@@ -25,7 +25,7 @@ export function testEngine({ url }: TestDatabase): TestEngine {
     serve: async (definitions, options) => {
       const worker = serve(definitions, {
         url,
-        lease: "2s",
+        lease: "6s",
         heartbeat: "400ms",
         reapInterval: "100ms",
         drainTimeout: "1s",

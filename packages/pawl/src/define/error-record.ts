@@ -14,7 +14,7 @@ export interface ErrorRecord {
   readonly code?: string;
   /** The step in which it happened. */
   readonly step?: string;
-  readonly stack?: never;
+  readonly stack?: null;
   readonly cause?: ErrorRecord;
 }
 

@@ -305,11 +305,8 @@ export class EngineWorker implements LocalWorker {
     await execute(execution, this.#surroundings);
     if (this.#executions.get(runId) === execution) this.#executions.delete(runId);
     // The code of the step has returned: a cancelled run loses its holder, one stopped midway is runnable again.
-    if (execution.isCancelled || (execution.aborted && execution.isStopping)) {
-      await this.#letGo([execution]);
-      // The next in line for its key, if that is here.
-      if (execution.partitionKey !== null) for (const feeder of this.#feeders.values()) feeder.rewind();
-    }
+    if (execution.isCancelled) void this.#letGoCancelled(execution);
+    else if (execution.aborted && execution.isStopping) await this.#letGo([execution]);
     const { successor } = execution;
     if (successor !== null && (this.#isStopping || this.#workerId === null)) {
       await this.#letGo([{ runId: successor.run.runId, claimId: successor.claimId }]);
@@ -317,6 +314,18 @@ export class EngineWorker implements LocalWorker {
     }
     this.#tellIfIdle();
     return execution.successor;
+  }
+
+  /** Lets a cancelled run go, although somebody may have it locked just now; what this misses, the next beat finds. */
+  async #letGoCancelled({ runId, claimId, partitionKey }: Execution): Promise<void> {
+    const patience = new Patience();
+    for (let tries = 0; tries < 4; tries++) {
+      const released = await this.#store.release([{ runId, claimId }]).catch(() => []);
+      if (released.length > 0) break;
+      await new Promise((resolve) => setTimeout(resolve, patience.next()));
+    }
+    // The next in line for its key, if that is here.
+    if (partitionKey !== null) for (const feeder of this.#feeders.values()) feeder.rewind();
   }
 
   /** Lets claims go; what this misses, the reaper or a later beat finds. */

@@ -396,3 +396,13 @@ machine({
     start: (ctx) => ctx.done(ctx.children.every(({ status }) => status === "done")),
   },
 });
+
+// ---- children can be the result
+
+export const reporting = machine({
+  name: "reporting",
+  steps: {
+    start: (ctx) => ctx.spawn("report", [child(resize, { path: "a" })], ctx.state),
+    report: (ctx) => ctx.done(ctx.children),
+  },
+});

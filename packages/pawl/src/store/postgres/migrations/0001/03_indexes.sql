@@ -20,8 +20,8 @@ create index runs_keyed on runs (shard, partition_key, priority, eligible_at, id
   where partition_key is not null and case when status in ('runnable', 'awaiting_signal') then (hold & 6) = 0 else false end;
 -- repair: keys that have blocked runs
 create index runs_blocked on runs (shard, partition_key, id) where (hold & 1) <> 0;
--- a changed rate limit: runs that the old one put off
-create index runs_throttled on runs (shard, rate_limit, id) where throttled;
+-- runs that their rate limit has put off, in the order in which their tokens will be there
+create index runs_throttled on runs (shard, rate_limit, eligible_at, id) where throttled;
 -- runs that no live worker serves
 create index runs_unserved on runs (shard, name, version, id) where (hold & 2) <> 0;
 -- retention

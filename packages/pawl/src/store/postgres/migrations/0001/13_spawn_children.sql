@@ -34,11 +34,12 @@ begin
     select jsonb_object_agg(g.item::text, jsonb_build_object('children', g.children, 'pending', g.pending, 'held', g.held))
     from (
       select u.item, count(*) as children, count(*) filter (where s.created) as pending,
-        coalesce(jsonb_agg(jsonb_build_object('position', u.place, 'runId', s.id::text, 'name', v_name[s.position], 'status', s.status)
+        coalesce(jsonb_agg(jsonb_build_object('position', u.place, 'runId', s.id::text, 'name', holder.name, 'status', s.status)
           order by u.place) filter (where not s.created), '[]') as held
       from start(p_shard, v_name, v_version, v_kind, v_queue, v_priority, v_input, v_step, v_delay_ms, v_at, v_retention_ms,
         v_idempotency_key, v_unique_key, v_unique_scope, v_partition_key, v_rate_limit, v_weight, v_parent_id, v_child_of,
         v_position, null, true, null, null, null) s
       cross join lateral (select v_item[s.position] as item, v_position[s.position] as place) u
+      left join lateral (select t.name from runs t where not s.created and t.shard = p_shard and t.id = s.id limit 1) holder on true
       group by u.item) g);
 end $f$;

@@ -1,8 +1,8 @@
 -- Cancels a run, and with p_cascade everything below it, at once and for good. Answers `verdict`: cancelled, already (it was
 -- cancelled before), ended (done or failed, see status) or not_found; the ids cancelled; and the claimable runs made, by queue.
 -- A run that a worker executes keeps its holder, and so its partition key, until the worker lets it go; whatever that
--- worker still commits is refused by the guard. Locks parent and tree in id order; if the tree has grown meanwhile, raises
--- 40001, and the caller calls again.
+-- worker still commits is refused by the guard. Locks what it can without waiting, level by level, so that a tree cannot
+-- outgrow it; then waits for the rest in id order, and looks again. Rides runs_children.
 create function cancel(p_shard smallint, p_id bigint, p_reason text, p_cascade boolean)
 returns table (verdict text, status run_status, cancelled text, claimable text)
 language plpgsql as $f$
@@ -10,6 +10,8 @@ language plpgsql as $f$
 declare
   v_now timestamptz := now();
   v_tree bigint[];
+  v_new bigint[];
+  v_missed bigint[] := '{}';
   v_live bigint[];
   v_cleared bigint[];
   v_parents bigint[];
@@ -18,11 +20,33 @@ declare
 begin
   perform require_read_committed();
   perform require_durable_commit();
-  v_tree := run_tree(p_shard, p_id, p_cascade);
-  perform 1 from (
-      select distinct u.id from unnest(v_tree || (select r.parent_id from runs r where r.shard = p_shard and r.id = p_id)) u(id)
-      where u.id is not null order by u.id) v
-    cross join lateral (select 1 from runs r where r.shard = p_shard and r.id = v.id limit 1 for no key update) l;
+  v_tree := array[p_id];
+  v_new := v_tree || (select r.parent_id from runs r where r.shard = p_shard and r.id = p_id);
+  loop
+    v_missed := v_missed || array(
+      select u.id from unnest(v_new) u(id)
+      left join lateral (select r.id from runs r where r.shard = p_shard and r.id = u.id limit 1 for no key update skip locked) l on true
+      where l.id is null and (select r.id from runs r where r.shard = p_shard and r.id = u.id limit 1) is not null);
+    if p_cascade then
+      -- what they have spawned before they were locked; a locked run spawns no more
+      v_new := array(
+        with recursive grown(id) as (
+            select c.id from unnest(v_new) u(id)
+            cross join lateral (select t.id from runs t where t.shard = p_shard and t.parent_id = u.id) c
+            where u.id = any (v_tree) and c.id <> all (v_tree)
+          union all
+            select c.id from grown cross join lateral (select t.id from runs t where t.shard = p_shard and t.parent_id = grown.id) c)
+        select g.id from grown g order by g.id);
+      v_tree := v_tree || v_new;
+      continue when cardinality(v_new) > 0;
+    end if;
+    exit when cardinality(v_missed) = 0;
+    -- the rest is in other hands just now: wait for it, and look at what came of it
+    perform 1 from (select distinct u.id from unnest(v_missed) u(id) order by u.id) v
+      cross join lateral (select 1 from runs r where r.shard = p_shard and r.id = v.id limit 1 for no key update) l;
+    v_new := v_missed;
+    v_missed := '{}';
+  end loop;
 
   select r.status into status from runs r where r.shard = p_shard and r.id = p_id;
   verdict := case when status is null then 'not_found' when status = 'cancelled' then 'already'
@@ -41,25 +65,39 @@ begin
     select r.partition_key from unnest(v_live) u(id)
     cross join lateral (select t.partition_key, t.locked_by from runs t where t.shard = p_shard and t.id = u.id limit 1) r
     where r.partition_key is not null and r.locked_by is null);
-  -- a scope that includes `cancelled` is entered now: whose key is taken gives it up
-  update runs r set unique_key = null
-  from (select p_shard as shard, u.id from unnest(v_live) u(id) limit cardinality(v_live)) v
-  where r.shard = v.shard and r.id = v.id and (r.unique_key is not null and r.unique_guard is null) is true
-    and 'cancelled' = any (r.unique_scope)
-    and (select h.id from runs h where h.shard = p_shard and h.unique_guard = r.unique_key limit 1) is not null;
-  with ended as (
-    update runs r set status = 'cancelled', hold = 0, throttled = false, timed_out = false, awaits = null, shown = null,
-      queue = coalesce(r.queue, 'default'), priority = coalesce(r.priority, 0::smallint),
-      retention = coalesce(r.retention, v.retention), completed_at = v_now, expires_at = v_now + coalesce(r.retention, v.retention),
-      error = v.error
-    from (select p_shard as shard, u.id, least(interval '30 days', s.retention_ceiling) as retention,
-        case when p_reason is not null then jsonb_build_object('name', 'RunCancelled', 'code', 'RunCancelled', 'message', p_reason) end as error
-      from settings s, unnest(v_live) u(id) limit cardinality(v_live)) v
-    where r.shard = v.shard and r.id = v.id
-    returning r.id, r.inbox_seq, r.parent_id, r.child_of)
-  select array_agg(e.id) filter (where e.inbox_seq > 0), array_agg(e.parent_id) filter (where e.parent_id is not null),
-    array_agg(e.child_of) filter (where e.parent_id is not null)
-  into v_cleared, v_parents, v_child_of from ended e;
+  -- a scope that includes `cancelled` is entered now: whose key is taken, also by another of these, gives it up
+  for v_try in 1 .. 2 loop
+    begin
+      update runs r set unique_key = null
+      from (select p_shard as shard, e.id
+        from (select u.id, k.unique_key, row_number() over (partition by k.unique_key order by u.id) as n from unnest(v_live) u(id)
+          cross join lateral (select t.unique_key, t.unique_scope from runs t where t.shard = p_shard and t.id = u.id
+            and t.unique_key is not null and t.unique_guard is null limit 1) k
+          where 'cancelled' = any (k.unique_scope)) e
+        where v_try = 2 or e.n > 1
+          or (select h.id from runs h where h.shard = p_shard and h.unique_guard = e.unique_key limit 1) is not null
+        limit cardinality(v_live)) v
+      where r.shard = v.shard and r.id = v.id;
+      with ended as (
+        update runs r set status = 'cancelled', hold = 0, throttled = false, timed_out = false, awaits = null, shown = null,
+          queue = coalesce(r.queue, 'default'), priority = coalesce(r.priority, 0::smallint),
+          retention = coalesce(r.retention, v.retention), completed_at = v_now, expires_at = v_now + coalesce(r.retention, v.retention),
+          error = v.error
+        from (select p_shard as shard, u.id, least(interval '30 days', s.retention_ceiling) as retention,
+            case when p_reason is not null then jsonb_build_object('name', 'RunCancelled', 'code', 'RunCancelled', 'message', p_reason) end as error
+          from settings s, unnest(v_live) u(id) limit cardinality(v_live)) v
+        where r.shard = v.shard and r.id = v.id
+        returning r.id, r.inbox_seq, r.parent_id, r.child_of)
+      select array_agg(e.id) filter (where e.inbox_seq > 0), array_agg(e.parent_id) filter (where e.parent_id is not null),
+        array_agg(e.child_of) filter (where e.parent_id is not null)
+      into v_cleared, v_parents, v_child_of from ended e;
+      exit;
+    exception when unique_violation then
+      if v_try = 2 then
+        raise;
+      end if;
+    end;
+  end loop;
 
   if v_cleared is not null then
     perform clear_inboxes(p_shard, v_cleared, v_now);
@@ -67,9 +105,6 @@ begin
   claimable := '[]';
   if v_parents is not null then
     claimable := release_parents(p_shard, v_parents, v_child_of, v_now)::text;
-  end if;
-  if p_cascade and run_tree(p_shard, p_id, true) <> v_tree then
-    raise exception 'the runs below run % have changed meanwhile', p_id using errcode = 'serialization_failure';
   end if;
   if cardinality(v_keys) > 0 then
     claimable := (claimable::jsonb || (select f.claimable from free_keys(p_shard, v_keys, v_now, null, null, null) f))::text;
@@ -79,18 +114,4 @@ begin
     status := 'cancelled';
   end if;
   return next;
-end $f$;
-
--- A run and, with p_all, all below it, in id order. Rides runs_children.
-create function run_tree(p_shard smallint, p_id bigint, p_all boolean) returns bigint[] language plpgsql stable as $f$
-begin
-  if not p_all then
-    return array[p_id];
-  end if;
-  return array(
-    with recursive tree(id) as (
-        select p_id
-      union all
-        select c.id from tree cross join lateral (select r.id from runs r where r.shard = p_shard and r.parent_id = tree.id) c)
-    select t.id from tree t order by t.id);
 end $f$;

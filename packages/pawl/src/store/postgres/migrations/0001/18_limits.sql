@@ -28,7 +28,7 @@ begin
   v_ids := array(
     select t.id from runs t
     where t.shard = p_shard and t.throttled and (split_part(t.rate_limit, ':', 1) = p_name) is true
-    order by t.rate_limit, t.id limit p_limit for no key update skip locked);
+    order by t.rate_limit, t.eligible_at, t.id limit p_limit for no key update skip locked);
   update runs r set throttled = false, eligible_at = least(r.eligible_at, v_now)
   from (select p_shard as shard, u.id from unnest(v_ids) u(id) limit p_limit) v
   where r.shard = v.shard and r.id = v.id and (r.throttled) is true;
