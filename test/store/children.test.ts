@@ -102,11 +102,11 @@ describe("spawn and park are one", () => {
     await start(database, {});
     const parent = await claimOne(database);
     await commit(database, parent, spawn({}, {}));
-    expect(await commit(database, parent, spawn({}, {}))).toEqual({ kind: "already" });
+    expect(await commit(database, parent, spawn({}, {}))).toMatchObject({ kind: "already" });
     expect(await below(parent.runId)).toHaveLength(2);
     const { runs, claimId } = await claim(database, { limit: 2 });
     await commitAll(database, runs, claimId, () => done());
-    expect(await commit(database, parent, spawn({}, {}))).toEqual({ kind: "already" });
+    expect(await commit(database, parent, spawn({}, {}))).toMatchObject({ kind: "already" });
     expect(await below(parent.runId)).toHaveLength(2);
     await endAll();
   });
@@ -163,7 +163,7 @@ describe("the barrier", () => {
     const { parent, children, claimId } = await family(2);
     const [one, other] = children.map((run) => ({ ...run, claimId }));
     await commit(database, one!, done());
-    expect(await commit(database, one!, done())).toEqual({ kind: "already" });
+    expect(await commit(database, one!, done())).toMatchObject({ kind: "already" });
     await store.release([other!]);
     expect(await commit(database, other!, done())).toEqual({ kind: "stale" });
     const again = await claimOne(database);

@@ -55,15 +55,15 @@ describe("the claim guard", () => {
     await start(database, {});
     const run = await claimOne(database);
     await commit(database, run, keep("two", '{"n":1}'));
-    expect(await commit(database, run, keep("two", '{"n":1}'))).toEqual({ kind: "already" });
+    expect(await commit(database, run, keep("two", '{"n":1}'))).toMatchObject({ kind: "already" });
     await commit(database, run, retry(0), { turn: 1 });
-    expect(await commit(database, run, retry(0), { turn: 1 })).toEqual({ kind: "already" });
+    expect(await commit(database, run, retry(0), { turn: 1 })).toMatchObject({ kind: "already" });
     const [row] = await sql("select attempt, turn from runs where id = $1", [run.runId]);
     expect(row).toEqual({ attempt: 1, turn: 2 });
     const again = await claimOne(database);
     expect(await commit(database, run, retry(0), { turn: 1 })).toEqual({ kind: "stale" });
     await commit(database, again, done());
-    expect(await commit(database, again, done())).toEqual({ kind: "already" });
+    expect(await commit(database, again, done())).toMatchObject({ kind: "already" });
   });
 
   it("refuses an outcome whose turn has not come", async () => {

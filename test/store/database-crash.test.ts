@@ -87,6 +87,6 @@ describe("a crash of the database between claim and commit", () => {
     await crash();
     expect(await phaseOf(run.runId)).toBe("done");
     // a resend after the crash is recognised
-    expect(await commit(database, run, done())).toEqual({ kind: "already" });
+    expect(await commit(database, run, done())).toMatchObject({ kind: "already" });
   });
 });

@@ -60,7 +60,7 @@ export async function commit(
     case "keep":
       execution.step = transition.step;
       execution.attempt = 0;
-      incoming.advance(transition.consumed, verdict.kind === "committed" ? verdict.inboxSeq : null);
+      incoming.advance(transition.consumed, verdict.inboxSeq);
       break;
     case "next":
       around.expect(execution.queue, 0);

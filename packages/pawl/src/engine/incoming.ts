@@ -67,7 +67,7 @@ export class Incoming {
       : this.#inbox;
     this.timedOut = false;
     this.#children = [];
-    if (inboxSeq === null) return;
+    if (inboxSeq === null || inboxSeq === this.inboxSeq) return;
     this.#missing = { inboxFrom: this.inboxSeq, children: false };
     this.inboxSeq = inboxSeq;
   }

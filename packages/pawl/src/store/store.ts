@@ -195,8 +195,8 @@ export type Verdict =
       readonly inboxSeq: number | null;
       readonly handed: ClaimedRun | null;
     }
-  /** Committed by an earlier call whose answer was lost. */
-  | { readonly kind: "already" }
+  /** Committed by an earlier call whose answer was lost. `inboxSeq` is the last signal delivered by now. */
+  | { readonly kind: "already"; readonly inboxSeq: number }
   /** The claim is gone: nothing was written. */
   | { readonly kind: "stale" }
   /** Somebody's open transaction holds the run: nothing was written, ask again later. */

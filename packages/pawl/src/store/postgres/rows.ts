@@ -56,6 +56,7 @@ export function toVerdict({ verdict, code = "", message = "", inboxSeq = 0 }: Ot
     case "fresh":
       return { ...committed, inboxSeq };
     case "already":
+      return { kind: "already", inboxSeq };
     case "stale":
     case "busy":
       return { kind: verdict };

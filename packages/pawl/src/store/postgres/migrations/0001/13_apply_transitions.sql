@@ -3,7 +3,7 @@
 -- of partition keys let in. Decides in statements after the one that locks: a decision in the locking statement would see
 -- the run's newest version but old signals, and park over a match.
 -- p_detail is JSON with what only some transitions have: consumed, awaits, shown, children, partitionKey, rateLimit, weight.
--- Answers `others`, a JSON array of {position, verdict: already | stale | busy} and {position, verdict: fresh, inboxSeq} of
+-- Answers `others`, a JSON array of {position, verdict: already | stale | busy, inboxSeq} and {position, verdict: fresh, inboxSeq} of
 -- kept claims whose inbox has more than the worker knows; the claimable runs it made, by queue; and the runs that were handed
 -- over to p_worker, next in line for the keys that it freed: [[position, run], …].
 -- Runs are joined by primary key, never by ctid: a row whose lock had to wait has moved. In every function of this
@@ -162,11 +162,11 @@ begin
     return;
   end if;
   others := others || (
-    select jsonb_agg(jsonb_build_object('position', u.o, 'verdict',
+    select jsonb_agg(jsonb_build_object('position', u.o, 'inboxSeq', r.inbox_seq, 'verdict',
       case when u.id <> all (v_locked) and r.id is not null then 'busy'
            when r.claim_id = u.claim_id and r.turn = u.turn + 1 then 'already'
            else 'stale' end))
     from unnest(p_id, p_claim_id, p_turn) with ordinality u(id, claim_id, turn, o)
-    left join lateral (select t.id, t.claim_id, t.turn from runs t where t.shard = p_shard and t.id = u.id limit 1) r on true
+    left join lateral (select t.id, t.claim_id, t.turn, t.inbox_seq from runs t where t.shard = p_shard and t.id = u.id limit 1) r on true
     where u.o <> all (v_applied));
 end $f$;
