@@ -3,10 +3,10 @@
  * and what it leaves behind (status, inbox, awaited, timed out, holders), and changes nothing it was given. Tests run
  * the same commands against the database and compare. Interleavings are the business of `protocol.ts`.
  *
- * Left to other tests: unique and idempotency keys, rate limits, definitions that nobody serves, journals.
+ * Left to other tests: unique and idempotency keys, rate limits, definitions that nobody serves, journals, full inboxes.
  */
 
-import { claim } from "./runs/claim.js";
+import { claim, take } from "./runs/claim.js";
 import { add, commit, end, newRun, wake } from "./runs/commit.js";
 import { isMatch } from "./runs/match.js";
 import {
@@ -29,7 +29,8 @@ export const emptyModel: Model = { now: 0, runs: new Map(), lastId: 0, workers: 
 export const apply = (model: Model, command: Command): Applied => {
   switch (command.op) {
     case "start": {
-      const run = newRun(model, command.run, null);
+      const waiting = newRun(model, command.run, null);
+      const run = command.claim === undefined ? waiting : take(waiting, command.claim);
       return { model: add(model, run), answer: { op: "start", id: run.id } };
     }
     case "register":
@@ -46,8 +47,12 @@ export const apply = (model: Model, command: Command): Applied => {
       return signal(model, command);
     case "cancel":
       return cancel(model, command);
+    case "beat":
+      return beat(model, command.worker);
     case "reap":
       return reap(model);
+    case "repair":
+      return { model, answer: { op: "repair" } };
     case "advance":
       return { model: { ...model, now: model.now + command.ms }, answer: { op: "advance" } };
     case "sweep":
@@ -135,6 +140,14 @@ const descendants = (model: Model, root: number): number[] => {
     }
   }
   return [...tree];
+};
+
+const beat = (model: Model, worker: string): Applied => {
+  const isAlive = model.workers.get(worker) === "live";
+  const held = [...model.runs.values()].filter(({ holder }) => isAlive && holder === worker);
+  const cancelled = held.filter(({ status }) => status === "cancelled");
+  const ids = (runs: readonly Run[]): number[] => runs.map(({ id }) => id).toSorted((a, b) => a - b);
+  return { model, answer: { op: "beat", isAlive, cancelled: ids(cancelled), held: ids(held) } };
 };
 
 /** Workers whose lease has passed are gone; from the second crash on a run is put off. */

@@ -8,34 +8,57 @@ import { type Applied, type ClaimedRun, type Command, type Model, put, type Run 
 
 export const claim = (model: Model, command: Command & { op: "claim" }): Applied => {
   if (model.workers.get(command.worker) !== "live") {
-    return { model, answer: { op: "claim", runs: [] } };
+    return { model, answer: { op: "claim", runs: [], more: false, dueMs: null } };
   }
-  const due = [...model.runs.values()].filter((run) => isDue(model, run)).toSorted(byClaimOrder);
-  const taken = due
-    .filter((run) => run.queue === command.queue && isFirstOfKey(model, due, run))
+  const taken = [...model.runs.values()]
+    .filter((run) => run.queue === command.queue && isDue(model, run) && isFirstOfKey(model, run))
+    .toSorted(byClaimOrder)
     .slice(0, command.limit)
     .map((run) => take(run, command));
   const after = put(model, ...taken);
-  return { model: after, answer: { op: "claim", runs: taken.map((run) => describe(after, run)) } };
+  const more = taken.length >= command.limit;
+  const runs = taken.map((run) => describe(after, run));
+  return {
+    model: after,
+    answer: { op: "claim", runs, more, dueMs: more ? null : nextDueMs(model, command.queue) },
+  };
 };
 
-const isDue = (model: Model, { status, eligibleAt }: Run): boolean =>
-  (status === "runnable" || status === "awaiting_signal") && eligibleAt <= model.now;
+/** The runs that wait for a key, due or not, in order; none while somebody holds it. */
+export const lineOf = (model: Model, key: string): Run[] => {
+  const siblings = [...model.runs.values()].filter(({ partitionKey }) => partitionKey === key);
+  return siblings.some(({ holder }) => holder !== null)
+    ? []
+    : siblings.filter(isWaiting).toSorted(byClaimOrder);
+};
+
+/** The first due run of a key, if nobody holds the key. */
+export const firstOfKey = (model: Model, key: string): Run | undefined =>
+  lineOf(model, key).find((run) => isDue(model, run));
+
+export const isWaiting = ({ status }: Run): boolean => status === "runnable" || status === "awaiting_signal";
+
+export const isDue = (model: Model, run: Run): boolean => isWaiting(run) && run.eligibleAt <= model.now;
+
+const nextDueMs = (model: Model, queue: string): number | null => {
+  const dueMs = [...model.runs.values()]
+    .filter((run) => run.queue === queue && isWaiting(run) && run.eligibleAt > model.now)
+    .map((run) => run.eligibleAt - model.now)
+    .filter((ms) => ms < Infinity);
+  return dueMs.length === 0 ? null : Math.min(...dueMs);
+};
 
 const byClaimOrder = (a: Run, b: Run): number =>
   a.priority - b.priority || a.eligibleAt - b.eligibleAt || a.id - b.id;
 
-const isFirstOfKey = (model: Model, due: readonly Run[], run: Run): boolean => {
-  const isSibling = (other: Run): boolean => other.partitionKey === run.partitionKey;
-  return (
-    run.partitionKey === null ||
-    (due.find(isSibling) === run &&
-      ![...model.runs.values()].some((other) => isSibling(other) && other.holder !== null))
-  );
-};
+const isFirstOfKey = (model: Model, run: Run): boolean =>
+  run.partitionKey === null || firstOfKey(model, run.partitionKey) === run;
 
 /** A wait that is claimed has not been woken: its deadline has passed. */
-const take = (run: Run, { worker, claimId }: Command & { op: "claim" }): Run => ({
+export const take = (
+  run: Run,
+  { worker, claimId }: { readonly worker: string; readonly claimId: string },
+): Run => ({
   ...run,
   status: "executing",
   holder: worker,
@@ -44,12 +67,16 @@ const take = (run: Run, { worker, claimId }: Command & { op: "claim" }): Run => 
   timedOut: run.timedOut || run.status === "awaiting_signal",
 });
 
-const describe = (model: Model, run: Run): ClaimedRun => ({
+export const describe = (model: Model, run: Run): ClaimedRun => ({
   id: run.id,
   step: run.step,
+  priority: run.priority,
+  partitionKey: run.partitionKey,
+  parentId: run.parentId,
   attempt: run.attempt,
   crashes: run.crashes,
   timedOut: run.timedOut,
+  inboxSeq: run.inboxSeq,
   awaited: awaitedBy(run),
   inbox: run.inbox,
   children:

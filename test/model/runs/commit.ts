@@ -1,8 +1,10 @@
 /**
  * The sequential model's commit: one outcome under the guard (claim id, turn, executing). Progress consumes what was
  * shown; an await parks unless a match waits that was not shown; the end of a run clears its inbox and counts down
- * its parent, which goes on when the last of its children has ended.
+ * its parent, which goes on when the last of its children has ended. Who frees a key may be handed the next run in line.
  */
+
+import { describe, isDue, lineOf, take } from "./claim.js";
 
 import { isMatch } from "./match.js";
 import {
@@ -20,11 +22,43 @@ export const commit = (model: Model, command: Command & { op: "commit" }): Appli
   const run = model.runs.get(command.run);
   const isMine = run !== undefined && run.claimId === command.claimId;
   if (isMine && run.status === "executing" && run.turn === command.turn) {
-    const moved: Run = { ...run, turn: run.turn + 1 };
-    return { model: move(model, moved, command.outcome), answer: { op: "commit", verdict: "committed" } };
+    const after = move(model, { ...run, turn: run.turn + 1 }, command.outcome);
+    return command.outcome.kind === "keep" ? kept(after, run, command) : handOver(after, run, command);
   }
   const verdict = isMine && run.turn === command.turn + 1 ? "already" : "stale";
   return { model, answer: { op: "commit", verdict } };
+};
+
+const kept = (model: Model, { inboxSeq }: Run, command: Command & { op: "commit" }): Applied => ({
+  model,
+  answer: {
+    op: "commit",
+    verdict: "committed",
+    ...(inboxSeq === (command.inboxSeq ?? 0) ? {} : { inboxSeq }),
+  },
+});
+
+/**
+ * The claim has ended: the next run in line for the key that it held is claimed, if the commit asks for that. A run that comes
+ * before it and is not due yet leaves the choice to a claim.
+ */
+const handOver = (model: Model, freedBy: Run, { next }: Command & { op: "commit" }): Applied => {
+  const first = freedBy.partitionKey === null ? undefined : lineOf(model, freedBy.partitionKey)[0];
+  if (
+    next === undefined ||
+    model.workers.get(next.worker) !== "live" ||
+    first?.queue !== freedBy.queue ||
+    !isDue(model, first) ||
+    !next.blocked.includes(first.id)
+  ) {
+    return { model, answer: { op: "commit", verdict: "committed" } };
+  }
+  const taken = take(first, next);
+  const after = put(model, taken);
+  return {
+    model: after,
+    answer: { op: "commit", verdict: "committed", handed: describe(after, taken) },
+  };
 };
 
 /** A run that has not been claimed yet. */
@@ -68,11 +102,12 @@ export const end = (model: Model, run: Run, status: "done" | "failed" | "cancell
     expiresAt: model.now + run.retentionMs,
   };
   const parent = run.parentId === null ? undefined : model.runs.get(run.parentId);
-  if (parent?.status !== "awaiting_children") {
+  if (parent === undefined) {
     return put(model, ended);
   }
   const counted: Run = { ...parent, childrenPending: parent.childrenPending - 1 };
-  return put(model, ended, counted.childrenPending === 0 ? wake(model, counted) : counted);
+  const isLast = counted.status === "awaiting_children" && counted.childrenPending === 0;
+  return put(model, ended, isLast ? wake(model, counted) : counted);
 };
 
 export const wake = (model: Model, run: Run): Run => ({

@@ -100,8 +100,21 @@ export type Outcome =
   | { readonly kind: "done" }
   | { readonly kind: "stop" };
 
+/** A claim for the next run in line for the key that a commit frees. */
+interface NextClaim {
+  readonly worker: string;
+  readonly claimId: string;
+  /** The runs that the key has blocked by now: only those may be handed over, and only the database knows them. */
+  readonly blocked: readonly number[];
+}
+
 export type Command =
-  | { readonly op: "start"; readonly run: NewRun }
+  /** With a claim, the run starts already claimed. */
+  | {
+      readonly op: "start";
+      readonly run: NewRun;
+      readonly claim?: { readonly worker: string; readonly claimId: string };
+    }
   | { readonly op: "register"; readonly worker: string }
   | {
       readonly op: "claim";
@@ -116,6 +129,9 @@ export type Command =
       readonly claimId: string;
       readonly turn: number;
       readonly outcome: Outcome;
+      /** The seq of the last signal that the worker has read. */
+      readonly inboxSeq?: number;
+      readonly next?: NextClaim;
     }
   | { readonly op: "release"; readonly run: number; readonly claimId: string }
   | {
@@ -128,7 +144,10 @@ export type Command =
   | { readonly op: "cancel"; readonly run: number; readonly cascade?: boolean }
   /** A worker's lease passes: it has died, or its beats do not get through. */
   | { readonly op: "lapse"; readonly worker: string }
+  | { readonly op: "beat"; readonly worker: string }
   | { readonly op: "reap" }
+  /** Keys that have blocked runs although nobody holds them: one call at a time, there are none. */
+  | { readonly op: "repair" }
   /** The engine's clock moves. */
   | { readonly op: "advance"; readonly ms: number }
   | { readonly op: "sweep" };
@@ -136,9 +155,13 @@ export type Command =
 export interface ClaimedRun {
   readonly id: number;
   readonly step: string;
+  readonly priority: number;
+  readonly partitionKey: string | null;
+  readonly parentId: number | null;
   readonly attempt: number;
   readonly crashes: number;
   readonly timedOut: boolean;
+  readonly inboxSeq: number;
   readonly awaited: readonly Signal[];
   readonly inbox: readonly Signal[];
   /** Of the spawn that led into this step, in order. */
@@ -147,8 +170,21 @@ export interface ClaimedRun {
 
 export type Answer =
   | { readonly op: "start"; readonly id: number }
-  | { readonly op: "claim"; readonly runs: readonly ClaimedRun[] }
-  | { readonly op: "commit"; readonly verdict: "committed" | "already" | "stale" }
+  | {
+      readonly op: "claim";
+      readonly runs: readonly ClaimedRun[];
+      /** Whether the limit ended it. */
+      readonly more: boolean;
+      /** If not: milliseconds until the next run of the queue is due, null if there is none. */
+      readonly dueMs: number | null;
+    }
+  | {
+      readonly op: "commit";
+      readonly verdict: "committed" | "already" | "stale";
+      /** The claim is kept and the inbox has more than the worker has read, up to this seq. */
+      readonly inboxSeq?: number;
+      readonly handed?: ClaimedRun;
+    }
   | { readonly op: "release"; readonly isReleased: boolean }
   | { readonly op: "signal"; readonly verdict: "delivered" | "duplicate" | "not_found" | "ended" | "full" }
   | {
@@ -156,9 +192,16 @@ export type Answer =
       readonly verdict: "cancelled" | "already" | "ended" | "not_found";
       readonly cancelled: readonly number[];
     }
+  | {
+      readonly op: "beat";
+      readonly isAlive: boolean;
+      /** Of the worker's runs those that were cancelled, and all of them. */
+      readonly cancelled: readonly number[];
+      readonly held: readonly number[];
+    }
   | { readonly op: "reap"; readonly reaped: number }
   | { readonly op: "sweep"; readonly swept: readonly number[] }
-  | { readonly op: "register" | "lapse" | "advance" };
+  | { readonly op: "register" | "lapse" | "repair" | "advance" };
 
 export interface Applied {
   readonly model: Model;

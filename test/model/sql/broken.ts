@@ -1,0 +1,72 @@
+/** Functions built wrong, to see that the sequences find out. Each is one function of the schema with one piece replaced. */
+
+import type { SequenceDatabase } from "./database.js";
+
+interface Fault {
+  readonly says: string;
+  readonly of: string;
+  readonly piece: string;
+  readonly instead: string;
+}
+
+export const faults: readonly Fault[] = [
+  {
+    says: "an await that ignores what it was shown",
+    of: "has_match",
+    piece: "and not s.seq <@ v_shown",
+    instead: "",
+  },
+  {
+    says: "a signal that wakes without a match",
+    of: "signal",
+    piece: "and s.payload @> coalesce(r.awaits -> 'match', s.payload)",
+    instead: "",
+  },
+  {
+    says: "a claim that does not say that a wait has timed out",
+    of: "claim",
+    piece: "timed_out = r.timed_out or r.status = 'awaiting_signal'",
+    instead: "timed_out = r.timed_out",
+  },
+  {
+    says: "a freed key that lets nobody in",
+    of: "unblock_first",
+    piece: "update runs r set hold = 0",
+    instead: "update runs r set hold = r.hold",
+  },
+  {
+    says: "a claim that forgets the order within a key",
+    of: "claim_keyed",
+    piece: "and first_of_key(p_shard, r.partition_key, p_now) = u.id",
+    instead: "",
+  },
+  {
+    says: "a cancel that takes the holder away",
+    of: "cancel",
+    piece: "set status = 'cancelled', hold = 0,",
+    instead: "set status = 'cancelled', locked_by = null, hold = 0,",
+  },
+  {
+    says: "a crash that is put off from the first on",
+    of: "claims_ending",
+    piece: "p_crashes > 0 and r.crashes > 0",
+    instead: "p_crashes > 0",
+  },
+];
+
+/** Runs with the fault in place, and mends it afterwards. */
+export const withFault = async <T>(
+  { sql }: SequenceDatabase,
+  { of, piece, instead }: Fault,
+  body: () => Promise<T>,
+): Promise<T> => {
+  const [row] = await sql<{ text: string }>(`select pg_get_functiondef('${of}'::regproc) as text`);
+  const { text } = row!;
+  if (!text.includes(piece)) throw new Error(`${of} has no "${piece}" any more`);
+  await sql(text.replace(piece, instead));
+  try {
+    return await body();
+  } finally {
+    await sql(text);
+  }
+};
