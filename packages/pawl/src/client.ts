@@ -46,7 +46,7 @@ import { givenUrl, locateSchema } from "./locate.js";
 import { Results } from "./results.js";
 import { isRunId, type ListOptions, type Page, type Run, toFilter, toRun, writeCursor } from "./run.js";
 import { addressKey } from "./store/postgres/database.js";
-import { isOutage } from "./store/postgres/database-errors.js";
+import { isBusy, isOutage } from "./store/postgres/database-errors.js";
 import { PostgresStore } from "./store/postgres/postgres-store.js";
 import type { StartedRun } from "./store/store.js";
 import { explainRun, type Why } from "./why.js";
@@ -350,8 +350,8 @@ export class Pawl {
     return {
       store,
       hub,
-      signaller: new Signaller(store, hub, isOutage),
-      starter: new Starter(store, hub, isOutage),
+      signaller: new Signaller(store, hub, { isOutage, isBusy }),
+      starter: new Starter(store, hub, { isOutage, isBusy }),
       results,
       close: async () => {
         results.close(new Unavailable("this client was closed"));

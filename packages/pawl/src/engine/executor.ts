@@ -115,7 +115,8 @@ async function executeMachine(
       mayKeep: () => {
         if (execution.interrupted || around.isStopping()) return false;
         const isUsedUp = count >= sliceSteps || performance.now() - begunMs >= sliceMs;
-        return !(isUsedUp && around.hasBacklog(execution.queue));
+        // Others that wait for its key are not in the queue's backlog.
+        return !(isUsedUp && (execution.partitionKey !== null || around.hasBacklog(execution.queue)));
       },
     };
     let decision = await takeStep(execution, definition, stored, at, isNew && steps === 1, around);

@@ -53,10 +53,10 @@ export async function newRun(
   const given = checkOptions(options, names, `the options of ${of}`);
   const definition = checkTarget(target);
   if (given.delay !== undefined && given.at !== undefined) {
-    throw new InvalidOption("start takes delay or at, not both");
+    throw new InvalidOption(`${of} takes delay or at, not both`);
   }
   if (given.uniqueScope !== undefined && given.uniqueKey === undefined) {
-    throw new InvalidOption("uniqueScope has no meaning without uniqueKey");
+    throw new InvalidOption(`uniqueScope has no meaning without uniqueKey (the options of ${of})`);
   }
   const encoded = encodeInput(definition, input, what, maxBytes);
   const { text } = encoded instanceof Promise ? await encoded : encoded;

@@ -4,21 +4,21 @@
  */
 
 import type { ClientStore, NewSignal, SignalVerdict } from "../store/store.js";
-import { Group } from "./group.js";
+import { type ErrorKinds, Group } from "./group.js";
 import type { Hub } from "./nudge.js";
 
 export class Signaller {
   readonly #group: Group<NewSignal, SignalVerdict>;
 
-  constructor(store: Pick<ClientStore, "signal">, hub: Hub, isOutage: (error: unknown) => boolean) {
+  constructor(store: Pick<ClientStore, "signal">, hub: Hub, errors: ErrorKinds) {
     this.#group = new Group({
-      send: async (signals, isShared) => {
-        const { verdicts, claimable } = await store.signal(signals, { patient: !isShared });
+      ...errors,
+      send: async (signals) => {
+        const { verdicts, claimable } = await store.signal(signals, { patient: false });
         hub.claimable(claimable);
         return verdicts;
       },
       sizeOf: (signal) => signal.payload.length,
-      isOutage,
     });
   }
 

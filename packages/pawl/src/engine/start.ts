@@ -6,7 +6,7 @@
 
 import type { ClientStore, NewRun, StartedRun } from "../store/store.js";
 import { newClaimId } from "./claim-id.js";
-import { Group } from "./group.js";
+import { type ErrorKinds, Group } from "./group.js";
 import type { Hub, Reservation } from "./nudge.js";
 
 /** What a run that was just started has not yet. */
@@ -28,13 +28,13 @@ export class Starter {
   readonly #hub: Hub;
   readonly #group: Group<NewRun, StartedRun>;
 
-  constructor(store: Pick<ClientStore, "start">, hub: Hub, isOutage: (error: unknown) => boolean) {
+  constructor(store: Pick<ClientStore, "start">, hub: Hub, errors: ErrorKinds) {
     this.#store = store;
     this.#hub = hub;
     this.#group = new Group({
-      send: (runs, isShared) => this.#send(runs, !isShared),
+      ...errors,
+      send: (runs) => this.#send(runs, false),
       sizeOf: (run) => run.input.length,
-      isOutage,
     });
   }
 

@@ -8,6 +8,8 @@ import type { Logger } from "../define/logger.js";
 import type { WorkerStore } from "../store/store.js";
 
 const batch = 1_000;
+/** Fewer: each holds a lock while it is looked at. */
+const keysAtOnce = 200;
 
 export interface SweeperOptions {
   readonly store: Pick<WorkerStore, "reap" | "place" | "repairKeys" | "sweep">;
@@ -55,7 +57,7 @@ export class Sweeper {
       placed = await store.place(batch);
       for (const queue of placed) onClaimable(queue);
     } while (placed.length > 0 && !this.#isStopped);
-    const { last, queues } = await store.repairKeys(this.#lastKey, batch);
+    const { last, queues } = await store.repairKeys(this.#lastKey, keysAtOnce);
     this.#lastKey = last;
     for (const queue of queues) onClaimable(queue);
   }

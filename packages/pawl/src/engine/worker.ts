@@ -46,6 +46,8 @@ export class EngineWorker implements LocalWorker {
   readonly #executions = new Map<string, Execution>();
   /** Ids of claims whose call is in flight. */
   readonly #claiming = new Set<string>();
+  /** Runs that were cancelled while a claim was in flight, which may bring them. */
+  readonly #cancelledMeanwhile = new Set<string>();
   #database: Database | undefined;
   #store!: PostgresStore;
   #flusher!: Flusher;
@@ -122,6 +124,8 @@ export class EngineWorker implements LocalWorker {
 
   cancel(runId: string, reason?: string): void {
     this.#flusher.drop(runId);
+    if (this.#claiming.size === 0) this.#cancelledMeanwhile.clear();
+    else this.#cancelledMeanwhile.add(runId);
     const unstarted = [...this.#feeders.values()].map((feeder) => feeder.drop(runId)).find(Boolean);
     if (unstarted !== undefined) this.#release([{ runId, claimId: unstarted.claimId }]);
     const execution = this.#executions.get(runId);
@@ -289,6 +293,10 @@ export class EngineWorker implements LocalWorker {
     if (definition === undefined) {
       const error = new WorkflowVersionMismatch(`this worker does not serve ${run.name}@${run.version}`);
       this.#settings.logger.error({ err: error, runId }, "pawl: a run was released");
+      this.#release([{ runId, claimId }]);
+      return null;
+    }
+    if (this.#cancelledMeanwhile.delete(runId)) {
       this.#release([{ runId, claimId }]);
       return null;
     }

@@ -32,6 +32,11 @@ export function isOutage(error: unknown): boolean {
   return code === undefined || /^(08|57P|53|58|25006)/.test(code);
 }
 
+/** Whether a lock was not to be had in time: nothing was written, and trying again later will help. */
+export function isBusy(error: unknown): boolean {
+  return error instanceof Refused && sqlState(error.cause) === "55P03";
+}
+
 /** The same error as users should meet it. */
 export function explain(error: unknown, { url, schema }: Address): PawlError {
   if (error instanceof PawlError) return error;

@@ -8,7 +8,7 @@ drop function children(smallint, bigint, integer);
 drop function claim(smallint, text, text, bigint, integer, text[], integer[], smallint, bigint, smallint, bigint, bigint);
 drop function claim_entering_scope(smallint, bigint, text, bigint);
 drop function claim_keyed(smallint, bigint[], text[], timestamptz);
-drop function claim_limited(smallint, bigint[], timestamptz);
+drop function claim_limited(smallint, bigint[], integer, timestamptz);
 drop function claims_ending(smallint, bigint[], integer, timestamptz);
 drop function clear_inboxes(smallint, bigint[], timestamptz);
 drop function commit(smallint, bigint[], bigint[], integer[], text[], text[], text[], text[], text[], bigint[], smallint[], integer[], bigint[], text[], text[], text, bigint[], boolean);

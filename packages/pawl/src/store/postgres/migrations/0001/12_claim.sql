@@ -35,6 +35,8 @@ declare
   v_page int := p_limit;
   v_ids bigint[];
   v_examined int;
+  v_block int;                                            -- how many to examine at once
+  v_block_min int := 0;
   v_is_left boolean;                                      -- there may be more behind what was looked at
   v_keys text[];
   v_limited boolean;
@@ -114,6 +116,7 @@ begin
     v_keys := null;
     v_limited := false;
 
+    v_block := greatest(p_limit - v_found, v_block_min);
     if v_ids is not null then
       -- lock, bounded by count and by bytes (compressed values are measured, others bounded by their stored size);
       -- by primary key alone: a predicate on status in there lures the planner to runs_claim
@@ -126,7 +129,7 @@ begin
           from runs r where r.shard = p_shard and r.id = c.id
           limit 1 for no key update skip locked) l
         where l.status in ('runnable', 'awaiting_signal') and l.hold = 0 and l.eligible_at <= v_now
-        limit p_limit - v_found
+        limit v_block
       ), summed as (
         select l.*, sum(l.bytes) over (order by l.o) as upto from locked l
       )
@@ -140,7 +143,7 @@ begin
       from (select f.*, v_bytes + f.upto <= c_bytes or (v_found = 0 and f.upto = f.bytes) as fits from summed f) s;
     end if;
 
-    if (v_keys is not null or v_limited) and v_examined = p_limit - v_found then
+    if (v_keys is not null or v_limited) and v_examined = v_block then
       -- some may be refused while the page has more: look on behind what was examined
       v_is_left := true;
       select r.priority, r.eligible_at, r.id into v_last_priority, v_last_at, v_last_id
@@ -152,7 +155,7 @@ begin
       v_contended := v_contended or v_refused.contended;
     end if;
     if v_limited and v_ids is not null then
-      select l.allowed, l.contended, l.freed into v_refused from claim_limited(p_shard, v_ids, v_now) l;
+      select l.allowed, l.contended, l.freed into v_refused from claim_limited(p_shard, v_ids, p_limit - v_found, v_now) l;
       v_ids := nullif(v_refused.allowed, '{}');
       v_contended := v_contended or v_refused.contended;
       if cardinality(v_refused.freed) > 0 then
@@ -160,7 +163,13 @@ begin
         v_contended := true;
       end if;
     end if;
-    v_foreign := v_foreign + v_examined - coalesce(cardinality(v_ids), 0);
+    if v_examined > coalesce(cardinality(v_ids), 0) then
+      v_foreign := v_foreign + v_examined - coalesce(cardinality(v_ids), 0);
+      v_block_min := 200;    -- a crowd that may not be claimed: look at more of it at once
+    end if;
+    if cardinality(v_ids) > p_limit - v_found then
+      v_ids := v_ids[1 : p_limit - v_found];
+    end if;
 
     if v_ids is not null then
       v_inline := least(262144, c_inline / p_limit);

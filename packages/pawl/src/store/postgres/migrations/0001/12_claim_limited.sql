@@ -1,11 +1,11 @@
--- Rate limits, for claim: of the runs p_id, which claim has locked, those it may take, in the same order. One without a limit
+-- Rate limits, for claim: of the runs p_id, which claim has locked, those it may take, at most p_want. One without a limit
 -- may always be taken; one with a limit takes its weight out of the bucket, or is put off (throttled) to when its tokens
 -- will be there, behind those that were put off before it (promised_at). Who comes new takes tokens only if they are not
 -- needed, when they are due, by the first that was put off. Whoever was put off and finds too little stays at the front.
 -- A bucket that another claim has at hand is not waited for (contended). `freed` are the keys whose first run was put off.
 -- Rides runs_throttled.
 create function claim_limited(
-  p_shard smallint, p_id bigint[], p_now timestamptz, out allowed bigint[], out freed text[], out contended boolean)
+  p_shard smallint, p_id bigint[], p_want int, p_now timestamptz, out allowed bigint[], out freed text[], out contended boolean)
 language plpgsql as $f$
 declare
   v_run record;
@@ -58,6 +58,7 @@ begin
         v_off_first_at := null;
       end if;
     end if;
+    continue when cardinality(v_taken) >= p_want;    -- no slot: no token either
     if v_access = 'busy' then
       contended := true;
       continue;
@@ -112,11 +113,14 @@ begin
   update runs r set throttled = true, eligible_at = v.at
   from (select p_shard as shard, u.id, u.at from unnest(v_off, v_off_at) u(id, at) limit cardinality(v_off)) v
   where r.shard = v.shard and r.id = v.id and (r.status in ('runnable', 'awaiting_signal')) is true;
+  -- those that have taken tokens, and what fits in besides; in the order they came
   allowed := array(
-    select u.id from unnest(p_id) with ordinality u(id, o)
-    cross join lateral (select t.rate_limit from runs t where t.shard = p_shard and t.id = u.id limit 1) r
-    where r.rate_limit is null or u.id = any (v_taken)
-    order by u.o);
+    select c.id from (
+      select u.id, u.o from unnest(p_id) with ordinality u(id, o)
+      cross join lateral (select t.rate_limit from runs t where t.shard = p_shard and t.id = u.id limit 1) r
+      where r.rate_limit is null or u.id = any (v_taken)
+      order by r.rate_limit is null, u.o limit p_want) c
+    order by c.o);
   freed := array_remove(freed, null);
 end $f$;
 

@@ -19,9 +19,9 @@ begin
         from blocked where blocked.key is not null and blocked.n < p_limit)
     select b.key from blocked b where b.key is not null);
   last := case when cardinality(v_keys) = p_limit then v_keys[p_limit] end;
-  v_keys := array(
-    select k.key from unnest(v_keys) k(key)
-    where not is_key_held(p_shard, k.key) and pg_try_advisory_xact_lock(key_lock(p_shard, k.key)));
+  -- in two statements: in one, the planner would take the locks first, since that is cheaper than to look
+  v_keys := array(select k.key from unnest(v_keys) k(key) where not is_key_held(p_shard, k.key));
+  v_keys := array(select k.key from unnest(v_keys) k(key) where pg_try_advisory_xact_lock(key_lock(p_shard, k.key)));
   -- a first run that nobody serves is not in line
   perform park_unserved(p_shard, array(
     select r.id from unnest(v_keys) k(key)

@@ -21,7 +21,11 @@ begin
   perform require_read_committed();
   perform require_durable_commit();
   v_tree := array[p_id];
-  v_new := v_tree || (select r.parent_id from runs r where r.shard = p_shard and r.id = p_id);
+  v_new := v_tree;
+  -- parent before child, like everybody who locks both
+  perform 1 from (select u.id from unnest(v_tree || (select r.parent_id from runs r where r.shard = p_shard and r.id = p_id)) u(id)
+      where u.id is not null order by u.id) v
+    cross join lateral (select 1 from runs r where r.shard = p_shard and r.id = v.id limit 1 for no key update) l;
   loop
     v_missed := v_missed || array(
       select u.id from unnest(v_new) u(id)

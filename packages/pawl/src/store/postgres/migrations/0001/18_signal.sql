@@ -28,6 +28,7 @@ begin
 
   with item as (
     select u.run_id, u.name, u.payload::jsonb as payload, u.dedup_key, u.o::int as o, r.status, r.inbox_seq,
+      case when u.dedup_key is null then u.o else min(u.o) over (partition by u.run_id, u.dedup_key) end::int as first_o,
       case when r.status is null then 'not_found'
         when u.dedup_key is not null and (select s.seq from signals s
           where s.shard = p_shard and s.run_id = u.run_id and s.dedup_key = u.dedup_key limit 1) is not null then 'duplicate'
@@ -37,7 +38,8 @@ begin
     from unnest(p_run_id, p_name, p_payload, p_dedup_key) with ordinality u(run_id, name, payload, dedup_key, o)
     left join lateral (select t.status, t.inbox_seq from runs t where t.shard = p_shard and t.id = u.run_id limit 1) r on true
   ), numbered as (
-    select i.*, row_number() over (partition by i.run_id order by i.o)::int as n from item i where i.verdict in ('delivered', 'counted')
+    select i.*, row_number() over (partition by i.run_id order by i.o)::int as n from item i
+    where i.verdict in ('delivered', 'counted') and i.o = i.first_o
   ), accepted as (
     select n.*, n.inbox_seq + n.n as seq from numbered n
     where n.verdict = 'delivered' or n.n + (select count(*) from (
@@ -51,7 +53,7 @@ begin
     select a.o from accepted a where (a.run_id, a.seq) in (select i.run_id, i.seq from inserted i)
   )
   select array_agg(case when i.o in (select d.o from delivered d) then 'delivered'
-      when i.o in (select a.o from accepted a) then 'duplicate'                     -- of another in this call
+      when i.first_o in (select d.o from delivered d) then 'duplicate'              -- of another in this call
       when i.verdict = 'counted' then 'full' else i.verdict end order by i.o)
   into v_verdicts from item i;
 
