@@ -15,6 +15,6 @@ begin
     select 1 from signals s
     where s.shard = p_shard and s.run_id = p_run_id and s.consumed_at is null
       and p_awaits -> 'names' ? s.name
-      and s.payload @> coalesce(p_awaits -> 'match', s.payload)
+      and (p_awaits -> 'match' is null or s.payload @> (p_awaits -> 'match'))
       and not s.seq <@ v_shown);
 end $f$;
