@@ -19,7 +19,7 @@ export const faults: readonly Fault[] = [
   {
     says: "a signal that wakes without a match",
     of: "signal",
-    piece: "and s.payload @> coalesce(r.awaits -> 'match', s.payload)",
+    piece: "and (r.awaits -> 'match' is null or s.payload @> (r.awaits -> 'match'))",
     instead: "",
   },
   {
