@@ -165,12 +165,15 @@ describe("cancel with cascade while the tree grows", () => {
       queue: "growth",
       state: type<{ depth: number }>(),
       steps: {
-        start: ({ state: { depth }, spawn, state }) =>
-          spawn(
+        start: async ({ state: { depth }, spawn, state }) => {
+          // As much work as any real step has: a tree that grows without any outruns whoever cuts it, for a while.
+          await new Promise((resolve) => setTimeout(resolve, 20));
+          return spawn(
             "end",
             [1, 2].map(() => child("shoot", { depth: depth + 1 })),
             state,
-          ),
+          );
+        },
         end: (ctx) => ctx.done(),
       },
     });

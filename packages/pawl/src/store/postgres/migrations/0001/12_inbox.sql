@@ -39,6 +39,12 @@ begin
   elsif v_count > 1000 or v_bytes > p_budget then
     return '';
   end if;
+  -- compressed values count as what they are when they are read
+  select sum(case when pg_column_compression(t.payload) is null then pg_column_size(t.payload) else octet_length(t.payload::text) end)
+    into v_bytes from signals t where t.shard = p_shard and t.run_id = p_run_id and t.consumed_at is null;
+  if v_bytes > p_budget then
+    return '';
+  end if;
   return (
     select jsonb_agg(jsonb_build_array(t.seq, t.name, t.payload, iso(t.inserted_at),
       coalesce(p_awaits -> 'names' ? t.name and (p_awaits -> 'match' is null or t.payload @> (p_awaits -> 'match')), false)) order by t.seq)::text
