@@ -13,7 +13,7 @@ import { Patience } from "./patience.js";
 
 const maxClaim = 500;
 const floorMs = 1_000;
-/** A walk over other workers' runs is followed by a rest ten times as long. */
+/** A walk over runs that cannot be claimed is followed by a rest ten times as long, up to the longest poll interval. */
 const walkRest = 10;
 const nowhere: LookFrom = { floor: null, after: null };
 
@@ -250,7 +250,8 @@ export class Feeder {
     if (dueMs !== null) this.#dueAtMs = Math.min(this.#dueAtMs, nowMs + dueMs);
     const walkedMs = this.#walkSinceMs === null ? 0 : nowMs - this.#walkSinceMs;
     this.#walkSinceMs = null;
-    const pollMs = Math.max(this.#pollMs * (0.85 + Math.random() * 0.3), walkedMs * walkRest);
+    const restMs = Math.min(walkedMs * walkRest, this.#options.maxPollMs);
+    const pollMs = Math.max(this.#pollMs * (0.85 + Math.random() * 0.3), restMs);
     if (runs.length === 0) this.#pollMs = Math.min(this.#pollMs * 1.5, this.#options.maxPollMs);
     await this.#sleep(pollMs, { forDue: true });
   }
