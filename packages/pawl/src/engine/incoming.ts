@@ -22,17 +22,17 @@ export class Incoming {
   timedOut: boolean;
   #inbox: readonly StoredSignal[];
   #children: readonly StoredChild[] = [];
-  #missing: { inboxFrom: number; children: boolean } | null;
+  /** What is still to be read: signals after this seq, and how many children. */
+  #missing: { inboxFrom: number; children: number } | null;
 
   constructor({ runId, inboxSeq, inbox, timedOut, children }: ClaimedRun) {
     this.#runId = runId;
     this.inboxSeq = inboxSeq;
     this.timedOut = timedOut;
     this.#inbox = inbox ?? [];
-    const hasChildren = children !== null && children > 0;
     this.#missing =
-      inbox === null || hasChildren
-        ? { inboxFrom: inbox === null ? 0 : inboxSeq, children: hasChildren }
+      inbox === null || children
+        ? { inboxFrom: inbox === null ? 0 : inboxSeq, children: children ?? 0 }
         : null;
   }
 
@@ -51,7 +51,7 @@ export class Incoming {
       signals.push(...page);
       after = page.at(-1)?.seq ?? this.inboxSeq;
     }
-    if (children) this.#children = await readChildren(source, this.#runId);
+    this.#children = await readChildren(source, this.#runId, children);
     this.#inbox = inboxFrom === 0 ? signals : [...this.#inbox, ...signals];
     this.#missing = null;
   }
@@ -62,13 +62,10 @@ export class Incoming {
       const gone = new Set(consumed);
       this.#inbox = this.#inbox.filter((signal) => !gone.has(signal.seq));
     }
-    this.#inbox = this.#inbox.some(({ matched }) => matched)
-      ? this.#inbox.map((signal) => ({ ...signal, matched: false }))
-      : this.#inbox;
     this.timedOut = false;
     this.#children = [];
     if (inboxSeq === null || inboxSeq === this.inboxSeq) return;
-    this.#missing = { inboxFrom: this.inboxSeq, children: false };
+    this.#missing = { inboxFrom: this.inboxSeq, children: 0 };
     this.inboxSeq = inboxSeq;
   }
 
@@ -101,13 +98,14 @@ export class Incoming {
   }
 }
 
-async function readChildren(source: Source, runId: string): Promise<StoredChild[]> {
+async function readChildren(source: Source, runId: string, count: number): Promise<StoredChild[]> {
   const children: StoredChild[] = [];
-  for (;;) {
+  while (children.length < count) {
     const page = await source.children(runId, children.at(-1)?.position ?? -1);
-    if (page.length === 0) return children;
+    if (page.length === 0) break;
     children.push(...page);
   }
+  return children;
 }
 
 function received({ name, payload, receivedAt }: StoredSignal): ReceivedSignal {

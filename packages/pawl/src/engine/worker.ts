@@ -22,6 +22,7 @@ import { type ConfirmedBeat, Heartbeat } from "./heartbeat.js";
 import { setLimit } from "./limits.js";
 import { type Hub, hubOf, type LocalWorker, type Reservation } from "./nudge.js";
 import { Patience } from "./patience.js";
+import { Releaser } from "./releaser.js";
 import type { ServeSettings } from "./serve-options.js";
 import type { Surroundings } from "./surroundings.js";
 import { Sweeper } from "./sweeper.js";
@@ -51,6 +52,7 @@ export class EngineWorker implements LocalWorker {
   #database: Database | undefined;
   #store!: PostgresStore;
   #flusher!: Flusher;
+  #releaser!: Releaser;
   #hub!: Hub;
   #surroundings!: Surroundings;
   #heartbeat: Heartbeat | undefined;
@@ -103,7 +105,7 @@ export class EngineWorker implements LocalWorker {
           this.#unreserve();
         } else {
           feeder.unreserve();
-          void this.#letGo([{ runId: run.runId, claimId }]).then(() => this.#unreserve());
+          void this.#releaser.letGo([{ runId: run.runId, claimId }]).then(() => this.#unreserve());
         }
       },
       cancel: () => {
@@ -127,13 +129,13 @@ export class EngineWorker implements LocalWorker {
     if (this.#claiming.size === 0) this.#cancelledMeanwhile.clear();
     else this.#cancelledMeanwhile.add(runId);
     const unstarted = [...this.#feeders.values()].map((feeder) => feeder.drop(runId)).find(Boolean);
-    if (unstarted !== undefined) this.#release([{ runId, claimId: unstarted.claimId }]);
+    if (unstarted !== undefined) this.#releaser.release([{ runId, claimId: unstarted.claimId }]);
     const execution = this.#executions.get(runId);
     if (execution === undefined || execution.isCancelled) return;
     execution.abort(new RunCancelled(runId, reason));
     // The code has this long to notice; then its partition key is given to the next, as after a lost claim.
     const timer = setTimeout(() => {
-      if (this.#executions.get(runId) === execution) this.#release([execution]);
+      if (this.#executions.get(runId) === execution) this.#releaser.release([execution]);
     }, this.#settings.drainMs);
     timer.unref();
   }
@@ -158,12 +160,15 @@ export class EngineWorker implements LocalWorker {
     const address = { url: this.#database.url, schema };
     this.#store = new PostgresStore(address, { connections });
     this.#hub = hubOf(addressKey(address));
+    this.#releaser = new Releaser(this.#store, logger, () => {
+      for (const feeder of this.#feeders.values()) feeder.rewind();
+    });
     this.#flusher = new Flusher({
       store: this.#store,
       logger,
       isOutage,
       onClaimable: (claimable) => this.#hub.claimable(claimable),
-      onOrphan: (orphan) => this.#release([orphan]),
+      onOrphan: (orphan) => this.#releaser.release([orphan]),
     });
     this.#surroundings = {
       store: this.#store,
@@ -264,7 +269,7 @@ export class EngineWorker implements LocalWorker {
     if (workerId !== this.#workerId) return;
     for (const runId of Object.keys(cancelled)) this.cancel(runId);
     // Cancelled runs that this worker does not execute any more, but could not let go.
-    this.#release(this.#notInHand(cancelled));
+    this.#releaser.release(this.#notInHand(cancelled));
     if (held === null) return;
     for (const [runId, execution] of this.#executions) {
       if (held[runId] === execution.claimId || execution.begunAtMs >= sentAtMs) continue;
@@ -274,7 +279,7 @@ export class EngineWorker implements LocalWorker {
       this.#flusher.drop(runId);
     }
     // Claims of a call whose answer never came: nobody executes them.
-    this.#release(this.#notInHand(held));
+    this.#releaser.release(this.#notInHand(held));
   }
 
   /** Those of the claims that are neither executed, nor waiting in a buffer, nor just being made. */
@@ -293,11 +298,11 @@ export class EngineWorker implements LocalWorker {
     if (definition === undefined) {
       const error = new WorkflowVersionMismatch(`this worker does not serve ${run.name}@${run.version}`);
       this.#settings.logger.error({ err: error, runId }, "pawl: a run was released");
-      this.#release([{ runId, claimId }]);
+      this.#releaser.release([{ runId, claimId }]);
       return null;
     }
     if (this.#cancelledMeanwhile.delete(runId)) {
-      this.#release([{ runId, claimId }]);
+      this.#releaser.release([{ runId, claimId }]);
       return null;
     }
     if (run.uniqueLost) {
@@ -313,40 +318,15 @@ export class EngineWorker implements LocalWorker {
     await execute(execution, this.#surroundings);
     if (this.#executions.get(runId) === execution) this.#executions.delete(runId);
     // The code of the step has returned: a cancelled run loses its holder, one stopped midway is runnable again.
-    if (execution.isCancelled) void this.#letGoCancelled(execution);
-    else if (execution.aborted && execution.isStopping) await this.#letGo([execution]);
+    if (execution.isCancelled) void this.#releaser.cancelled(execution);
+    else if (execution.aborted && execution.isStopping) await this.#releaser.letGo([execution]);
     const { successor } = execution;
     if (successor !== null && (this.#isStopping || this.#workerId === null)) {
-      await this.#letGo([{ runId: successor.run.runId, claimId: successor.claimId }]);
+      await this.#releaser.letGo([{ runId: successor.run.runId, claimId: successor.claimId }]);
       execution.successor = null;
     }
     this.#tellIfIdle();
     return execution.successor;
-  }
-
-  /** Lets a cancelled run go, although somebody may have it locked just now; what this misses, the next beat finds. */
-  async #letGoCancelled({ runId, claimId, partitionKey }: Execution): Promise<void> {
-    const patience = new Patience();
-    for (let tries = 0; tries < 4; tries++) {
-      const released = await this.#store.release([{ runId, claimId }]).catch(() => []);
-      if (released.length > 0) break;
-      await new Promise((resolve) => setTimeout(resolve, patience.next()));
-    }
-    // The next in line for its key, if that is here.
-    if (partitionKey !== null) for (const feeder of this.#feeders.values()) feeder.rewind();
-  }
-
-  /** Lets claims go; what this misses, the reaper or a later beat finds. */
-  #release(claims: readonly { runId: string; claimId: string }[]): void {
-    if (claims.length === 0) return;
-    this.#store.release(claims).then(
-      () => {
-        for (const feeder of this.#feeders.values()) feeder.rewind();
-      },
-      (error: unknown) => {
-        this.#settings.logger.warn({ err: error, runs: claims.length }, "pawl: claims could not be let go");
-      },
-    );
   }
 
   async #end(): Promise<void> {
@@ -356,23 +336,19 @@ export class EngineWorker implements LocalWorker {
     await this.#registering;
     await atMost(Promise.all([...this.#feeders.values()].map((feeder) => feeder.stop())), closeMs);
     const unstarted = [...this.#feeders.values()].flatMap((feeder) => feeder.takeUnstarted());
-    await this.#letGo(unstarted.map(({ run, claimId }) => ({ runId: run.runId, claimId })));
+    await this.#releaser.letGo(unstarted.map(({ run, claimId }) => ({ runId: run.runId, claimId })));
     await this.#drained(this.#settings.drainMs);
     for (const execution of this.#executions.values()) execution.interruptToStop();
     await this.#drained(afterAbortMs);
     const left = [...this.#executions.values()];
     this.#abortAll(new Error("the worker has stopped"));
-    await this.#letGo(left);
+    await this.#releaser.letGo(left);
     if (this.#sweeper !== undefined) await atMost(this.#sweeper.stop(), closeMs);
     await this.#heartbeat?.stop();
     if (this.#workerId !== null) await atMost(this.#store.unregister(this.#workerId), closeMs);
     this.#workerId = null;
     await atMost(this.#store.close(), closeMs);
     await this.#database.close();
-  }
-
-  async #letGo(claims: readonly { readonly runId: string; readonly claimId: string }[]): Promise<void> {
-    if (claims.length > 0) await atMost(this.#store.release(claims), closeMs);
   }
 
   /** Resolves when nothing is executed any more, or after this time. */
