@@ -15,6 +15,12 @@ const decidesWhileLocking = await testDatabase();
 
 /** A signal that wakes by an update which looks for waiting runs only; it counts the signal under the lock, but too late. */
 async function breakSignal({ sql }: TestDatabase): Promise<void> {
+  // A lone signal is left to it too.
+  await sql(`
+    create or replace function signal_one(
+      p_shard smallint, p_run_id bigint, p_name text, p_payload text, p_dedup_key text, p_worker text, p_queues text[], p_claim_id bigint,
+      p_patient boolean)
+    returns table (claimable text, queue text, handed text) language plpgsql as $f$ begin end $f$`);
   await sql(`
     create or replace function signal(
       p_shard smallint, p_run_id bigint[], p_name text[], p_payload text[], p_dedup_key text[], p_patient boolean)

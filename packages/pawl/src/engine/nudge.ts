@@ -1,6 +1,6 @@
 /**
  * What the clients and workers of one process tell each other about one database, so that nobody there waits for a
- * poll: work has come into a queue, a worker has a free slot for a run that is just being started, a run has ended or
+ * poll: work has come into a queue, a worker has a free slot for a run that is just being started or woken, a run has ended or
  * was cancelled.
  * Hints only: whatever is lost here is found by polling. Never crosses processes.
  */
@@ -11,6 +11,8 @@ import type { Claimable, ClaimedRun, EndedRun } from "../store/store.js";
 export interface LocalWorker {
   /** Sets a slot aside for a run that is about to be inserted already claimed; null if there is none to give. */
   reserve(run: { name: string; version: number; queue: string }): Reservation | null;
+  /** Sets a slot aside in each queue that has one free; null if none has. */
+  offer(): Slots | null;
   /** Work may have come into this queue, or (null) into any. */
   nudge(queue: string | null): void;
   /** A run of this queue becomes due after this time. */
@@ -30,6 +32,18 @@ export interface Reservation {
   fill(run: ClaimedRun, claimId: string): void;
   /** Nothing came of it. */
   cancel(): void;
+}
+
+/** Slots set aside on one worker, one in each of its queues that has one to give. `close` must be called at the end. */
+export interface Slots {
+  readonly workerId: string;
+  readonly queues: readonly string[];
+  /** The worker's ids of claims in flight. */
+  readonly claiming: Set<string>;
+  /** A run of this queue is committed as claimed: execute it. At most once. */
+  fill(queue: string, run: ClaimedRun, claimId: string): void;
+  /** Gives back what was not filled. */
+  close(): void;
 }
 
 export class Hub {

@@ -1,23 +1,25 @@
 /**
- * Sends signals for callers of this process, those that come together in one call, and tells the workers of this process
- * which runs they woke. Used by the client.
+ * Sends signals for callers of this process, those that come together in one call. A run that a lone signal wakes is handed
+ * over to a worker of this process that serves it and has a slot free: it never waits for a claim. Of the others the workers
+ * are told. Used by the client.
  */
 
 import type { ClientStore, NewSignal, SignalVerdict } from "../store/store.js";
+import { newClaimId } from "./claim-id.js";
 import { type ErrorKinds, Group } from "./group.js";
-import type { Hub } from "./nudge.js";
+import type { Hub, Slots } from "./nudge.js";
 
 export class Signaller {
+  readonly #store: Pick<ClientStore, "signal">;
+  readonly #hub: Hub;
   readonly #group: Group<NewSignal, SignalVerdict>;
 
   constructor(store: Pick<ClientStore, "signal">, hub: Hub, errors: ErrorKinds) {
+    this.#store = store;
+    this.#hub = hub;
     this.#group = new Group({
       ...errors,
-      send: async (signals) => {
-        const { verdicts, claimable } = await store.signal(signals, { patient: false });
-        hub.claimable(claimable);
-        return verdicts;
-      },
+      send: (signals) => this.#send(signals, signals.length === 1 ? this.#slots() : null),
       sizeOf: (signal) => signal.payload.length,
     });
   }
@@ -25,5 +27,29 @@ export class Signaller {
   /** Resolves when the signal is in the inbox for good, or it is known why it is not. */
   send(signal: NewSignal): Promise<SignalVerdict> {
     return this.#group.add(signal);
+  }
+
+  async #send(signals: readonly NewSignal[], slots: Slots | null): Promise<SignalVerdict[]> {
+    const claimId = newClaimId();
+    slots?.claiming.add(claimId);
+    try {
+      const offer = slots && { workerId: slots.workerId, claimId, queues: slots.queues };
+      const { verdicts, claimable, handed } = await this.#store.signal(signals, { patient: false, offer });
+      if (handed !== null) slots?.fill(handed.queue, handed.run, claimId);
+      this.#hub.claimable(claimable);
+      return verdicts;
+    } finally {
+      slots?.close();
+      slots?.claiming.delete(claimId);
+    }
+  }
+
+  /** The free slots of the first worker of this process that has some. */
+  #slots(): Slots | null {
+    for (const worker of this.#hub.workers) {
+      const slots = worker.offer();
+      if (slots !== null) return slots;
+    }
+    return null;
   }
 }

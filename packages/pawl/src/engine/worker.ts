@@ -9,7 +9,7 @@ import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import type { AnyDefinition } from "../define/definition.js";
 import { RunCancelled, Unavailable, WorkflowVersionMismatch } from "../define/errors.js";
-import type { Claimable } from "../store/store.js";
+import type { Claimable, ClaimedRun } from "../store/store.js";
 import { addressKey } from "../store/postgres/database.js";
 import { isOutage } from "../store/postgres/database-errors.js";
 import { PostgresStore } from "../store/postgres/postgres-store.js";
@@ -20,7 +20,7 @@ import { Feeder } from "./feeder.js";
 import { Flusher } from "./flusher.js";
 import { type ConfirmedBeat, Heartbeat } from "./heartbeat.js";
 import { setLimit } from "./limits.js";
-import { type Hub, hubOf, type LocalWorker, type Reservation } from "./nudge.js";
+import { type Hub, hubOf, type LocalWorker, type Reservation, type Slots } from "./nudge.js";
 import { Patience } from "./patience.js";
 import { Releaser } from "./releaser.js";
 import type { ServeSettings } from "./serve-options.js";
@@ -99,20 +99,40 @@ export class EngineWorker implements LocalWorker {
     return {
       workerId,
       claiming: this.#claiming,
-      fill: (run, claimId) => {
-        if (this.#workerId === workerId && !this.#isStopping) {
-          void feeder.fill(run, claimId);
-          this.#unreserve();
-        } else {
-          feeder.unreserve();
-          void this.#releaser.letGo([{ runId: run.runId, claimId }]).then(() => this.#unreserve());
-        }
+      fill: (run, claimId) => this.#fill(feeder, workerId, run, claimId),
+      cancel: () => this.#unreserve(feeder),
+    };
+  }
+
+  offer(): Slots | null {
+    const workerId = this.#workerId;
+    if (workerId === null) return null;
+    const free = new Map([...this.#feeders].filter(([, feeder]) => feeder.reserve()));
+    if (free.size === 0) return null;
+    this.#reserved += free.size;
+    return {
+      workerId,
+      queues: [...free.keys()],
+      claiming: this.#claiming,
+      fill: (queue, run, claimId) => {
+        this.#fill(free.get(queue)!, workerId, run, claimId);
+        free.delete(queue);
       },
-      cancel: () => {
-        feeder.unreserve();
-        this.#unreserve();
+      close: () => {
+        for (const feeder of free.values()) this.#unreserve(feeder);
       },
     };
+  }
+
+  /** Executes a run in a slot that was set aside for it; if the worker may not any more, the claim is let go. */
+  #fill(feeder: Feeder, workerId: string, run: ClaimedRun, claimId: string): void {
+    if (this.#workerId === workerId && !this.#isStopping) {
+      void feeder.fill(run, claimId);
+      this.#reserved--;
+      this.#tellIfIdle();
+    } else {
+      void this.#releaser.letGo([{ runId: run.runId, claimId }]).then(() => this.#unreserve(feeder));
+    }
   }
 
   nudge(queue: string | null): void {
@@ -144,7 +164,8 @@ export class EngineWorker implements LocalWorker {
     this.#feeders.get(queue)?.expect(delayMs);
   }
 
-  #unreserve(): void {
+  #unreserve(feeder: Feeder): void {
+    feeder.unreserve();
     this.#reserved--;
     this.#tellIfIdle();
   }

@@ -275,6 +275,11 @@ export interface NewSignal {
   readonly dedupKey: string | null;
 }
 
+/** Slots of a worker that a signal may fill at once with the run that it wakes. */
+export interface Offer extends Claim {
+  readonly queues: readonly string[];
+}
+
 export type SignalVerdict = "delivered" | "duplicate" | "not_found" | "ended" | "full";
 
 export interface Cancellation {
@@ -331,11 +336,18 @@ export interface ClientStore {
     runs: readonly NewRun[],
     options: { allOrNothing: boolean; claim: Claim | null },
   ): Promise<StartedRun[]>;
-  /** Delivers signals; with `patient: false` the call fails rather than wait long for a locked run. */
+  /**
+   * Delivers signals; with `patient: false` the call fails rather than wait long for a locked run. The run that a lone signal
+   * wakes is handed over, if that is offered.
+   */
   signal(
     signals: readonly NewSignal[],
-    options: { patient: boolean },
-  ): Promise<{ verdicts: SignalVerdict[]; claimable: Claimable[] }>;
+    options: { patient: boolean; offer?: Offer | null },
+  ): Promise<{
+    verdicts: SignalVerdict[];
+    claimable: Claimable[];
+    handed: { queue: string; run: ClaimedRun } | null;
+  }>;
   cancel(runId: string, options: { reason: string | null; cascade: boolean }): Promise<Cancellation>;
   why(runId: string): Promise<WhyFacts | null>;
   /** Sets a limit and answers whether that changed anything. */

@@ -12,12 +12,14 @@ import type {
   Claim,
   Claimable,
   Claimed,
+  ClaimedRun,
   ClaimRequest,
   ClientStore,
   Commit,
   EndedRun,
   NewRun,
   NewSignal,
+  Offer,
   Registration,
   RunFilter,
   SignalVerdict,
@@ -31,7 +33,7 @@ import type {
   WorkerStore,
 } from "../store.js";
 import { type Address, openPool, types } from "./database.js";
-import { explain, isRetryable, sqlState } from "./database-errors.js";
+import { explain, isOutage, isRetryable, sqlState } from "./database-errors.js";
 import { column, quoteName } from "./literals.js";
 import {
   type ClaimRow,
@@ -153,6 +155,8 @@ export class PostgresStore implements ClientStore, WorkerStore {
     commits: readonly Commit[],
     { patient }: { patient: boolean },
   ): Promise<{ verdicts: Verdict[]; claimable: Claimable[] }> {
+    const finished = patient ? await this.#finish(commits) : null;
+    if (finished !== null) return finished;
     const [answer] = await this.#call<{
       committed: number;
       others: string | null;
@@ -193,6 +197,36 @@ export class PostgresStore implements ClientStore, WorkerStore {
     return { verdicts, claimable: toClaimable(answer.claimable) };
   }
 
+  /** Commits a run that is done by itself, which needs fewer statements; null if that is not what is asked for, or not possible. */
+  async #finish([only, ...others]: readonly Commit[]): Promise<{
+    verdicts: Verdict[];
+    claimable: Claimable[];
+  } | null> {
+    if (only === undefined || others.length > 0) return null;
+    const { transition, parentId, next } = only;
+    if (transition.kind !== "done" || parentId !== null) return null;
+    try {
+      const [row] = await this.#call<{ claimable: string | null; handed: string | null }>("finish", [
+        shard,
+        only.runId,
+        only.claimId,
+        only.turn,
+        transition.step,
+        transition.result,
+        only.partitionKey,
+        next?.workerId,
+        next?.claimId,
+      ]);
+      if (row === undefined) return null;
+      const handed = row.handed === null ? null : toClaimedRun(JSON.parse(row.handed) as ClaimRow);
+      return { verdicts: [{ ...committed, handed }], claimable: toClaimable(row.claimable) };
+    } catch (error) {
+      if (isOutage(error)) throw error;
+      // Locked, or refused: the general way tells which, and what to do about it.
+      return null;
+    }
+  }
+
   async inbox(runId: string, { after, upTo }: { after: number; upTo: number }): Promise<StoredSignal[]> {
     const rows = await this.#call<{
       seq: number;
@@ -221,8 +255,42 @@ export class PostgresStore implements ClientStore, WorkerStore {
 
   async signal(
     signals: readonly NewSignal[],
-    { patient }: { patient: boolean },
-  ): Promise<{ verdicts: SignalVerdict[]; claimable: Claimable[] }> {
+    { patient, offer = null }: { patient: boolean; offer?: Offer | null },
+  ): Promise<{
+    verdicts: SignalVerdict[];
+    claimable: Claimable[];
+    handed: { queue: string; run: ClaimedRun } | null;
+  }> {
+    const [only] = signals;
+    if (only !== undefined && signals.length === 1) {
+      const { runId, name, payload, dedupKey } = only;
+      const [row] = await this.#call<{
+        claimable: string | null;
+        queue: string | null;
+        handed: string | null;
+      }>("signal_one", [
+        shard,
+        runId,
+        name,
+        payload,
+        dedupKey,
+        offer?.workerId,
+        offer && column(offer.queues, (queue) => queue),
+        offer?.claimId,
+        patient,
+      ]);
+      if (row !== undefined) {
+        const { queue, handed } = row;
+        return {
+          verdicts: ["delivered"],
+          claimable: toClaimable(row.claimable),
+          handed:
+            queue === null || handed === null
+              ? null
+              : { queue, run: toClaimedRun(JSON.parse(handed) as ClaimRow) },
+        };
+      }
+    }
     const rows = await this.#call<{ verdict: SignalVerdict; claimable: string | null }>("signal", [
       shard,
       column(signals, (signal) => signal.runId),
@@ -234,6 +302,7 @@ export class PostgresStore implements ClientStore, WorkerStore {
     return {
       verdicts: rows.map(({ verdict }) => verdict),
       claimable: toClaimable(rows[0]?.claimable ?? null),
+      handed: null,
     };
   }
 

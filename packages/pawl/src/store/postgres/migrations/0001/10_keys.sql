@@ -136,33 +136,23 @@ end $f$;
 create function hand_over(p_shard smallint, p_key text, p_queue text, p_worker text, p_claim_id bigint, p_now timestamptz)
 returns jsonb language plpgsql as $f$
 declare
-  v_id bigint;
   v_run jsonb;
 begin
-  select r.id into v_id
-    from runs r, workers w
+  update runs r set status = 'executing', hold = 0, locked_by = p_worker, claim_id = p_claim_id, turn = 0, throttled = false,
+      timed_out = r.timed_out or r.status = 'awaiting_signal'
+    from workers w
     where r.shard = p_shard
-      and r.id = (select t.id from runs t where t.shard = p_shard and t.partition_key = p_key
-          and case when t.status in ('runnable', 'awaiting_signal') then (t.hold & 6) = 0 else false end
-        order by t.priority, t.eligible_at, t.id limit 1)
+      and r.id = (select l.id
+        from (select t.id from runs t where t.shard = p_shard and t.partition_key = p_key
+            and case when t.status in ('runnable', 'awaiting_signal') then (t.hold & 6) = 0 else false end
+          order by t.priority, t.eligible_at, t.id limit 1) f
+        cross join lateral (select n.id from runs n where n.shard = p_shard and n.id = f.id limit 1 for no key update skip locked) l)
       and w.id = p_worker
       and r.eligible_at <= p_now and r.hold = 1 and r.queue = p_queue and r.rate_limit is null
       and (r.unique_key is null or r.unique_guard is not null)
       and w.seen_at + w.lease > clock_timestamp() and r.name || '@' || r.version = any (w.serves)
       and not exists (select 1 from runs h where h.shard = p_shard and h.partition_key = p_key
         and (h.locked_by is not null or h.lease_expires_at is not null))
-    for no key update of r skip locked;
-  if not found then
-    return null;
-  end if;
-  update runs r set status = 'executing', hold = 0, locked_by = p_worker, claim_id = p_claim_id, turn = 0, throttled = false,
-      timed_out = r.timed_out or r.status = 'awaiting_signal'
-    where r.shard = p_shard and r.id = v_id
-    returning jsonb_build_object('id', r.id::text, 'name', r.name, 'version', r.version, 'step', r.step, 'priority', r.priority,
-      'attempt', r.attempt, 'crashes', r.crashes, 'parent_id', r.parent_id::text, 'partition_key', r.partition_key,
-      'timed_out', r.timed_out, 'children', r.awaits -> 'children', 'inbox_seq', r.inbox_seq,
-      'inbox', case when r.inbox_seq > 0 then inbox_inline(p_shard, r.id, r.awaits, 262144) end,
-      'input', case when r.state is null then r.input::text end, 'state', r.state::text, 'unique_lost', false)
-    into v_run;
+    returning claimed_run(r) into v_run;
   return v_run;
 end $f$;
