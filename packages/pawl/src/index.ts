@@ -11,7 +11,7 @@ export {
 } from "./client.js";
 export { child, type Child } from "./define/child.js";
 export type { ChildRun, JobContext, StepContext } from "./define/context.js";
-export type { AnyDefinition, InputOf, Job, Machine, OutputOf, RunId } from "./define/definition.js";
+export type { AnyDefinition, InputOf, Job, Machine, OutputOf, RunId, Workflow } from "./define/definition.js";
 export type { Duration } from "./define/duration.js";
 export type { ErrorRecord } from "./define/error-record.js";
 export * from "./define/errors.js";
@@ -32,9 +32,19 @@ export type {
 } from "./define/outcome.js";
 export type { Phase, Status } from "./define/phase.js";
 export type { RateLimit } from "./define/rate-limit.js";
+export type { Backoff, Retries } from "./define/retry.js";
 export { type Schema, type } from "./define/schema.js";
 export { type ReceivedSignal, signal, type SignalOptions, type SignalType } from "./define/signal.js";
 export type { StartOptions } from "./define/start-options.js";
+export { workflow, type WorkflowOptions } from "./define/workflow.js";
+export type {
+  EventOptions,
+  StepOptions,
+  StepRun,
+  Transaction,
+  WorkflowContext,
+  WorkflowSteps,
+} from "./define/workflow-context.js";
 export type { LimitOptions } from "./engine/limits.js";
 export type { ServeOptions } from "./engine/serve-options.js";
 export { migrate, type MigrateOptions } from "./migrate.js";

@@ -40,6 +40,6 @@ function checkTarget(target: unknown): StartTarget {
   if (typeof target === "string") return checkName("definition", target);
   if (isDefinition(target)) return target;
   throw new InvalidOption(
-    `child takes a definition made by job(…) or machine(…), or its name, not ${show(target)}`,
+    `child takes a definition made by job(…), machine(…) or workflow(…), or its name, not ${show(target)}`,
   );
 }

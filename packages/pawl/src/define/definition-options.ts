@@ -1,6 +1,6 @@
 /**
- * The options that every kind of definition takes, with their defaults, and their checks. Called by `job` and
- * `machine` when a definition is made, so that a mistake shows where it was written and not in a worker.
+ * The options that every kind of definition takes, with their defaults, and their checks. Called by `job`, `machine`
+ * and `workflow` when a definition is made, so that a mistake shows where it was written and not in a worker.
  */
 
 import type { DefinitionFields } from "./definition.js";

@@ -1,7 +1,7 @@
 /**
- * What `job` and `machine` make: frozen, plain data with every option filled in, which the engine consumes, and
+ * What `job`, `machine` and `workflow` make: frozen, plain data with every option filled in, which the engine consumes, and
  * the types that the client reads off it. The types of input, output and signals live in a member that does
- * not exist at run time. Used by the engine (`JobDefinition`, `MachineDefinition`), by `serve` (`AnyDefinition`) and by
+ * not exist at run time. Used by the engine (`JobDefinition`, `MachineDefinition`, `WorkflowDefinition`), by `serve` (`AnyDefinition`) and by
  * the client (`InputOf`, `OutputOf`, `RunId`, `SignalArguments`).
  */
 
@@ -10,6 +10,7 @@ import type { Encodable } from "./json-types.js";
 import { isObject } from "./options.js";
 import type { Schema } from "./schema.js";
 import type { NoPayload, PayloadOf, SignalMap, SignalOptions } from "./signal.js";
+import type { WorkflowContext } from "./workflow-context.js";
 
 declare const types: unique symbol;
 
@@ -33,7 +34,7 @@ export function makeDefinition<Fields extends object>(fields: Fields): Readonly<
 interface DefinitionBase extends DefinitionFields, DefinitionMethods {}
 
 export interface DefinitionFields {
-  readonly kind: "job" | "machine";
+  readonly kind: "job" | "machine" | "workflow";
   readonly name: string;
   readonly version: number;
   readonly queue: string;
@@ -62,12 +63,22 @@ export interface MachineDefinition extends DefinitionBase {
   readonly handle: ((error: unknown, ctx: StepContext) => unknown) | undefined;
 }
 
+export interface WorkflowDefinition extends DefinitionBase {
+  readonly kind: "workflow";
+  readonly maxCrashes: number;
+  readonly input: Schema | undefined;
+  readonly output: Schema | undefined;
+  readonly run: (ctx: WorkflowContext, input: unknown) => unknown;
+}
+
 /** A definition of any kind, as `serve` takes it. */
-export type AnyDefinition = JobDefinition | MachineDefinition;
+export type AnyDefinition = JobDefinition | MachineDefinition | WorkflowDefinition;
+
+const kinds: readonly unknown[] = ["job", "machine", "workflow"] satisfies AnyDefinition["kind"][];
 
 /** Whether it is a definition, of this copy of Pawl or of another one in the same process. */
 export function isDefinition(value: unknown): value is AnyDefinition {
-  return isObject(value) && (value.kind === "job" || value.kind === "machine") && "retentionMs" in value;
+  return isObject(value) && kinds.includes(value.kind) && "retentionMs" in value;
 }
 
 /** A job, as `job` makes it. */
@@ -88,6 +99,17 @@ export interface Machine<
   Output = unknown,
   Signals extends SignalMap = SignalMap,
 > extends MachineDefinition {
+  readonly name: Name;
+  readonly [types]?: Types<Input, Output, Signals>;
+}
+
+/** A workflow, as `workflow` makes it. */
+export interface Workflow<
+  Name extends string = string,
+  Input = unknown,
+  Output = unknown,
+  Signals extends SignalMap = SignalMap,
+> extends WorkflowDefinition {
   readonly name: Name;
   readonly [types]?: Types<Input, Output, Signals>;
 }

@@ -9,12 +9,14 @@ import type { ErrorRecord } from "./error-record.js";
 
 /** Every code that a `PawlError` can have. */
 export type ErrorCode =
+  | "ChildFailed"
   | "InboxFull"
   | "InvalidInput"
   | "InvalidOption"
   | "InvalidOutcome"
   | "InvalidState"
   | "KeyConflict"
+  | "NondeterministicWorkflow"
   | "NonRetryable"
   | "NotSerializable"
   | "NotSupported"
@@ -25,6 +27,7 @@ export type ErrorCode =
   | "RunFailed"
   | "RunNotFound"
   | "SchemaNotStable"
+  | "StepFailed"
   | "StepTimeout"
   | "TooManyCrashes"
   | "Unavailable"
@@ -139,6 +142,39 @@ export class NonRetryable extends PawlError {
   }
 }
 
+/** A step of a workflow has failed for good; `error` is what was recorded, the same on every replay. */
+export class StepFailed extends PawlError {
+  override readonly code = "StepFailed";
+  readonly step: string;
+  readonly error: ErrorRecord;
+
+  constructor(step: string, error: ErrorRecord) {
+    super(`step "${step}" failed: ${error.message}`, { cause: error });
+    this.step = step;
+    this.error = error;
+  }
+}
+
+/** A run that a workflow has invoked did not complete; `error` is what was recorded of it, if anything was. */
+export class ChildFailed extends PawlError {
+  override readonly code = "ChildFailed";
+  readonly step: string;
+  readonly runId: string;
+  readonly error: ErrorRecord | null;
+
+  constructor(step: string, runId: string, reason: string, error: ErrorRecord | null) {
+    super(`step "${step}": ${reason}`, error === null ? undefined : { cause: error });
+    this.step = step;
+    this.runId = runId;
+    this.error = error;
+  }
+}
+
+/** The body of a workflow does not call the steps that its run has recorded: its code was changed, or depends on chance. */
+export class NondeterministicWorkflow extends PawlError {
+  override readonly code = "NondeterministicWorkflow";
+}
+
 /** The worker died too often while it executed this run. */
 export class TooManyCrashes extends PawlError {
   override readonly code = "TooManyCrashes";
@@ -165,12 +201,14 @@ export class Unavailable extends PawlError {
 }
 
 const classes: Record<ErrorCode, { readonly prototype: PawlError }> = {
+  ChildFailed,
   InboxFull,
   InvalidInput,
   InvalidOption,
   InvalidOutcome,
   InvalidState,
   KeyConflict,
+  NondeterministicWorkflow,
   NonRetryable,
   NotSerializable,
   NotSupported,
@@ -181,6 +219,7 @@ const classes: Record<ErrorCode, { readonly prototype: PawlError }> = {
   RunFailed,
   RunNotFound,
   SchemaNotStable,
+  StepFailed,
   StepTimeout,
   TooManyCrashes,
   Unavailable,

@@ -21,7 +21,7 @@ export async function commit(
   const { runId, claimId, turn, parentId, partitionKey, incoming } = execution;
   const { inboxSeq } = incoming;
   const next = partitionKey === null || transition.kind === "keep" ? null : offerNext(execution, around);
-  const verdict: Verdict = await around.flusher.commit({
+  const verdict: Verdict = await around.flusher.write({
     runId,
     claimId,
     turn,
@@ -68,6 +68,8 @@ export async function commit(
     case "await":
       if (transition.delayMs !== null) around.expect(execution.queue, transition.delayMs);
       break;
+    case "suspend":
+      break;
     case "spawn":
       for (const queue of new Set(transition.children.map((child) => child.queue))) around.hub.nudge(queue);
       break;
@@ -81,9 +83,11 @@ export async function commit(
       }
       break;
     case "done":
+      if (parentId !== null) around.hub.delivered(parentId);
       around.hub.announce({ runId, phase: "done", result: transition.result, error: null });
       break;
     case "stop":
+      if (parentId !== null) around.hub.delivered(parentId);
       around.hub.announce({ runId, phase: "failed", result: null, error: transition.error });
       around.logger.warn(describe(execution, transition.error), "pawl: a run failed");
       break;

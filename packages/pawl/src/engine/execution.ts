@@ -32,6 +32,8 @@ export class Execution {
   /** The key that this claim holds. */
   readonly partitionKey: string | null;
   readonly chain: Chain;
+  /** What a workflow has recorded; null: it is to be read. */
+  readonly journal: ClaimedRun["journal"];
   /** The signals and children that its steps see. */
   readonly incoming: Incoming;
   /** On the clock that the heartbeat reads too. */
@@ -50,6 +52,8 @@ export class Execution {
   /** The signal of this claim is used up: the next step needs a claim of its own. */
   interrupted = false;
   isStopping = false;
+  /** Called when the execution is aborted. */
+  onAbort: (() => void) | undefined;
   #controller: AbortController | undefined;
   #reason: unknown;
 
@@ -62,6 +66,7 @@ export class Execution {
     this.crashes = run.crashes;
     this.parentId = run.parentId;
     this.partitionKey = run.partitionKey;
+    this.journal = run.journal;
     this.incoming = new Incoming(run);
     this.step = run.step;
     this.attempt = run.attempt;
@@ -100,5 +105,6 @@ export class Execution {
     this.aborted = true;
     this.#reason = reason;
     this.#controller?.abort(reason);
+    this.onAbort?.();
   }
 }

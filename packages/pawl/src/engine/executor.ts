@@ -14,7 +14,6 @@ import type { NewRun } from "../store/store.js";
 import { commit, commitFailure } from "./commit.js";
 import type { Execution } from "./execution.js";
 import { newRun } from "./new-run.js";
-import { Patience } from "./patience.js";
 import { jobContext, stepContext } from "./step-context.js";
 import { sliceMs, sliceSteps, type Surroundings } from "./surroundings.js";
 import {
@@ -27,6 +26,7 @@ import {
   type Decision,
   type Situation,
 } from "./transition.js";
+import { executeWorkflow } from "./workflow.js";
 
 const maxSpawnLength = 16 * 1024 * 1024;
 
@@ -44,6 +44,7 @@ export async function execute(execution: Execution, around: Surroundings): Promi
     const limit = crashLimit(definition, execution);
     if (limit !== null) await commitFailure(execution, decideFailure(execution.step, limit), around);
     else if (definition.kind === "job") await executeJob(execution, definition, around);
+    else if (definition.kind === "workflow") await executeWorkflow(execution, definition, around);
     else await executeMachine(execution, definition, around);
   } catch (error) {
     if (error instanceof LetGo) {
@@ -105,7 +106,9 @@ async function executeMachine(
 
   for (let steps = 1; ; steps++) {
     const count = steps;
-    if (execution.incoming.isIncomplete) await load(execution, around);
+    if (execution.incoming.isIncomplete) {
+      await around.patiently(execution, () => execution.incoming.load(around.store));
+    }
     if (execution.aborted) return;
     const at: Situation = {
       step: execution.step,
@@ -130,20 +133,6 @@ async function executeMachine(
     }
     if (execution.aborted || decision.state === null) return;
     stored = decision.state;
-  }
-}
-
-/** Reads what did not come along with the claim; an outage only delays it, as long as the claim lasts. */
-async function load(execution: Execution, around: Surroundings): Promise<void> {
-  const patience = new Patience();
-  while (!execution.aborted) {
-    try {
-      await execution.incoming.load(around.store);
-      return;
-    } catch (error) {
-      if (!around.isOutage(error)) throw error;
-      await new Promise((resolve) => setTimeout(resolve, patience.next()));
-    }
   }
 }
 

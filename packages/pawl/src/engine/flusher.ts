@@ -1,13 +1,13 @@
 /**
- * Commits transitions in groups: whatever was queued while the previous call was in flight goes in one call, without
- * any timer, so a lone commit leaves at once and a thousand share a transaction. Bad rows are isolated by the call
- * itself; one that fails as a whole is sent again until it is answered or dropped (after anything but an outage, run by
- * run): its turn makes a second arrival harmless. What is busy (somebody's open
- * transaction holds the run) moves to a slow lane and delays nobody. Used by the executor; guards are in the SQL.
+ * Writes for many runs in groups: whatever was queued while the previous call was in flight goes in one call, without
+ * any timer, so a lone write leaves at once and a thousand share a transaction. Bad rows are isolated by the call
+ * itself; one that fails as a whole is sent again until it is answered or dropped (after anything but an outage, item by
+ * item): the guards in the SQL make a second arrival harmless. What is busy (somebody's open transaction holds the run) moves to a
+ * slow lane and delays nobody. The items of one run are sent in order, those of one call at a time. Used for the outcomes of runs
+ * (`commit`) and the journals of workflows (`record`).
  */
 
 import type { Logger } from "../define/logger.js";
-import type { Claimable, Commit, Verdict, WorkerStore } from "../store/store.js";
 import { Patience } from "./patience.js";
 
 const maxBatch = 500;
@@ -16,43 +16,54 @@ const lanes = 2;
 const slowLaneMs = 50;
 const slowLaneMaxMs = 1_000;
 
-interface Entry {
-  readonly commit: Commit;
+interface Item {
+  readonly runId: string;
+}
+
+interface Entry<I, V> {
+  readonly item: I;
   readonly bytes: number;
-  readonly resolve: (verdict: Verdict) => void;
+  readonly resolve: (verdict: V) => void;
   dropped: boolean;
   busyMs: number;
 }
 
-const stale: Verdict = { kind: "stale" };
-
-export interface FlusherOptions {
-  readonly store: Pick<WorkerStore, "commit">;
+export interface FlusherOptions<I, V> {
   readonly logger: Logger;
+  /** What is written, for the log. */
+  readonly what: string;
+  /** The verdict on what was dropped. */
+  readonly stale: V;
+  /** Sends items in one call and answers in the same order. */
+  send(items: readonly I[], options: { patient: boolean }): Promise<readonly V[]>;
+  sizeOf(item: I): number;
   isOutage(error: unknown): boolean;
-  /** A commit has made other runs claimable: parents of ended children, the next in line for a key. */
-  onClaimable(claimable: readonly Claimable[]): void;
-  /** A run was handed over by a commit that nobody waits for any more. */
-  onOrphan(orphan: { readonly runId: string; readonly claimId: string }): void;
+  /** A write was answered that nobody waits for any more. */
+  onLate?(item: I, verdict: V): void;
 }
 
-export class Flusher {
-  readonly #options: FlusherOptions;
-  #queue: Entry[] = [];
-  /** Every entry that is not answered yet, by run: at most one each. */
-  readonly #open = new Map<string, Entry>();
+export class Flusher<I extends Item, V extends { readonly kind: string }> {
+  readonly #options: FlusherOptions<I, V | { readonly kind: "busy" }>;
+  #queue: Entry<I, V>[] = [];
+  /** Every entry that is not answered yet, by run. */
+  readonly #open = new Map<string, Set<Entry<I, V>>>();
+  /** The runs that have entries in flight. */
+  readonly #flying = new Set<string>();
   #inFlight = 0;
   #scheduled = false;
 
-  constructor(options: FlusherOptions) {
+  constructor(options: FlusherOptions<I, V | { readonly kind: "busy" }> & { readonly stale: V }) {
     this.#options = options;
   }
 
-  /** Resolves when the transition is committed, or it is known that it never will be. */
-  commit(commit: Commit): Promise<Verdict> {
+  /** Resolves when the item is written, or it is known that it never will be. */
+  write(item: I): Promise<V> {
     return new Promise((resolve) => {
-      const entry = { commit, bytes: sizeOf(commit), resolve, dropped: false, busyMs: slowLaneMs };
-      this.#open.set(commit.runId, entry);
+      const bytes = 100 + this.#options.sizeOf(item);
+      const entry = { item, bytes, resolve, dropped: false, busyMs: slowLaneMs };
+      const open = this.#open.get(item.runId);
+      if (open === undefined) this.#open.set(item.runId, new Set([entry]));
+      else open.add(entry);
       this.#queue.push(entry);
       this.#schedule();
     });
@@ -60,13 +71,13 @@ export class Flusher {
 
   /** Forgets what is queued for this run: its claim is lost. A call in flight is answered by the guard. */
   drop(runId: string): void {
-    const entry = this.#open.get(runId);
-    if (entry === undefined) return;
-    entry.dropped = true;
-    this.#settle(entry, stale);
+    for (const entry of this.#open.get(runId) ?? []) {
+      entry.dropped = true;
+      this.#settle(entry, this.#options.stale as V);
+    }
   }
 
-  /** Whether an outcome of this run waits to be committed. */
+  /** Whether something of this run waits to be written. */
   has(runId: string): boolean {
     return this.#open.has(runId);
   }
@@ -84,38 +95,41 @@ export class Flusher {
     setImmediate(() => {
       this.#scheduled = false;
       const batch = this.#take();
-      if (batch.length > 0) void this.#send(batch, true);
+      if (batch.length === 0) return;
+      void this.#send(batch);
       if (this.#queue.length > 0) this.#schedule();
     });
   }
 
-  #take(): Entry[] {
-    const batch: Entry[] = [];
+  /** What goes together: of runs that have nothing in flight. */
+  #take(): Entry<I, V>[] {
+    const batch: Entry<I, V>[] = [];
+    const left: Entry<I, V>[] = [];
     let bytes = 0;
-    let taken = 0;
     for (const entry of this.#queue) {
-      if (batch.length === maxBatch || (bytes + entry.bytes > maxBatchBytes && batch.length > 0)) break;
-      taken++;
       if (entry.dropped) continue;
+      const isFull = batch.length === maxBatch || (bytes + entry.bytes > maxBatchBytes && batch.length > 0);
+      if (isFull || this.#flying.has(entry.item.runId)) {
+        left.push(entry);
+        continue;
+      }
       bytes += entry.bytes;
       batch.push(entry);
     }
-    this.#queue = this.#queue.slice(taken);
+    this.#queue = left;
+    for (const { item } of batch) this.#flying.add(item.runId);
     // In id order: the order in which every function locks.
-    return batch.toSorted((one, other) => compareIds(one.commit.runId, other.commit.runId));
+    return batch.toSorted((one, other) => compareIds(one.item.runId, other.item.runId));
   }
 
-  async #send(batch: Entry[], patient: boolean): Promise<void> {
+  async #send(batch: Entry<I, V>[]): Promise<void> {
     this.#inFlight++;
     const patience = new Patience();
     let waiting = batch;
     while (waiting.length > 0) {
       try {
-        const { verdicts, claimable } = await this.#options.store.commit(
-          waiting.map((entry) => entry.commit),
-          { patient },
-        );
-        if (claimable.length > 0) this.#options.onClaimable(claimable);
+        const items = waiting.map((entry) => entry.item);
+        const verdicts = await this.#options.send(items, { patient: true });
         for (const [index, entry] of waiting.entries()) this.#answer(entry, verdicts[index]!);
         break;
       } catch (error) {
@@ -129,16 +143,15 @@ export class Flusher {
         waiting = waiting.filter((entry) => !entry.dropped);
       }
     }
+    for (const { item } of batch) this.#flying.delete(item.runId);
     this.#inFlight--;
     if (this.#queue.length > 0) this.#schedule();
   }
 
-  #answer(entry: Entry, verdict: Verdict): void {
-    if (entry.dropped && verdict.kind === "committed" && verdict.handed !== null) {
-      this.#options.onOrphan({ runId: verdict.handed.runId, claimId: entry.commit.next!.claimId });
-    }
+  #answer(entry: Entry<I, V>, verdict: V | { readonly kind: "busy" }): void {
+    if (entry.dropped) this.#options.onLate?.(entry.item, verdict);
     if (verdict.kind !== "busy") {
-      this.#settle(entry, verdict);
+      this.#settle(entry, verdict as V);
       return;
     }
     const waitMs = entry.busyMs;
@@ -148,38 +161,29 @@ export class Flusher {
     }, waitMs);
   }
 
-  /** The slow lane: one run by itself, never waiting for its lock, outside the count of lanes. */
-  async #sendSlow(entry: Entry): Promise<void> {
+  /** The slow lane: one item by itself, never waiting for its lock, outside the count of lanes. */
+  async #sendSlow(entry: Entry<I, V>): Promise<void> {
     try {
-      const { verdicts, claimable } = await this.#options.store.commit([entry.commit], { patient: false });
-      if (claimable.length > 0) this.#options.onClaimable(claimable);
-      this.#answer(entry, verdicts[0]!);
+      const [verdict] = await this.#options.send([entry.item], { patient: false });
+      this.#answer(entry, verdict!);
     } catch (error) {
       this.#warn(error, 1);
       this.#answer(entry, { kind: "busy" });
     }
   }
 
-  #warn(error: unknown, runs: number): void {
-    this.#options.logger.warn({ err: error, runs }, "pawl: commit failed, trying again");
+  #warn(error: unknown, items: number): void {
+    this.#options.logger.warn({ err: error, items }, `pawl: ${this.#options.what} failed, trying again`);
   }
 
-  #settle(entry: Entry, verdict: Verdict): void {
-    if (this.#open.get(entry.commit.runId) === entry) this.#open.delete(entry.commit.runId);
+  #settle(entry: Entry<I, V>, verdict: V): void {
+    const open = this.#open.get(entry.item.runId);
+    if (open?.delete(entry) === true && open.size === 0) this.#open.delete(entry.item.runId);
     entry.resolve(verdict);
   }
 }
 
-function sizeOf({ transition }: Commit): number {
-  const state = "state" in transition ? (transition.state?.length ?? 0) : 0;
-  const result = "result" in transition ? transition.result.length : 0;
-  let children = 0;
-  if (transition.kind === "spawn")
-    for (const child of transition.children) children += 300 + child.input.length;
-  return 100 + state + result + children;
-}
-
 /** Ids are positive decimal numbers without leading zeros. */
 function compareIds(one: string, other: string): number {
-  return one.length - other.length || (one < other ? -1 : 1);
+  return one.length - other.length || (one < other ? -1 : one > other ? 1 : 0);
 }

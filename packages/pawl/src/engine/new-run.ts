@@ -119,7 +119,7 @@ function checkTarget(target: unknown): AnyDefinition | undefined {
     return undefined;
   }
   throw new InvalidOption(
-    `start takes a definition made by job(…) or machine(…), or its name, not ${show(target)}`,
+    `start takes a definition made by job(…), machine(…) or workflow(…), or its name, not ${show(target)}`,
   );
 }
 

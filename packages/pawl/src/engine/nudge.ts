@@ -19,6 +19,8 @@ export interface LocalWorker {
   expect(queue: string, delayMs: number): void;
   /** Runs have become claimable that may be older than what it last looked at. */
   lower(claimable: Claimable): void;
+  /** A signal, or the result of a child, has come into the inbox of this run. */
+  delivered(runId: string): void;
   /** This run was cancelled, durably. */
   cancel(runId: string, reason: string | undefined): void;
 }
@@ -62,6 +64,11 @@ export class Hub {
   /** Runs have become claimable. */
   claimable(all: readonly Claimable[]): void {
     for (const one of all) for (const worker of this.workers) worker.lower(one);
+  }
+
+  /** A signal, or the result of a child, has come into the inbox of this run. */
+  delivered(runId: string): void {
+    for (const worker of this.workers) worker.delivered(runId);
   }
 
   /** A run was cancelled, durably. */

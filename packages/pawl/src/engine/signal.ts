@@ -37,6 +37,9 @@ export class Signaller {
       const { verdicts, claimable, handed } = await this.#store.signal(signals, { patient: false, offer });
       if (handed !== null) slots?.fill(handed.queue, handed.run, claimId);
       this.#hub.claimable(claimable);
+      for (const [index, { runId }] of signals.entries()) {
+        if (verdicts[index] === "delivered") this.#hub.delivered(runId);
+      }
       return verdicts;
     } finally {
       slots?.close();

@@ -20,6 +20,7 @@ const newborn = {
   inboxSeq: 0,
   inbox: [],
   state: null,
+  journal: [],
   uniqueLost: false,
 } as const;
 

@@ -4,6 +4,7 @@
  */
 
 import type { JobContext, StepContext } from "../define/context.js";
+import type { WorkflowContext } from "../define/workflow-context.js";
 import type { Logger, LogMethod } from "../define/logger.js";
 import { stepHelpers } from "../define/outcome.js";
 import type { Execution } from "./execution.js";
@@ -68,6 +69,20 @@ class MachineStepContext extends RunContext {
   }
 }
 Object.assign(MachineStepContext.prototype, stepHelpers);
+
+class BodyContext extends RunContext {
+  readonly step: object;
+
+  constructor(execution: Execution, logger: Logger, step: object) {
+    super(execution, logger);
+    this.step = step;
+  }
+}
+
+/** The `ctx` of a workflow, with these steps. */
+export function runContext(execution: Execution, logger: Logger, step: object): WorkflowContext {
+  return new BodyContext(execution, logger, step) as unknown as WorkflowContext;
+}
 
 export function jobContext(execution: Execution, logger: Logger): JobContext {
   return new RunContext(execution, logger);

@@ -1,17 +1,21 @@
 /** What an execution needs of the worker it runs in. Made by the worker, used by the executor and by `commit.ts`. */
 
 import type { Logger } from "../define/logger.js";
-import type { WorkerStore } from "../store/store.js";
+import type { Commit, JournalEntry, RecordVerdict, Verdict, WorkerStore } from "../store/store.js";
+import type { Execution } from "./execution.js";
 import type { Flusher } from "./flusher.js";
 import type { Hub } from "./nudge.js";
+import type { Watcher } from "./watcher.js";
 
 /** For how long a run, or runs of one key handed over, may keep a slot while others wait. */
 export const sliceSteps = 100;
 export const sliceMs = 1_000;
 
 export interface Surroundings {
-  readonly store: Pick<WorkerStore, "inbox" | "children">;
-  readonly flusher: Flusher;
+  readonly store: Pick<WorkerStore, "inbox" | "children" | "journal">;
+  readonly flusher: Flusher<Commit, Verdict>;
+  readonly recorder: Flusher<JournalEntry, RecordVerdict>;
+  readonly watcher: Watcher;
   readonly hub: Hub;
   readonly logger: Logger;
   readonly maxStepMs: number | null;
@@ -24,8 +28,8 @@ export interface Surroundings {
   hasBacklog(queue: string): boolean;
   /** A run of this queue becomes due again after this time. */
   expect(queue: string, delayMs: number): void;
-  /** Whether an error of the store means that it could not be reached. */
-  isOutage(error: unknown): boolean;
+  /** Reads something for a run: an outage only delays it, as long as the claim lasts. Undefined: the claim is lost. */
+  patiently<T>(execution: Execution, read: () => Promise<T>): Promise<T | undefined>;
   /** The worker begins no further steps. */
   isStopping(): boolean;
 }

@@ -9,7 +9,7 @@ import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import type { AnyDefinition } from "../define/definition.js";
 import { RunCancelled, Unavailable, WorkflowVersionMismatch } from "../define/errors.js";
-import type { Claimable, ClaimedRun } from "../store/store.js";
+import type { Claimable, ClaimedRun, Commit, JournalEntry, RecordVerdict, Verdict } from "../store/store.js";
 import { addressKey } from "../store/postgres/database.js";
 import { isOutage } from "../store/postgres/database-errors.js";
 import { PostgresStore } from "../store/postgres/postgres-store.js";
@@ -17,7 +17,8 @@ import { atMost } from "./at-most.js";
 import { Execution, type Successor } from "./execution.js";
 import { execute } from "./executor.js";
 import { Feeder } from "./feeder.js";
-import { Flusher } from "./flusher.js";
+import type { Flusher } from "./flusher.js";
+import { commitFlusher, recordFlusher } from "./flushers.js";
 import { type ConfirmedBeat, Heartbeat } from "./heartbeat.js";
 import { setLimit } from "./limits.js";
 import { type Hub, hubOf, type LocalWorker, type Reservation, type Slots } from "./nudge.js";
@@ -26,6 +27,7 @@ import { Releaser } from "./releaser.js";
 import type { ServeSettings } from "./serve-options.js";
 import type { Surroundings } from "./surroundings.js";
 import { Sweeper } from "./sweeper.js";
+import { Watcher } from "./watcher.js";
 
 const connections = 5;
 const afterAbortMs = 1_000;
@@ -51,7 +53,9 @@ export class EngineWorker implements LocalWorker {
   readonly #cancelledMeanwhile = new Set<string>();
   #database: Database | undefined;
   #store!: PostgresStore;
-  #flusher!: Flusher;
+  #flusher!: Flusher<Commit, Verdict>;
+  #recorder!: Flusher<JournalEntry, RecordVerdict>;
+  #watcher!: Watcher;
   #releaser!: Releaser;
   #hub!: Hub;
   #surroundings!: Surroundings;
@@ -144,6 +148,10 @@ export class EngineWorker implements LocalWorker {
     this.#feeders.get(claimable.queue)?.lower(claimable);
   }
 
+  delivered(runId: string): void {
+    this.#watcher.tell(runId);
+  }
+
   cancel(runId: string, reason?: string): void {
     this.#flusher.drop(runId);
     if (this.#claiming.size === 0) this.#cancelledMeanwhile.clear();
@@ -184,16 +192,17 @@ export class EngineWorker implements LocalWorker {
     this.#releaser = new Releaser(this.#store, logger, () => {
       for (const feeder of this.#feeders.values()) feeder.rewind();
     });
-    this.#flusher = new Flusher({
-      store: this.#store,
-      logger,
-      isOutage,
+    this.#flusher = commitFlusher(this.#store, logger, isOutage, {
       onClaimable: (claimable) => this.#hub.claimable(claimable),
       onOrphan: (orphan) => this.#releaser.release([orphan]),
     });
+    this.#recorder = recordFlusher(this.#store, logger, isOutage);
+    this.#watcher = new Watcher(this.#store, logger);
     this.#surroundings = {
       store: this.#store,
       flusher: this.#flusher,
+      recorder: this.#recorder,
+      watcher: this.#watcher,
       hub: this.#hub,
       logger,
       maxStepMs,
@@ -202,7 +211,18 @@ export class EngineWorker implements LocalWorker {
       claiming: this.#claiming,
       hasBacklog: (queue) => this.#feeders.get(queue)?.hasBacklog ?? false,
       expect: (queue, delayMs) => this.expect(queue, delayMs),
-      isOutage,
+      patiently: async (execution, read) => {
+        const patience = new Patience();
+        while (!execution.aborted) {
+          try {
+            return await read();
+          } catch (error) {
+            if (!isOutage(error)) throw error;
+            await new Promise((resolve) => setTimeout(resolve, patience.next()));
+          }
+        }
+        return undefined;
+      },
       isStopping: () => this.#isStopping,
     };
     await this.#register();
@@ -283,6 +303,7 @@ export class EngineWorker implements LocalWorker {
     this.#executions.clear();
     for (const feeder of this.#feeders.values()) feeder.takeUnstarted();
     this.#flusher.dropAll();
+    this.#recorder.dropAll();
   }
 
   /** Compares what the database said at a beat with what this worker executes. */
@@ -364,6 +385,7 @@ export class EngineWorker implements LocalWorker {
     const left = [...this.#executions.values()];
     this.#abortAll(new Error("the worker has stopped"));
     await this.#releaser.letGo(left);
+    this.#watcher.stop();
     if (this.#sweeper !== undefined) await atMost(this.#sweeper.stop(), closeMs);
     await this.#heartbeat?.stop();
     if (this.#workerId !== null) await atMost(this.#store.unregister(this.#workerId), closeMs);

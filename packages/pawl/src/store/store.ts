@@ -80,8 +80,90 @@ export interface ClaimedRun {
   /** JSON; given only while there is no state. */
   readonly input: string | null;
   readonly state: string | null;
+  /** What a workflow has recorded; null: too much to come along, to be read page by page. */
+  readonly journal: readonly StoredStep[] | null;
   readonly uniqueLost: boolean;
 }
+
+/** A step in the journal of a workflow run. */
+export interface StoredStep {
+  readonly name: string;
+  readonly kind: StepKind;
+  /** The order in which completed steps are given to the body; null: pending. */
+  readonly seq: number | null;
+  /** How often it has failed. */
+  readonly attempt: number;
+  /** Of a pending step: how long until it is due, at most 0 if it is; null: it has no due time. */
+  readonly dueMs: number | null;
+  readonly dueAt: string | null;
+  readonly output: Json | null;
+  readonly error: ErrorRecord | null;
+}
+
+/** A step as it is listed. */
+export interface ListedStep extends StoredStep {
+  readonly childId: string | null;
+  readonly startedAt: Date;
+  readonly completedAt: Date | null;
+}
+
+export type StepKind = "run" | "sleep" | "wait" | "invoke" | "transaction";
+
+/** One entry for the journal of a workflow run (see `record.sql`). `seq` is its place in the order of delivery, if it completes. */
+export interface JournalEntry {
+  readonly runId: string;
+  readonly claimId: string;
+  readonly name: string;
+  readonly seq: number;
+  /** The seq of the last signal that the body knows of. */
+  readonly inboxSeq: number;
+  readonly change: JournalChange;
+}
+
+export type JournalChange =
+  /** The step has completed. */
+  | {
+      readonly op: "run" | "transaction";
+      readonly attempt: number;
+      readonly output: string | null;
+      readonly error: string | null;
+      readonly tookMs: number;
+    }
+  /** It has failed and is to be tried again. */
+  | {
+      readonly op: "retry";
+      readonly kind: "run" | "transaction";
+      readonly attempt: number;
+      readonly error: string;
+      readonly delayMs: number;
+    }
+  /** Is it time for that? */
+  | { readonly op: "due" }
+  /** The wait begins, or is it over? */
+  | { readonly op: "sleep"; readonly delayMs: number | null; readonly at: Date | null }
+  | { readonly op: "wait"; readonly event: string; readonly match: string | null; readonly delayMs: number | null }
+  | { readonly op: "invoke"; readonly child: NewRun };
+
+export type RecordVerdict =
+  /** Recorded. `inboxSeq`: the inbox has more than the worker knows, up to this seq. */
+  | { readonly kind: "recorded"; readonly inboxSeq: number | null }
+  /** The wait is over, or an earlier call has recorded the step. */
+  | {
+      readonly kind: "done";
+      readonly seq: number;
+      readonly output: Json | null;
+      readonly error: ErrorRecord | null;
+    }
+  /** Not yet. Signals were tried up to `inboxSeq`. */
+  | {
+      readonly kind: "pending";
+      readonly inboxSeq: number;
+      readonly childId: string | null;
+      readonly dueMs: number | null;
+      readonly dueAt: string | null;
+    }
+  /** As for commits. */
+  | Extract<Verdict, { kind: "stale" | "busy" | "failed" }>;
 
 /** A signal in an inbox. */
 export interface StoredSignal {
@@ -147,6 +229,19 @@ export type Transition =
       readonly state: string | null;
       readonly delayMs: number;
       readonly error: string | null;
+    }
+  /** A workflow has nothing to do until a signal of these names comes, or a child ends, or this time. */
+  | {
+      readonly kind: "suspend";
+      readonly names: readonly string[];
+      /** JSON by name. */
+      readonly matches: Readonly<Record<string, string>>;
+      /** Signals up to this seq are none of those. */
+      readonly after: number;
+      /** As the store said it; null: none. */
+      readonly dueAt: string | null;
+      /** The steps that wait, for who asks. */
+      readonly steps: readonly string[];
     }
   | {
       readonly kind: "await";
@@ -356,6 +451,7 @@ export interface ClientStore {
   bringForward(name: string, limit: number): Promise<number>;
   limits(): Promise<StoredLimit[]>;
   get(runIds: readonly string[]): Promise<StoredRun[]>;
+  journal(runId: string, after: string): Promise<ListedStep[]>;
   list(filter: RunFilter): Promise<{ runs: StoredRun[]; last: { startedAt: string; runId: string } | null }>;
   /** Of these runs, those that have ended or do not exist. */
   ended(runIds: readonly string[]): Promise<EndedRun[]>;
@@ -371,6 +467,12 @@ export interface WorkerStore extends Pick<ClientStore, "setLimit" | "bringForwar
     commits: readonly Commit[],
     options: { patient: boolean },
   ): Promise<{ verdicts: Verdict[]; claimable: Claimable[] }>;
+  /** Writes into the journals of claimed workflow runs. `patient: false` never waits for a lock. */
+  record(entries: readonly JournalEntry[], options: { patient: boolean }): Promise<RecordVerdict[]>;
+  /** A page of a run's journal after a name, by name; empty at the end. */
+  journal(runId: string, after: string): Promise<ListedStep[]>;
+  /** The seq of the last signal of each of these runs. */
+  inboxSeqs(runIds: readonly string[]): Promise<Map<string, number>>;
   /** A page of a claimed run's inbox, oldest first; empty at the end. */
   inbox(runId: string, range: { after: number; upTo: number }): Promise<StoredSignal[]>;
   /** A page of the children of a claimed run's last spawn, in order; empty at the end. */

@@ -17,9 +17,12 @@ import type {
   ClientStore,
   Commit,
   EndedRun,
+  JournalEntry,
+  ListedStep,
   NewRun,
   NewSignal,
   Offer,
+  RecordVerdict,
   Registration,
   RunFilter,
   SignalVerdict,
@@ -34,8 +37,10 @@ import type {
 } from "../store.js";
 import { type Address, openPool, types } from "./database.js";
 import { explain, isOutage, isRetryable, sqlState } from "./database-errors.js";
+import { recordArguments, type StepRow, toListedStep, toRecordVerdicts } from "./journal-rows.js";
 import { column, quoteName } from "./literals.js";
 import {
+  childOf,
   type ClaimRow,
   committed,
   detailOf,
@@ -167,8 +172,8 @@ export class PostgresStore implements ClientStore, WorkerStore {
       column(commits, (commit) => commit.runId),
       column(commits, (commit) => commit.claimId),
       column(commits, (commit) => commit.turn),
-      column(commits, ({ transition }) => transition.kind),
-      column(commits, ({ transition }) => transition.step),
+      column(commits, ({ transition }) => (transition.kind === "suspend" ? "await" : transition.kind)),
+      column(commits, ({ transition }) => ("step" in transition ? transition.step : null)),
       column(commits, ({ transition }) => ("state" in transition ? transition.state : null)),
       column(commits, ({ transition }) => ("result" in transition ? transition.result : null)),
       column(commits, ({ transition }) => ("error" in transition ? transition.error : null)),
@@ -225,6 +230,28 @@ export class PostgresStore implements ClientStore, WorkerStore {
       // Locked, or refused: the general way tells which, and what to do about it.
       return null;
     }
+  }
+
+  async record(
+    entries: readonly JournalEntry[],
+    { patient }: { patient: boolean },
+  ): Promise<RecordVerdict[]> {
+    const [row] = await this.#call<{ record: string | null }>("record", [
+      shard,
+      ...recordArguments(entries, patient, childOf),
+    ]);
+    return toRecordVerdicts(row!.record, entries.length);
+  }
+
+  async journal(runId: string, after: string): Promise<ListedStep[]> {
+    const rows = await this.#call<StepRow>("journal", [shard, runId, after]);
+    return rows.map(toListedStep);
+  }
+
+  async inboxSeqs(runIds: readonly string[]): Promise<Map<string, number>> {
+    const ids = column(runIds, (id) => id);
+    const rows = await this.#call<{ id: string; inbox_seq: number }>("inbox_seqs", [shard, ids]);
+    return new Map(rows.map((row) => [row.id, row.inbox_seq]));
   }
 
   async inbox(runId: string, { after, upTo }: { after: number; upTo: number }): Promise<StoredSignal[]> {

@@ -14,6 +14,7 @@ import type {
   Transition,
   Verdict,
 } from "../store.js";
+import { toJournal } from "./journal-rows.js";
 
 export interface ClaimRow {
   id: string;
@@ -31,6 +32,7 @@ export interface ClaimRow {
   inbox: string | null;
   input: string | null;
   state: string | null;
+  journal: string | null;
   unique_lost: boolean;
   meta: string | null;
 }
@@ -84,6 +86,14 @@ export function detailOf(transition: Transition): string | null {
       const { children, consumed } = transition;
       return JSON.stringify({ consumed, children: children.map(childOf) });
     }
+    case "suspend": {
+      const { names, matches, after, dueAt, steps } = transition;
+      const wanted = Object.entries(matches).map(([name, match]) => `${JSON.stringify(name)}:${match}`);
+      return (
+        `{"awaits":{"names":${JSON.stringify(names)},"matches":{${wanted.join()}},"after":${after},` +
+        `"steps":${JSON.stringify(steps)}},"shown":[],"at":${JSON.stringify(dueAt ?? "infinity")}}`
+      );
+    }
     case "retry":
     case "done":
     case "stop":
@@ -91,7 +101,8 @@ export function detailOf(transition: Transition): string | null {
   }
 }
 
-function childOf(run: NewRun): object {
+/** A run to be started, as `new_runs` takes it. */
+export function childOf(run: NewRun): object {
   return {
     ...run,
     uniqueKey: run.uniqueKey === null ? null : Buffer.from(run.uniqueKey).toString("hex"),
@@ -122,6 +133,7 @@ export function toClaimedRun(row: ClaimRow): ClaimedRun {
     inbox: toInbox(row.inbox),
     input: row.input,
     state: row.state,
+    journal: toJournal(row.journal),
     uniqueLost: row.unique_lost,
   };
 }

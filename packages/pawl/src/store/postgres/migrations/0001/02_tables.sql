@@ -77,6 +77,7 @@ create table steps (
   kind         text        not null,
   seq          int,
   attempt      int         not null default 0,
+  child_id     bigint,                                   -- the run that an invoke has started
   due_at       timestamptz,
   output       jsonb,
   error        jsonb,

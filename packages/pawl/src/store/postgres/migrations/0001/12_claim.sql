@@ -9,7 +9,7 @@
 -- decides in statements of their own: who is first in line for its partition key (claim_keyed), and for whom its rate limit
 -- has tokens (claim_limited). A wait whose deadline has passed is claimed as timed out. A bounded look (floor) that finds
 -- less than asked looks again without the bound. Runs in the way that no live worker serves are parked (park_unserved).
--- A run's inbox comes along if it is small (inbox_inline).
+-- A run's inbox comes along if it is small (inbox_inline), or the journal of a workflow (journal_inline).
 -- A worker whose lease has passed gets nothing: it would be taken from it at once (its next beat tells it).
 -- Committed asynchronously: a lost claim is only a lease that was never given, and its random id never returns.
 create function claim(
@@ -19,12 +19,12 @@ create function claim(
 ) returns table (
   id bigint, name text, version int, step text, priority smallint, attempt int, crashes int,
   parent_id bigint, partition_key text, timed_out boolean, children int, inbox_seq int, inbox text,
-  input text, state text, unique_lost boolean, meta text)
+  input text, state text, journal text, unique_lost boolean, meta text)
 language plpgsql as $f$
 #variable_conflict use_column
 declare
   c_foreign constant int := 1000;                         -- runs passed over in one call: of others, or not claimable yet
-  c_inline constant int := 8 * 1024 * 1024;               -- what all inboxes together may add
+  c_inline constant int := 8 * 1024 * 1024;               -- what all inboxes and journals together may add
   c_bytes constant int := 16 * 1024 * 1024;               -- what one call may answer
   v_now timestamptz := now();
   v_lowest smallint := coalesce(p_after_priority, -32768);                -- no look below this priority
@@ -180,10 +180,12 @@ begin
           from (select p_shard as shard, u.id, u.o from unnest(v_ids) with ordinality u(id, o) limit p_limit) c
           where r.shard = c.shard and r.id = c.id and (r.unique_key is null or r.unique_guard is not null)
           returning c.o, r.id, r.name, r.version, r.step, r.priority, r.attempt, r.crashes, r.parent_id, r.partition_key, r.timed_out,
-            r.awaits, r.inbox_seq, case when r.state is null then r.input::text end as input, r.state::text as state)
+            r.awaits, r.inbox_seq, (r.kind = 'workflow') is true as is_workflow,
+            case when r.state is null then r.input::text end as input, r.state::text as state)
         select c.id, c.name, c.version, c.step, c.priority, c.attempt, c.crashes, c.parent_id, c.partition_key, c.timed_out,
           (c.awaits ->> 'children')::int, c.inbox_seq,
-          case when c.inbox_seq > 0 then inbox_inline(p_shard, c.id, c.awaits, v_inline) end, c.input, c.state, false, null::text
+          case when c.inbox_seq > 0 and not c.is_workflow then inbox_inline(p_shard, c.id, c.awaits, v_inline) end, c.input, c.state,
+          case when c.is_workflow then journal_inline(p_shard, c.id, v_inline) end, false, null::text
         from claimed c order by c.o;
       get diagnostics v_page_rows = row_count;
       v_found := v_found + v_page_rows;
@@ -196,8 +198,9 @@ begin
           return query
             select r.id, r.name, r.version, r.step, r.priority, r.attempt, r.crashes, r.parent_id, r.partition_key, r.timed_out,
               (r.awaits ->> 'children')::int, r.inbox_seq,
-              case when r.inbox_seq > 0 then inbox_inline(p_shard, r.id, r.awaits, v_inline) end,
-              case when r.state is null then r.input::text end, r.state::text, v_lost, null::text
+              case when r.inbox_seq > 0 and r.kind is distinct from 'workflow' then inbox_inline(p_shard, r.id, r.awaits, v_inline) end,
+              case when r.state is null then r.input::text end, r.state::text,
+              case when r.kind = 'workflow' then journal_inline(p_shard, r.id, v_inline) end, v_lost, null::text
             from runs r where r.shard = p_shard and r.id = v_one;
           get diagnostics v_page_rows = row_count;
           v_found := v_found + v_page_rows;

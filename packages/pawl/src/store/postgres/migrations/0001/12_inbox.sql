@@ -15,7 +15,7 @@ begin
       select s.*, sum(octet_length(s.payload)) over (order by s.seq) as bytes, row_number() over (order by s.seq) as n
       from (
         select t.seq, t.name, t.payload::text as payload, t.inserted_at,
-          coalesce(v_awaits -> 'names' ? t.name and (v_awaits -> 'match' is null or t.payload @> (v_awaits -> 'match')), false) as matched
+          coalesce(is_wanted(v_awaits, t.name, t.payload), false) as matched
         from signals t
         where t.shard = p_shard and t.run_id = p_run_id and t.consumed_at is null and t.seq > p_after and t.seq <= p_upto
         order by t.seq limit 1000) s) p
@@ -47,6 +47,14 @@ begin
   end if;
   return (
     select jsonb_agg(jsonb_build_array(t.seq, t.name, t.payload, iso(t.inserted_at),
-      coalesce(p_awaits -> 'names' ? t.name and (p_awaits -> 'match' is null or t.payload @> (p_awaits -> 'match')), false)) order by t.seq)::text
+      coalesce(is_wanted(p_awaits, t.name, t.payload), false)) order by t.seq)::text
     from signals t where t.shard = p_shard and t.run_id = p_run_id and t.consumed_at is null);
+end $f$;
+
+-- The seq of the last signal of each of these runs: for bodies of workflows that are alive and wait.
+create function inbox_seqs(p_shard smallint, p_id bigint[]) returns table (id bigint, inbox_seq int) language plpgsql stable as $f$
+begin
+  return query
+    select r.id, r.inbox_seq from unnest(p_id) u(id)
+    cross join lateral (select t.id, t.inbox_seq from runs t where t.shard = p_shard and t.id = u.id limit 1) r;
 end $f$;

@@ -24,6 +24,7 @@ declare
   v_cleared bigint[];
   v_parents bigint[];
   v_child_of int[];
+  v_invoked bigint[];
   v_queues text[];
   v_keys text[];
   v_claims bigint[];
@@ -121,14 +122,18 @@ begin
       array_agg(e.id) filter (where e.status in ('done', 'failed') and e.inbox_seq > 0),
       array_agg(e.parent_id) filter (where e.status in ('done', 'failed') and e.parent_id is not null),
       array_agg(e.child_of) filter (where e.status in ('done', 'failed') and e.parent_id is not null),
+      array_agg(e.id) filter (where e.status in ('done', 'failed') and e.parent_id is not null and e.child_of is null),
       coalesce(jsonb_agg(jsonb_build_array(e.queue, e.priority, (extract(epoch from v_now) * 1000000)::bigint))
         filter (where e.op in ('await', 'spawn') and e.status = 'runnable'), '[]')
-    into v_applied, v_queues, v_cleared, v_parents, v_child_of, claimable from ended e;
+    into v_applied, v_queues, v_cleared, v_parents, v_child_of, v_invoked, claimable from ended e;
     if v_cleared is not null then
       perform clear_inboxes(p_shard, v_cleared, v_now);
     end if;
     if v_parents is not null then
       claimable := claimable || release_parents(p_shard, v_parents, v_child_of, v_now);
+    end if;
+    if v_invoked is not null then
+      claimable := claimable || deliver_replies(p_shard, v_invoked, v_now);
     end if;
     if p_key is not null and v_applied is not null then
       if cardinality(p_id) = 1 then

@@ -24,6 +24,7 @@ begin
           'shown', translate(v_detail ->> 'shown', '[]', '{}'))
         || case when has_match(p_shard, p_id[i], v_detail -> 'awaits', v_detail -> 'shown')
           then jsonb_build_object('status', 'runnable', 'at', p_now)
+          when v_detail ? 'at' then jsonb_build_object('status', 'awaiting_signal', 'at', v_detail -> 'at')
           else '{"status": "awaiting_signal"}' end;
     elsif p_op[i] = 'spawn' then
       v_more[i] := coalesce(v_spawned -> i::text, '{"children": 0, "pending": 0, "held": []}');

@@ -1,5 +1,5 @@
 -- Whether a run's inbox holds a signal that this await wants and that was not shown yet: then the wait is over at once.
--- Rides signals_inbox; shown seqs are looked up as ranges, so that gathering thousands stays cheap.
+-- A workflow has tried all signals up to `after` of the await. Rides signals_inbox; shown seqs are looked up as ranges, so that gathering thousands stays cheap.
 create function has_match(p_shard smallint, p_run_id bigint, p_awaits jsonb, p_shown jsonb) returns boolean
 language plpgsql stable as $f$
 declare
@@ -14,7 +14,6 @@ begin
   return exists (
     select 1 from signals s
     where s.shard = p_shard and s.run_id = p_run_id and s.consumed_at is null
-      and p_awaits -> 'names' ? s.name
-      and (p_awaits -> 'match' is null or s.payload @> (p_awaits -> 'match'))
+      and s.seq > coalesce((p_awaits ->> 'after')::int, 0) and is_wanted(p_awaits, s.name, s.payload)
       and not s.seq <@ v_shown);
 end $f$;

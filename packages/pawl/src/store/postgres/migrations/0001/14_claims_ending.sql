@@ -1,6 +1,6 @@
 -- What runs become when their claim ends without an outcome (see let_go).
 create function claims_ending(p_shard smallint, p_id bigint[], p_crashes int, p_now timestamptz)
-returns table (shard smallint, id bigint, status run_status, attempt int, crashes int, eligible_at timestamptz)
+returns table (shard smallint, id bigint, status run_status, attempt int, crashes int, crash_seq int, eligible_at timestamptz)
 language plpgsql stable as $f$
 #variable_conflict use_column
 begin
@@ -9,10 +9,16 @@ begin
       case when r.status = 'executing' then 'runnable'::run_status else r.status end,
       case when r.status = 'executing' then r.attempt + p_crashes else r.attempt end,
       case when r.status = 'executing' then r.crashes + p_crashes else r.crashes end,
+      r.crash_seq,
       case when r.status = 'executing' and p_crashes > 0 and r.crashes > 0
         then p_now + least(interval '1 second' * 2 ^ least(r.crashes + 1, 10), interval '1 minute')
         else r.eligible_at end
     from unnest(p_id) v(id)
-    cross join lateral (select t.id, t.status, t.attempt, t.crashes, t.eligible_at from runs t
+    cross join lateral (
+      select t.id, t.status, t.attempt, t.eligible_at, greatest(t.crash_seq, j.seq) as crash_seq,
+        case when j.seq > t.crash_seq then 0 else t.crashes end as crashes    -- recorded steps are progress
+      from runs t
+      left join lateral (select max(s.seq) as seq from steps s
+        where p_crashes > 0 and (t.kind = 'workflow') is true and s.shard = p_shard and s.run_id = t.id) j on true
       where t.shard = p_shard and t.id = v.id limit 1) r;
 end $f$;

@@ -16,7 +16,7 @@ begin
     -- into a variable: what RETURN QUERY has handed out, a rollback does not take back
     with ended as (
       update runs r set
-        locked_by = null, status = v.status, attempt = v.attempt, crashes = v.crashes, eligible_at = v.eligible_at
+        locked_by = null, status = v.status, attempt = v.attempt, crashes = v.crashes, crash_seq = v.crash_seq, eligible_at = v.eligible_at
       from (select * from claims_ending(p_shard, p_id, p_crashes, v_now) limit cardinality(p_id)) v
       where r.shard = v.shard and r.id = v.id and (r.locked_by is not null) is true
       returning r.id, r.partition_key)
@@ -36,7 +36,7 @@ begin
     for v_try in 1 .. 2 loop
       begin
         update runs r set
-          locked_by = null, status = v.status, attempt = v.attempt, crashes = v.crashes, eligible_at = v.eligible_at,
+          locked_by = null, status = v.status, attempt = v.attempt, crashes = v.crashes, crash_seq = v.crash_seq, eligible_at = v.eligible_at,
           unique_key = case when v_try = 1 then r.unique_key end
         from (select * from claims_ending(p_shard, array[v_id], p_crashes, v_now) limit 1) v
         where r.shard = v.shard and r.id = v.id and (r.locked_by is not null) is true

@@ -16,6 +16,7 @@ declare
   v_cleared bigint[];
   v_parents bigint[];
   v_child_of int[];
+  v_invoked bigint[];
   v_keys text[];
 begin
   perform require_read_committed();
@@ -93,8 +94,9 @@ begin
         where r.shard = v.shard and r.id = v.id
         returning r.id, r.inbox_seq, r.parent_id, r.child_of)
       select array_agg(e.id) filter (where e.inbox_seq > 0), array_agg(e.parent_id) filter (where e.parent_id is not null),
-        array_agg(e.child_of) filter (where e.parent_id is not null)
-      into v_cleared, v_parents, v_child_of from ended e;
+        array_agg(e.child_of) filter (where e.parent_id is not null),
+        array_agg(e.id) filter (where e.parent_id is not null and e.child_of is null)
+      into v_cleared, v_parents, v_child_of, v_invoked from ended e;
       exit;
     exception when unique_violation then
       if v_try = 2 then
@@ -109,6 +111,9 @@ begin
   claimable := '[]';
   if v_parents is not null then
     claimable := release_parents(p_shard, v_parents, v_child_of, v_now)::text;
+  end if;
+  if v_invoked is not null then
+    claimable := (claimable::jsonb || deliver_replies(p_shard, v_invoked, v_now))::text;
   end if;
   if cardinality(v_keys) > 0 then
     claimable := (claimable::jsonb || (select f.claimable from free_keys(p_shard, v_keys, v_now, null, null, null) f))::text;

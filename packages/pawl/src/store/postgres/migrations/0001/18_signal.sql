@@ -60,7 +60,7 @@ begin
   -- the runs that have new signals; those that await one of them go on, by wake_runs if that lets them enter their unique scope
   with new as (
     select u.run_id, max(s.seq) as seq, bool_or(r.can_enter) as can_enter,
-      bool_or(r.status = 'awaiting_signal' and r.awaits -> 'names' ? s.name and (r.awaits -> 'match' is null or s.payload @> (r.awaits -> 'match'))) as is_met
+      bool_or(r.status = 'awaiting_signal' and is_wanted(r.awaits, s.name, s.payload)) as is_met
     from (select distinct d.run_id from unnest(p_run_id, v_verdicts) d(run_id, verdict) where d.verdict = 'delivered') u
     cross join lateral (select t.status, t.awaits, t.inbox_seq, t.unique_key is null or t.unique_guard is not null as can_enter
       from runs t where t.shard = p_shard and t.id = u.run_id limit 1) r

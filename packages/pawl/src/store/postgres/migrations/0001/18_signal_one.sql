@@ -28,8 +28,7 @@ begin
   if not found or v_run.status in ('done', 'failed', 'cancelled') or v_run.inbox_seq >= c_inbox then
     return;
   end if;
-  v_is_met := coalesce(v_run.status = 'awaiting_signal' and v_run.awaits -> 'names' ? p_name
-    and (v_run.awaits -> 'match' is null or p_payload::jsonb @> (v_run.awaits -> 'match')), false);
+  v_is_met := coalesce(v_run.status = 'awaiting_signal' and is_wanted(v_run.awaits, p_name, p_payload::jsonb), false);
   if v_is_met and not v_run.can_enter then
     return;
   end if;

@@ -1,0 +1,112 @@
+/**
+ * What the body of a workflow sees as `ctx`: who it is, and the steps that the engine records. Types only; the engine
+ * makes the objects. The steps are members of function type and not methods, because they may be destructured.
+ */
+
+import type { DefinitionOf, InputOf, OutputOf, StartTarget } from "./definition.js";
+import type { Duration } from "./duration.js";
+import type { Json, Jsonify, JsonSafe } from "./json-types.js";
+import type { Logger } from "./logger.js";
+import type { Retries } from "./retry.js";
+import type { MatchOf, PayloadOf, SignalMap } from "./signal.js";
+import type { StartOptions } from "./start-options.js";
+
+/** The first argument of a workflow's `run`. */
+export interface WorkflowContext<Signals extends SignalMap = SignalMap> {
+  readonly runId: string;
+  /** The name and version of the definition. */
+  readonly name: string;
+  readonly version: number;
+  /** Aborted when the run is cancelled, the claim is lost or the body has ended: nothing done from then on is recorded. */
+  readonly signal: AbortSignal;
+  readonly log: Logger;
+  readonly step: WorkflowSteps<Signals>;
+}
+
+/** What the function of a step gets. */
+export interface StepRun {
+  /** How often this step has failed before: 0 at first. */
+  readonly attempt: number;
+  /** Aborted like `ctx.signal`, and when the step takes longer than the worker's `maxStepDuration`. */
+  readonly signal: AbortSignal;
+}
+
+/** The options of `step.run` and `step.transaction`. */
+export interface StepOptions {
+  /** Default: 3 attempts, 1 s apart, then 2 s, with a jitter of 20 %. */
+  readonly retry?: Retries | undefined;
+}
+
+/** A transaction on Pawl's database that commits together with the outcome of its step. */
+export interface Transaction {
+  query<Row extends object = Record<string, unknown>>(
+    text: string,
+    values?: readonly unknown[],
+  ): Promise<{ rows: Row[]; rowCount: number | null }>;
+}
+
+/** What `waitForEvent` can ask of an event. */
+export interface EventOptions<Event extends string, Payload> {
+  /** The name of the signal. Default: the name of the step. */
+  readonly event?: Event | undefined;
+  /** Members that the payload must have. */
+  readonly match?: MatchOf<Payload> | undefined;
+  /** How long to wait. Default: for ever. */
+  readonly timeout?: Duration | undefined;
+}
+
+type EventPayload<Payload> = unknown extends Payload ? Json : Jsonify<Payload>;
+
+/** Null only if there is a timeout. */
+type Received<Payload, Options> = Options extends { readonly timeout: Duration }
+  ? EventPayload<Payload> | null
+  : EventPayload<Payload>;
+
+type NoOptions = Readonly<Record<never, never>>;
+
+interface WaitForEvent<Signals extends SignalMap> {
+  <
+    Event extends keyof Signals & string,
+    const Options extends EventOptions<Event, PayloadOf<Signals[NoInfer<Event>]>> & { readonly event: Event },
+  >(
+    name: string,
+    options: Options,
+  ): Promise<Received<PayloadOf<Signals[Event]>, Options>>;
+  <
+    Name extends keyof Signals & string,
+    const Options extends EventOptions<Name, PayloadOf<Signals[NoInfer<Name>]>> = NoOptions,
+  >(
+    name: Name,
+    options?: Options,
+  ): Promise<Received<PayloadOf<Signals[Name]>, Options>>;
+}
+
+type InvokeArguments<Input> = undefined extends Input
+  ? [input?: Input, options?: StartOptions]
+  : [input: Input, options?: StartOptions];
+
+/** The steps of a workflow. Each name may be used once in a run: in a loop, put the index into it. */
+export interface WorkflowSteps<Signals extends SignalMap = SignalMap> {
+  /** Calls the function, once it is recorded never again, and gives its result. Throws `StepFailed` when its attempts are used up. */
+  readonly run: <Result>(
+    name: string,
+    fn: ((step: StepRun) => Result | Promise<Result>) & ((step: StepRun) => JsonSafe<NoInfer<Result>> | Promise<JsonSafe<NoInfer<Result>>>),
+    options?: StepOptions,
+  ) => Promise<Jsonify<Result>>;
+  /** Waits for this long, or until this time. */
+  readonly sleep: (name: string, until: Duration | Date) => Promise<void>;
+  /** Waits for a signal and gives its payload, or null once the timeout has passed. */
+  readonly waitForEvent: WaitForEvent<Signals>;
+  /** Starts a run and gives its result when it has ended. Throws `ChildFailed`. */
+  readonly invoke: <Target extends StartTarget>(
+    name: string,
+    target: Target,
+    ...rest: InvokeArguments<InputOf<DefinitionOf<Target>>>
+  ) => Promise<OutputOf<DefinitionOf<Target>>>;
+  /** Runs SQL in the very transaction that records the step: its effects happen exactly once. Throws `StepFailed`. */
+  readonly transaction: <Result>(
+    name: string,
+    fn: ((tx: Transaction, step: StepRun) => Promise<Result>) & ((tx: Transaction, step: StepRun) => Promise<JsonSafe<NoInfer<Result>>>),
+    options?: StepOptions,
+  ) => Promise<Jsonify<Result>>;
+}

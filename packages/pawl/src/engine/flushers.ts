@@ -1,0 +1,76 @@
+/** The two things that are written for many runs at once: the outcomes of runs, and the journals of workflows. Made by the worker. */
+
+import type { Logger } from "../define/logger.js";
+import type {
+  Claimable,
+  Commit,
+  JournalChange,
+  JournalEntry,
+  RecordVerdict,
+  Transition,
+  Verdict,
+  WorkerStore,
+} from "../store/store.js";
+import { Flusher } from "./flusher.js";
+
+export interface CommitEvents {
+  /** A commit has made other runs claimable: parents of ended children, the next in line for a key. */
+  onClaimable(claimable: readonly Claimable[]): void;
+  /** A run was handed over by a commit that nobody waits for any more. */
+  onOrphan(orphan: { readonly runId: string; readonly claimId: string }): void;
+}
+
+type IsOutage = (error: unknown) => boolean;
+
+export function commitFlusher(
+  store: Pick<WorkerStore, "commit">,
+  logger: Logger,
+  isOutage: IsOutage,
+  { onClaimable, onOrphan }: CommitEvents,
+): Flusher<Commit, Verdict> {
+  return new Flusher<Commit, Verdict>({
+    logger,
+    isOutage,
+    what: "commit",
+    stale: { kind: "stale" },
+    send: async (commits, options) => {
+      const { verdicts, claimable } = await store.commit(commits, options);
+      if (claimable.length > 0) onClaimable(claimable);
+      return verdicts;
+    },
+    sizeOf: ({ transition }) => sizeOfTransition(transition),
+    onLate: ({ next }, verdict) => {
+      if (verdict.kind !== "committed" || verdict.handed === null) return;
+      onOrphan({ runId: verdict.handed.runId, claimId: next!.claimId });
+    },
+  });
+}
+
+export function recordFlusher(
+  store: Pick<WorkerStore, "record">,
+  logger: Logger,
+  isOutage: IsOutage,
+): Flusher<JournalEntry, RecordVerdict> {
+  return new Flusher<JournalEntry, RecordVerdict>({
+    logger,
+    isOutage,
+    what: "record",
+    stale: { kind: "stale" },
+    send: (entries, options) => store.record(entries, options),
+    sizeOf: ({ change }) => sizeOfChange(change),
+  });
+}
+
+function sizeOfTransition(transition: Transition): number {
+  const state = "state" in transition ? (transition.state?.length ?? 0) : 0;
+  const result = "result" in transition ? transition.result.length : 0;
+  let children = 0;
+  if (transition.kind === "spawn")
+    for (const child of transition.children) children += 300 + child.input.length;
+  return state + result + children;
+}
+
+function sizeOfChange(change: JournalChange): number {
+  if (change.op === "invoke") return 300 + change.child.input.length;
+  return "output" in change ? (change.output?.length ?? 0) : 0;
+}

@@ -1,0 +1,54 @@
+/**
+ * One call of `ctx.step.*` that has not been answered: its promise, what it waits for, and how far it is. Plain data of the body.
+ */
+
+import type { ErrorRecord } from "../define/error-record.js";
+import { ChildFailed, StepFailed } from "../define/errors.js";
+import type { Json } from "../define/json-types.js";
+import type { RetryPolicy } from "../define/retry.js";
+import type { JournalChange, StepKind } from "../store/store.js";
+
+/** The function of a step, as the body calls it. */
+export interface Work {
+  readonly fn: (...given: unknown[]) => unknown;
+  readonly policy: RetryPolicy;
+}
+
+export interface StepCall {
+  readonly name: string;
+  readonly kind: StepKind;
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (error: Error) => void;
+  /**
+   * running: its function is, or it rests for less than a second; asking: the database is asked; waiting: the database says what for,
+   * and the run need not stay for it; held: the worker stops, and it is not begun.
+   */
+  state: "running" | "asking" | "waiting" | "held";
+  work: Work | null;
+  attempt: number;
+  /** What to ask the database about it while it waits. */
+  question: JournalChange;
+  /** When it waits: for a child, until when, and which signals were tried. */
+  childId: string | null;
+  dueAt: string | null;
+  /** The same on the clock of this process. */
+  dueAtMs: number | null;
+  triedSeq: number;
+  timer: NodeJS.Timeout | undefined;
+}
+
+/** Settles a call by what is recorded of it. */
+export function settle(call: StepCall, output: Json | null, error: ErrorRecord | null): void {
+  clearTimeout(call.timer);
+  if (error !== null) call.reject(toError(call, error));
+  else call.resolve(call.kind === "sleep" ? undefined : output);
+}
+
+function toError({ name, kind }: StepCall, error: ErrorRecord): Error {
+  if (kind !== "invoke") return new StepFailed(name, error);
+  const { runId, status, cause } = error as ErrorRecord & { runId: string; status?: string };
+  if (error.code !== "ChildFailed") return new ChildFailed(name, runId, error.message, error);
+  const because = cause === undefined || cause === null ? "" : `: ${cause.message}`;
+  const ended = status === "cancelled" ? "was cancelled" : "failed";
+  return new ChildFailed(name, runId, `run ${runId} ${ended}${because}`, cause ?? null);
+}

@@ -1,0 +1,132 @@
+/**
+ * Executes one claimed run of a workflow: reads its journal, calls the body with a `ctx` whose steps the body object answers
+ * (`body.ts`), and commits what it comes to: a result, a failure, or a suspension. Called by the executor.
+ */
+
+import { isDefinition, type WorkflowDefinition } from "../define/definition.js";
+import { InvalidOption, StepFailed } from "../define/errors.js";
+import { fromJson, toJson } from "../define/json.js";
+import { toMilliseconds } from "../define/duration.js";
+import { checkName, checkSignalName } from "../define/names.js";
+import { checkFunction, checkOptions, isObject } from "../define/options.js";
+import { checkRetries } from "../define/retry.js";
+import { parse } from "../define/schema.js";
+import { show } from "../define/show.js";
+import type { WorkflowContext } from "../define/workflow-context.js";
+import type { JournalChange, StoredStep } from "../store/store.js";
+import { Body, sleepQuestion } from "./body.js";
+import { commit, commitFailure } from "./commit.js";
+import type { Execution } from "./execution.js";
+import { newRun } from "./new-run.js";
+import { runContext } from "./step-context.js";
+import type { Surroundings } from "./surroundings.js";
+import { decideFailure, decideResult, type Decision } from "./transition.js";
+
+export async function executeWorkflow(
+  execution: Execution,
+  definition: WorkflowDefinition,
+  around: Surroundings,
+): Promise<void> {
+  let input: unknown = fromJson(execution.input ?? "null");
+  try {
+    if (definition.input !== undefined) input = await parse(definition.input, input, "InvalidInput", "input");
+  } catch (error) {
+    await commitFailure(execution, decideFailure(null, error), around);
+    return;
+  }
+  const journal = execution.journal ?? (await readJournal(execution, around));
+  if (execution.aborted) return;
+  const body = new Body(execution, around, journal);
+  const context = makeContext(execution, around, body);
+  const end = await body.run(() => definition.run(context, input));
+  switch (end.kind) {
+    case "aborted":
+      return;
+    case "suspended":
+      await commitFailure(execution, { transition: end.transition, state: null }, around);
+      if (end.dueMs !== null) around.expect(execution.queue, end.dueMs);
+      return;
+    case "threw":
+      await commitFailure(execution, decideError(end.error), around);
+      return;
+    case "returned":
+      await commitResult(execution, definition, end.value, around);
+  }
+}
+
+async function commitResult(
+  execution: Execution,
+  { output }: WorkflowDefinition,
+  result: unknown,
+  around: Surroundings,
+): Promise<void> {
+  let decision: Decision;
+  try {
+    const checked = output === undefined ? result : await parse(output, result, "InvalidOutcome", "result");
+    decision = decideResult(checked, around.maxPayloadBytes);
+  } catch (error) {
+    decision = decideFailure(null, error);
+  }
+  const refused = await commit(execution, decision, around);
+  if (refused !== null) await commitFailure(execution, decideFailure(null, refused), around);
+}
+
+function decideError(error: unknown): Decision {
+  return decideFailure(error instanceof StepFailed ? error.step : null, error);
+}
+
+/** Reads a journal that was too big to come along with the claim; an outage only delays it, as long as the claim lasts. */
+async function readJournal(execution: Execution, around: Surroundings): Promise<StoredStep[]> {
+  const journal: StoredStep[] = [];
+  for (let after = ""; ;) {
+    const page = await around.patiently(execution, () => around.store.journal(execution.runId, after));
+    if (page === undefined || page.length === 0) return journal;
+    for (const step of page) journal.push(step);
+    after = page.at(-1)!.name;
+  }
+}
+
+function makeContext(execution: Execution, around: Surroundings, body: Body): WorkflowContext {
+  const { maxPayloadBytes: maxBytes } = around;
+  const run = (name: unknown, fn: unknown, options: unknown = {}): Promise<unknown> =>
+    body.step("run", name, (call, pending) => {
+      const { retry } = checkOptions(options, ["retry"], "the options of step.run");
+      body.work(call, { fn: checkFunction(fn, `the function of step "${call.name}"`), policy: checkRetries(retry) }, pending);
+    });
+  const sleep = (name: unknown, until: unknown): Promise<unknown> =>
+    body.step("sleep", name, (call) => body.wait(call, sleepQuestion(until)));
+  const waitForEvent = (name: unknown, options: unknown = {}): Promise<unknown> =>
+    body.step("wait", name, (call) => body.wait(call, waitQuestion(call.name, options, maxBytes)));
+  const invoke = (name: unknown, target: unknown, input?: unknown, options: unknown = {}): Promise<unknown> =>
+    body.step("invoke", name, (call) => {
+      const what = { what: `the input of step "${call.name}"`, of: "step.invoke", maxBytes };
+      newRun(checkTarget(target), input, options, what).then(
+        (child) => body.wait(call, { op: "invoke", child }),
+        (error: unknown) => body.refuse(call, error as Error),
+      );
+    });
+  const step = { run, sleep, waitForEvent, invoke };
+  return runContext(execution, around.logger, step);
+}
+
+function waitQuestion(name: string, options: unknown, maxBytes: number): JournalChange {
+  const names = ["event", "match", "timeout"] as const;
+  const { event = name, match, timeout } = checkOptions(options, names, "the options of step.waitForEvent");
+  if (match !== undefined && !isObject(match)) {
+    throw new InvalidOption(`match must be an object with members of the payload, not ${show(match)}`);
+  }
+  return {
+    op: "wait",
+    event: checkSignalName(event),
+    match: match === undefined ? null : toJson(match, "match", maxBytes).text,
+    delayMs: timeout === undefined ? null : toMilliseconds(timeout, "timeout"),
+  };
+}
+
+function checkTarget(target: unknown): Parameters<typeof newRun>[0] {
+  if (typeof target === "string") return checkName("definition", target);
+  if (isDefinition(target)) return target;
+  throw new InvalidOption(
+    `step.invoke takes a definition made by job(…), machine(…) or workflow(…), or its name, not ${show(target)}`,
+  );
+}

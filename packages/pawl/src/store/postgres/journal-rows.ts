@@ -1,0 +1,161 @@
+/** What the SQL functions of journals take and answer, translated. Pure; used by the store alone. */
+
+import type { ErrorRecord } from "../../define/error-record.js";
+import { fromJson } from "../../define/json.js";
+import type { Json } from "../../define/json-types.js";
+import type {
+  JournalChange,
+  JournalEntry,
+  ListedStep,
+  NewRun,
+  RecordVerdict,
+  StepKind,
+  StoredStep,
+} from "../store.js";
+import { column } from "./literals.js";
+
+type InlineStep = [
+  name: string,
+  kind: StepKind,
+  seq: number | null,
+  attempt: number,
+  dueMs: number | null,
+  dueAt: string | null,
+  output: Json,
+  error: ErrorRecord | null,
+];
+
+const nothing: readonly StoredStep[] = [];
+
+/** The journal that came along with a run: nothing, all of it, or (empty text) too much. */
+export function toJournal(text: string | null): readonly StoredStep[] | null {
+  if (text === null) return nothing;
+  if (text === "") return null;
+  const entries = fromJson(text) as unknown as InlineStep[];
+  return entries.map(([name, kind, seq, attempt, dueMs, dueAt, output, error]) => {
+    return { name, kind, seq, attempt, dueMs, dueAt, output, error };
+  });
+}
+
+export interface StepRow {
+  name: string;
+  kind: StepKind;
+  seq: number | null;
+  attempt: number;
+  child_id: string | null;
+  due_ms: number | null;
+  due_at: string | null;
+  output: string | null;
+  error: string | null;
+  started_at: string;
+  completed_at: string | null;
+}
+
+export function toListedStep(row: StepRow): ListedStep {
+  return {
+    name: row.name,
+    kind: row.kind,
+    seq: row.seq,
+    attempt: row.attempt,
+    childId: row.child_id,
+    dueMs: row.due_ms,
+    dueAt: row.due_at,
+    output: row.output === null ? null : fromJson(row.output),
+    error: row.error === null ? null : (fromJson(row.error) as unknown as ErrorRecord),
+    startedAt: new Date(row.started_at),
+    completedAt: row.completed_at === null ? null : new Date(row.completed_at),
+  };
+}
+
+/** The arguments of `record` after the shard. */
+export function recordArguments(
+  entries: readonly JournalEntry[],
+  patient: boolean,
+  toChild: (run: NewRun) => object,
+): unknown[] {
+  return [
+    column(entries, (entry) => entry.runId),
+    column(entries, (entry) => entry.claimId),
+    column(entries, (entry) => entry.name),
+    column(entries, ({ change }) => change.op),
+    column(entries, (entry) => entry.seq),
+    column(entries, ({ change }) => ("attempt" in change ? change.attempt : null)),
+    column(entries, ({ change }) => ("output" in change ? change.output : null)),
+    column(entries, ({ change }) => ("error" in change ? change.error : null)),
+    column(entries, ({ change }) => durationOf(change)),
+    column(entries, ({ change }) => detailOf(change, toChild)),
+    column(entries, (entry) => entry.inboxSeq || null),
+    patient,
+  ];
+}
+
+function durationOf(change: JournalChange): number | null {
+  if ("tookMs" in change) return change.tookMs;
+  return "delayMs" in change ? change.delayMs : null;
+}
+
+function detailOf(change: JournalChange, toChild: (run: NewRun) => object): string | null {
+  switch (change.op) {
+    case "run":
+    case "transaction":
+    case "due":
+      return null;
+    case "retry":
+      return JSON.stringify({ kind: change.kind });
+    case "sleep":
+      return change.at === null ? null : JSON.stringify({ at: change.at });
+    case "wait": {
+      const match = change.match === null ? "" : `,"match":${change.match}`;
+      return `{"event":${JSON.stringify(change.event)}${match}}`;
+    }
+    case "invoke":
+      return JSON.stringify({ children: [toChild(change.child)] });
+  }
+}
+
+interface OtherRecord {
+  position: number;
+  verdict: "done" | "pending" | "fresh" | "stale" | "busy" | "failed";
+  seq: number;
+  output: Json;
+  error: ErrorRecord | null;
+  inbox_seq: number;
+  child_id: string | null;
+  due_ms: number | null;
+  due_at: string | null;
+  code: string;
+  message: string;
+}
+
+const recorded: RecordVerdict = { kind: "recorded", inboxSeq: null };
+
+export function toRecordVerdicts(text: string | null, count: number): RecordVerdict[] {
+  const verdicts = new Array<RecordVerdict>(count).fill(recorded);
+  if (text === null) return verdicts;
+  for (const other of fromJson(text) as unknown as OtherRecord[]) {
+    verdicts[other.position - 1] = toRecordVerdict(other);
+  }
+  return verdicts;
+}
+
+function toRecordVerdict(other: OtherRecord): RecordVerdict {
+  switch (other.verdict) {
+    case "done":
+      return { kind: "done", seq: other.seq, output: other.output, error: other.error };
+    case "pending":
+      return {
+        kind: "pending",
+        inboxSeq: other.inbox_seq,
+        childId: other.child_id,
+        dueMs: other.due_ms,
+        dueAt: other.due_at,
+      };
+    case "fresh":
+      return { kind: "recorded", inboxSeq: other.inbox_seq };
+    case "failed":
+      return { kind: "failed", code: other.code, message: other.message };
+    case "stale":
+    case "busy":
+      return { kind: other.verdict };
+  }
+}
