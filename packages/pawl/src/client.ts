@@ -32,7 +32,9 @@ import { checkRunId, notFound, Sender } from "./sender.js";
 import { addressKey } from "./store/postgres/database.js";
 import { isBusy, isOutage } from "./store/postgres/database-errors.js";
 import { PostgresStore } from "./store/postgres/postgres-store.js";
+import type { OpenTransaction } from "./store/postgres/callers.js";
 import { explainRun, type Why } from "./why.js";
+import { within, type Within } from "./within.js";
 
 export interface ConnectOptions {
   /** The schema of Pawl in the database. Default "pawl". */
@@ -152,6 +154,18 @@ export class Pawl {
       set: (name, limit) => this.#setLimit(name, limit),
       list: async () => (await this.#opened()).store.limits(),
     };
+  }
+
+  /**
+   * The same `start`, `startMany` and `signal`, written by an open transaction of yours: a client of pg, or what a transaction of
+   * postgres.js, Kysely, Drizzle, Knex or Prisma passes to its function. It counts when you commit; after a rollback it
+   * never was. An error of the database aborts the transaction, as it does for your own statements.
+   */
+  within(tx: OpenTransaction): Within {
+    if (this.#isClosed) throw new Unavailable("this client was closed");
+    const { url, schema, maxPayloadBytes } = this.#settings;
+    const hub = (): Hub | undefined => (url === undefined ? undefined : hubOf(addressKey({ url, schema })));
+    return within(tx, { schema, maxPayloadBytes, hub });
   }
 
   /** Why a run is not making progress, as data and in a sentence (`text`). Throws `RunNotFound`. */

@@ -38,5 +38,7 @@ export { migrate, type MigrateOptions } from "./migrate.js";
 export type { ListOptions, Page, Run } from "./run.js";
 export type { Signalled, Started, StartItem } from "./sender.js";
 export { serve, type Worker } from "./serve.js";
+export type { OpenTransaction } from "./store/postgres/callers.js";
 export type { MigrationResult } from "./store/store.js";
 export type { Why, WhyReason } from "./why.js";
+export type { Within } from "./within.js";
