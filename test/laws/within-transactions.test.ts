@@ -220,7 +220,9 @@ describe("what is given to within", () => {
   it("may parse and name values as it likes", async () => {
     const odd = new pg.Client({
       connectionString: url,
-      types: { getTypeParser: (oid) => (text: string | Buffer) => (oid === 25 ? text : { oid, text }) },
+      types: {
+        getTypeParser: (oid: number) => (text: string | Buffer) => (oid === 25 ? text : { oid, text }),
+      },
     });
     await odd.connect();
     await odd.query("begin");

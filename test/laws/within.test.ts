@@ -41,18 +41,18 @@ describe.each(libraries)("in a transaction of $name", ({ name, open }) => {
     const { one, many } = await library.transaction(async (tx, insert) => {
       const within = pawl.within(tx);
       await insert(key);
-      const one = await within.start(echo, { value: { from: name } }, { idempotencyKey: key });
-      const many = await within.startMany(echo, [
+      const first = await within.start(echo, { value: { from: name } }, { idempotencyKey: key });
+      const others = await within.startMany(echo, [
         { input: { value: 1 }, idempotencyKey: `${key} 1` },
         { input: { value: 2 }, idempotencyKey: `${key} 2`, priority: -1 },
       ]);
       expect(await within.signal(greeted, "hello", { by: name })).toEqual({ delivered: true });
-      expect(one).toEqual({ runId: expect.stringMatching(/^\d+$/), created: true, status: "running" });
+      expect(first).toEqual({ runId: expect.stringMatching(/^\d+$/), created: true, status: "running" });
       // Nobody else sees anything of it yet.
       expect(await runsNamed(key)).toEqual([]);
       expect(await inbox(greeted)).toEqual([]);
       expect(await accounts(key)).toEqual([]);
-      return { one, many };
+      return { one: first, many: others };
     });
     expect(await pawl.result(one.runId)).toEqual({ from: name });
     expect(await Promise.all(many.map(({ runId }) => pawl.result(runId)))).toEqual([1, 2]);

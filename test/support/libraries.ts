@@ -14,7 +14,7 @@ import { PrismaClient } from "./prisma.js";
 /** Writes a row of the user's own, into public.accounts. */
 type Insert = (id: string) => Promise<unknown>;
 
-export interface OpenLibrary {
+interface OpenLibrary {
   /** Executes `work` in a transaction; what it throws rolls it back. */
   transaction<T>(work: (tx: OpenTransaction, insert: Insert) => Promise<T>): Promise<T>;
   /** What a user may take for a transaction. */

@@ -37,7 +37,7 @@ export const PrismaClient = getPrismaClient({
     getRuntime: () => load(`${compiler}.mjs`) as never,
     getQueryCompilerWasmModule: async () => {
       const { wasm } = (await load(`${compiler}.wasm-base64.mjs`)) as { wasm: string };
-      return new WebAssembly.Module(Buffer.from(wasm, "base64")) as never;
+      return new WebAssembly.Module(Buffer.from(wasm, "base64"));
     },
     importName: "./query_compiler_fast_bg.js",
   },

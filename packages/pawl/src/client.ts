@@ -29,10 +29,10 @@ import { givenUrl, locateSchema } from "./locate.js";
 import { Results } from "./results.js";
 import { type ListOptions, type Page, type Run, toFilter, toRun, writeCursor } from "./run.js";
 import { checkRunId, notFound, Sender } from "./sender.js";
+import type { OpenTransaction } from "./store/postgres/callers.js";
 import { addressKey } from "./store/postgres/database.js";
 import { isBusy, isOutage } from "./store/postgres/database-errors.js";
 import { PostgresStore } from "./store/postgres/postgres-store.js";
-import type { OpenTransaction } from "./store/postgres/callers.js";
 import { explainRun, type Why } from "./why.js";
 import { within, type Within } from "./within.js";
 

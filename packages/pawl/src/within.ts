@@ -16,7 +16,7 @@ export interface WithinSettings {
   readonly schema: string;
   readonly maxPayloadBytes: number;
   /** Whom to tell when the transaction has ended. */
-  hub(): Hub | undefined;
+  readonly hub: () => Hub | undefined;
 }
 
 /** Transactions whose end is being waited for. */

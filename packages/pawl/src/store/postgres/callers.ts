@@ -70,7 +70,7 @@ export type OpenTransaction =
   | PrismaTransaction;
 
 /** A statement: the text before, between and behind its values, which libraries mark differently. */
-export interface Statement {
+interface Statement {
   readonly fragments: readonly string[];
   readonly values: (string | null)[];
 }

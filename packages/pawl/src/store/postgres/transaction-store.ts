@@ -20,19 +20,16 @@ import { signalValues, startValues, toStarted } from "./rows.js";
 const functions = {
   start: {
     columns: ["position", "id", "created", "status", "conflict"],
-    types: [
-      ...["smallint", "text[]", "int[]", "text[]", "text[]", "smallint[]", "text[]"],
-      ...["text[]", "bigint[]", "timestamptz[]", "bigint[]"],
-      ...["text[]", "bytea[]", "text[]"],
-      ...["text[]", "text[]", "int[]", "bigint[]", "int[]", "int[]", "text[]"],
-      ...["boolean", "text", "bigint", "boolean[]"],
-    ],
+    types: (
+      "smallint text[] int[] text[] text[] smallint[] text[] text[] bigint[] timestamptz[] bigint[] text[] bytea[] text[] " +
+      "text[] text[] int[] bigint[] int[] int[] text[] boolean text bigint boolean[]"
+    ).split(" "),
   },
   signal: {
     columns: ["position", "verdict"],
-    types: ["smallint", "bigint[]", "text[]", "text[]", "text[]", "boolean"],
+    types: "smallint bigint[] text[] text[] text[] boolean".split(" "),
   },
-} as const;
+};
 
 /** What ends every statement. */
 const end = ") as r";
