@@ -20,7 +20,7 @@ const withPrograms = guides.filter(({ programs }) => programs.length > 0);
 
 describe("the programs of the guides", () => {
   it("are in every guide that says what a run does", () => {
-    const names = ["signals", "timers", "children", "keys-and-limits", "cancellation", "why"];
+    const names = ["signals", "timers", "children", "keys-and-limits", "cancellation", "why", "transactions"];
     expect(withPrograms.map(({ page }) => page)).toEqual(
       expect.arrayContaining(names.map((name) => `docs/${name}.md`)),
     );

@@ -4,7 +4,7 @@
  */
 
 import { type ChildProcess, spawn } from "node:child_process";
-import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll } from "vitest";
@@ -68,6 +68,9 @@ export function makeProject(files: Readonly<Record<string, string>>): string {
   };
   const config = { extends: join(root, "tsconfig.base.json"), compilerOptions, include: ["*.ts"] };
   writeFileSync(join(directory, "tsconfig.json"), JSON.stringify(config));
+  // What `prisma generate` would have made.
+  mkdirSync(join(directory, "generated", "prisma"), { recursive: true });
+  copyFileSync(join(root, "test/support/prisma.ts"), join(directory, "generated/prisma/client.ts"));
   for (const [name, text] of Object.entries(files)) writeFileSync(join(directory, name), text);
   return directory;
 }

@@ -4,52 +4,37 @@
  * Idle connections do not keep the process alive.
  */
 
-import type {
-  AnyDefinition,
-  DefinitionOf,
-  DefinitionOfRun,
-  InputOf,
-  OutputOf,
-  RunId,
-  SignalArguments,
-  SignalNameOf,
-  StartTarget,
-} from "./define/definition.js";
+import type { DefinitionOfRun, OutputOf, RunId } from "./define/definition.js";
 import { type Duration, toMilliseconds } from "./define/duration.js";
 import type { ErrorRecord } from "./define/error-record.js";
 import {
-  InboxFull,
-  InvalidInput,
   InvalidOption,
-  KeyConflict,
   ResultTimeout,
   RunCancelled,
   RunEnded,
   RunFailed,
-  RunNotFound,
   Unavailable,
 } from "./define/errors.js";
-import { fromJson, toJson } from "./define/json.js";
+import { fromJson } from "./define/json.js";
 import type { Logger } from "./define/logger.js";
-import { checkSignalName } from "./define/names.js";
 import { checkInteger, checkOptions, checkString } from "./define/options.js";
-import { type Status, statusOf } from "./define/phase.js";
+import { statusOf } from "./define/phase.js";
 import { show } from "./define/show.js";
-import type { StartArguments, StartOptions } from "./define/start-options.js";
 import { checkLimit, type LimitOptions, setLimit } from "./engine/limits.js";
-import { newRun } from "./engine/new-run.js";
 import { type Hub, hubOf } from "./engine/nudge.js";
 import { checkLogger, checkMaxPayload, checkSchemaName } from "./engine/serve-options.js";
 import { Signaller } from "./engine/signal.js";
 import { Starter } from "./engine/start.js";
 import { givenUrl, locateSchema } from "./locate.js";
 import { Results } from "./results.js";
-import { isRunId, type ListOptions, type Page, type Run, toFilter, toRun, writeCursor } from "./run.js";
+import { type ListOptions, type Page, type Run, toFilter, toRun, writeCursor } from "./run.js";
+import { checkRunId, notFound, Sender } from "./sender.js";
+import type { OpenTransaction } from "./store/postgres/callers.js";
 import { addressKey } from "./store/postgres/database.js";
 import { isBusy, isOutage } from "./store/postgres/database-errors.js";
 import { PostgresStore } from "./store/postgres/postgres-store.js";
-import type { StartedRun } from "./store/store.js";
 import { explainRun, type Why } from "./why.js";
+import { within, type Within } from "./within.js";
 
 export interface ConnectOptions {
   /** The schema of Pawl in the database. Default "pawl". */
@@ -59,18 +44,6 @@ export interface ConnectOptions {
   /** How long an input may be as JSON. Default 1 MiB, at most 16 MiB. */
   readonly maxPayloadBytes?: number | undefined;
   readonly logger?: Logger | undefined;
-}
-
-export interface Started<Definition extends AnyDefinition = AnyDefinition> {
-  readonly runId: RunId<Definition>;
-  /** False if a key was taken: the run is the one that holds it. */
-  readonly created: boolean;
-  readonly status: Status;
-}
-
-export interface Signalled {
-  /** False if the run had a signal with this dedup key before. */
-  readonly delivered: boolean;
 }
 
 export interface CancelOptions {
@@ -92,14 +65,6 @@ export interface Limit {
   readonly periodMs: number;
   readonly burst: number;
 }
-
-/** What `startMany` takes per run: its input and the options of `start`. */
-export interface StartItem<Input> extends StartOptions {
-  readonly input: Input;
-}
-
-/** The most runs that one call of `startMany` starts. */
-const maxStarts = 10_000;
 
 const defaults = { pool: 10 };
 
@@ -137,6 +102,15 @@ interface Opened {
 }
 
 export class Pawl {
+  /** Starts a run of a definition, or of one known by name only. Resolves when it is committed. */
+  readonly start: Sender["start"];
+  /** Starts up to 10,000 runs in one statement and answers in the same order. Conflicting keys start none of them. */
+  readonly startMany: Sender["startMany"];
+  /**
+   * Sends a signal: it is in the run's inbox for good when this resolves, and wakes the run if it awaits it. With a `dedupKey`
+   * a second delivery is a no-op (`delivered` is false). Throws `RunNotFound`, `RunEnded` or `InboxFull`.
+   */
+  readonly signal: Sender["signal"];
   readonly runs: {
     /** The run with this id. Throws `RunNotFound`. */
     get(runId: string): Promise<Run>;
@@ -160,6 +134,17 @@ export class Pawl {
 
   constructor(settings: ConnectSettings) {
     this.#settings = settings;
+    const sender = new Sender(
+      {
+        start: async (run) => (await this.#opened()).starter.start(run),
+        startMany: async (runs) => (await this.#opened()).starter.startMany(runs),
+        signal: async (signal) => (await this.#opened()).signaller.send(signal),
+      },
+      settings,
+    );
+    this.start = sender.start.bind(sender);
+    this.startMany = sender.startMany.bind(sender);
+    this.signal = sender.signal.bind(sender);
     this.runs = {
       get: (runId) => this.#get(runId),
       list: (options) => this.#list(options),
@@ -171,76 +156,16 @@ export class Pawl {
     };
   }
 
-  /** Starts a run of a definition, or of one known by name only. Resolves when it is committed. */
-  async start<Target extends StartTarget>(
-    target: Target,
-    ...[input, options = {}]: StartArguments<InputOf<DefinitionOf<Target>>>
-  ): Promise<Started<DefinitionOf<Target>>> {
-    const run = await newRun(target, input, options, { maxBytes: this.#settings.maxPayloadBytes });
-    const { starter } = await this.#opened();
-    return toStarted(await starter.start(run));
-  }
-
-  /** Starts up to 10,000 runs in one statement and answers in the same order. Conflicting keys start none of them. */
-  async startMany<Target extends StartTarget>(
-    target: Target,
-    items: readonly StartItem<InputOf<DefinitionOf<Target>>>[],
-  ): Promise<Started<DefinitionOf<Target>>[]> {
-    if (!Array.isArray(items) || items.length > maxStarts) {
-      throw new InvalidOption(
-        `startMany takes a list of at most ${maxStarts} items such as { input, uniqueKey }, not ` +
-          (Array.isArray(items) ? `${items.length} items` : show(items)),
-      );
-    }
-    const { maxPayloadBytes } = this.#settings;
-    const runs = await Promise.all(items.map((item, index) => itemRun(target, item, index, maxPayloadBytes)));
-    const { starter } = await this.#opened();
-    return runs.length === 0 ? [] : (await starter.startMany(runs)).map((started) => toStarted(started));
-  }
-
   /**
-   * Sends a signal: it is in the run's inbox for good when this resolves, and wakes the run if it awaits it. With a `dedupKey`
-   * a second delivery is a no-op (`delivered` is false). Throws `RunNotFound`, `RunEnded` or `InboxFull`.
+   * The same `start`, `startMany` and `signal`, written by an open transaction of yours: a client of pg, or what a transaction of
+   * postgres.js, Kysely, Drizzle, Knex or Prisma passes to its function. It counts when you commit; after a rollback it
+   * never was. An error of the database aborts the transaction, as it does for your own statements.
    */
-  signal<Id extends RunId, Name extends SignalNameOf<DefinitionOfRun<Id>>>(
-    runId: Id,
-    name: Name,
-    ...rest: SignalArguments<DefinitionOfRun<Id>, Name>
-  ): Promise<Signalled>;
-  async signal(
-    runId: string,
-    name: string,
-    payload: unknown = {},
-    options: unknown = {},
-  ): Promise<Signalled> {
-    const { dedupKey } = checkOptions(options, ["dedupKey"], "the options of signal");
-    const id = checkRunId(runId);
-    if (payload === null) {
-      throw new InvalidInput(
-        `the payload of signal ${show(name)} is null; leave it out, or give an object or a value`,
-      );
-    }
-    const signal = {
-      runId: id,
-      name: checkSignalName(name),
-      payload: toJson(payload, "payload", this.#settings.maxPayloadBytes).text,
-      dedupKey: dedupKey === undefined ? null : checkString(dedupKey, "dedupKey", { maxBytes: 512 }),
-    };
-    const { signaller } = await this.#opened();
-    switch (await signaller.send(signal)) {
-      case "delivered":
-        return { delivered: true };
-      case "duplicate":
-        return { delivered: false };
-      case "not_found":
-        throw notFound(runId);
-      case "ended":
-        throw new RunEnded(`run ${runId} has ended: it takes no more signals`);
-      case "full":
-        throw new InboxFull(
-          `10,000 signals wait in the inbox of run ${runId}: it takes no more until it consumes some`,
-        );
-    }
+  within(tx: OpenTransaction): Within {
+    if (this.#isClosed) throw new Unavailable("this client was closed");
+    const { url, schema, maxPayloadBytes } = this.#settings;
+    const hub = (): Hub | undefined => (url === undefined ? undefined : hubOf(addressKey({ url, schema })));
+    return within(tx, { schema, maxPayloadBytes, hub });
   }
 
   /** Why a run is not making progress, as data and in a sentence (`text`). Throws `RunNotFound`. */
@@ -360,41 +285,4 @@ export class Pawl {
       },
     };
   }
-}
-
-function toStarted<Definition extends AnyDefinition>({
-  runId,
-  created,
-  phase,
-  conflict,
-}: StartedRun): Started<Definition> {
-  if (conflict !== null) {
-    throw new KeyConflict(`the unique key is held by run ${runId}, the idempotency key by run ${conflict}`);
-  }
-  return { runId, created, status: statusOf(phase) };
-}
-
-async function itemRun(
-  target: AnyDefinition | string,
-  item: StartItem<unknown>,
-  index: number,
-  maxBytes: number,
-): ReturnType<typeof newRun> {
-  if (typeof item !== "object" || item === null || !("input" in item)) {
-    throw new InvalidOption(
-      `item ${index} of startMany must be an object such as { input: … }, not ${show(item)}`,
-    );
-  }
-  const { input, ...options } = item;
-  return newRun(target, input, options, { what: `items[${index}].input`, maxBytes });
-}
-
-function checkRunId(runId: unknown): string {
-  if (isRunId(runId)) return runId;
-  if (typeof runId === "string") throw notFound(runId);
-  throw new InvalidOption(`a run id is a string, not ${show(runId)}`);
-}
-
-function notFound(runId: string): RunNotFound {
-  return new RunNotFound(`there is no run ${show(runId, 60)}`);
 }

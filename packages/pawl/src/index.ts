@@ -5,9 +5,6 @@ export {
   type ConnectOptions,
   type Limit,
   type Pawl,
-  type Signalled,
-  type Started,
-  type StartItem,
 } from "./client.js";
 export { child, type Child } from "./define/child.js";
 export type { ChildRun, JobContext, StepContext } from "./define/context.js";
@@ -49,6 +46,9 @@ export type { LimitOptions } from "./engine/limits.js";
 export type { ServeOptions } from "./engine/serve-options.js";
 export { migrate, type MigrateOptions } from "./migrate.js";
 export type { ListOptions, Page, Run } from "./run.js";
+export type { Signalled, Started, StartItem } from "./sender.js";
 export { serve, type Worker } from "./serve.js";
+export type { OpenTransaction } from "./store/postgres/callers.js";
 export type { MigrationResult } from "./store/store.js";
 export type { Why, WhyReason } from "./why.js";
+export type { Within } from "./within.js";

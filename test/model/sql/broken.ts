@@ -60,9 +60,12 @@ export const withFault = async <T>(
   { of, piece, instead }: Fault,
   body: () => Promise<T>,
 ): Promise<T> => {
-  const [row] = await sql<{ text: string }>(`select pg_get_functiondef('${of}'::regproc) as text`);
-  const { text } = row!;
-  if (!text.includes(piece)) throw new Error(`${of} has no "${piece}" any more`);
+  // Some names have a second function, for people who speak SQL.
+  const rows = await sql<{ text: string }>(
+    `select pg_get_functiondef(oid) as text from pg_proc where proname = '${of}' and pronamespace = 'pawl'::regnamespace`,
+  );
+  const text = rows.find((row) => row.text.includes(piece))?.text;
+  if (text === undefined) throw new Error(`${of} has no "${piece}" any more`);
   await sql(text.replace(piece, instead));
   try {
     return await body();

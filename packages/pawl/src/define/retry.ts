@@ -46,7 +46,9 @@ export function checkRetries(given: unknown): RetryPolicy {
   const baseMs = base === undefined ? usual.baseMs : toMilliseconds(base, "base");
   return {
     attempts:
-      attempts === undefined ? usual.attempts : checkInteger(attempts, "attempts", { min: 1, max: 1_000_000 }),
+      attempts === undefined
+        ? usual.attempts
+        : checkInteger(attempts, "attempts", { min: 1, max: 1_000_000 }),
     kind: kind === undefined ? usual.kind : checkOneOf(kind, "kind", ["fixed", "linear", "exp"]),
     baseMs,
     maxMs: max === undefined ? Math.max(usual.maxMs, baseMs) : toMilliseconds(max, "max"),
@@ -55,7 +57,11 @@ export function checkRetries(given: unknown): RetryPolicy {
 }
 
 /** How long to wait after the attempt that failed, counted from 0. `chance` is a number from 0 to 1. */
-export function backoffMs({ kind, baseMs, maxMs, jitter }: RetryPolicy, attempt: number, chance: number): number {
+export function backoffMs(
+  { kind, baseMs, maxMs, jitter }: RetryPolicy,
+  attempt: number,
+  chance: number,
+): number {
   const factor = kind === "fixed" ? 1 : kind === "linear" ? attempt + 1 : 2 ** Math.min(attempt, 60);
   return Math.round(Math.min(baseMs * factor, maxMs) * (1 - jitter + jitter * chance));
 }

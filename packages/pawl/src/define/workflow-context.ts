@@ -90,7 +90,8 @@ export interface WorkflowSteps<Signals extends SignalMap = SignalMap> {
   /** Calls the function, once it is recorded never again, and gives its result. Throws `StepFailed` when its attempts are used up. */
   readonly run: <Result>(
     name: string,
-    fn: ((step: StepRun) => Result | Promise<Result>) & ((step: StepRun) => JsonSafe<NoInfer<Result>> | Promise<JsonSafe<NoInfer<Result>>>),
+    fn: ((step: StepRun) => Result | Promise<Result>) &
+      ((step: StepRun) => JsonSafe<NoInfer<Result>> | Promise<JsonSafe<NoInfer<Result>>>),
     options?: StepOptions,
   ) => Promise<Jsonify<Result>>;
   /** Waits for this long, or until this time. */
@@ -106,7 +107,8 @@ export interface WorkflowSteps<Signals extends SignalMap = SignalMap> {
   /** Runs SQL in the very transaction that records the step: its effects happen exactly once. Throws `StepFailed`. */
   readonly transaction: <Result>(
     name: string,
-    fn: ((tx: Transaction, step: StepRun) => Promise<Result>) & ((tx: Transaction, step: StepRun) => Promise<JsonSafe<NoInfer<Result>>>),
+    fn: ((tx: Transaction, step: StepRun) => Promise<Result>) &
+      ((tx: Transaction, step: StepRun) => Promise<JsonSafe<NoInfer<Result>>>),
     options?: StepOptions,
   ) => Promise<Jsonify<Result>>;
 }

@@ -49,7 +49,8 @@ export function workflow<
   Output = Result,
   Signals extends SignalMap = SignalMap,
 >(
-  options: WorkflowOptions<Name, Input, Parsed, Result, Accepted, Output, Signals> & ReturnsJson<NoInfer<Result>>,
+  options: WorkflowOptions<Name, Input, Parsed, Result, Accepted, Output, Signals> &
+    ReturnsJson<NoInfer<Result>>,
 ): Workflow<Name, unknown extends Input ? Parsed : Input, Jsonify<Output>, Signals>;
 export function workflow(options: unknown): WorkflowDefinition {
   const { base, own } = checkDefinition("workflow", options, ["input", "output", "run"]);

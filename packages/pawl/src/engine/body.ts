@@ -36,7 +36,11 @@ const longestTimerMs = 2_147_483_647;
 export type BodyEnd =
   | { readonly kind: "returned"; readonly value: unknown }
   | { readonly kind: "threw"; readonly error: unknown }
-  | { readonly kind: "suspended"; readonly transition: Extract<Transition, { kind: "suspend" }>; readonly dueMs: number | null }
+  | {
+      readonly kind: "suspended";
+      readonly transition: Extract<Transition, { kind: "suspend" }>;
+      readonly dueMs: number | null;
+    }
   /** The claim is lost, the run cancelled, or the worker stops. */
   | { readonly kind: "aborted" };
 
@@ -84,7 +88,11 @@ export class Body {
   }
 
   /** One call of a step: what is recorded of it, or else what `begin` makes of it. */
-  step(kind: StepKind, name: unknown, begin: (call: StepCall, pending: StoredStep | undefined) => void): Promise<unknown> {
+  step(
+    kind: StepKind,
+    name: unknown,
+    begin: (call: StepCall, pending: StoredStep | undefined) => void,
+  ): Promise<unknown> {
     if (this.#isDead) return new Promise(() => {});
     const promise = new Promise<unknown>((resolve, reject) => {
       const checked = this.#checkName(name);
@@ -185,7 +193,11 @@ export class Body {
     const signal = new StepSignal(this.#execution, attempt);
     try {
       const returned = await this.#withinTime(fn(signal), signal);
-      const { text, value } = toJson(returned, `the result of step "${call.name}"`, this.#around.maxPayloadBytes);
+      const { text, value } = toJson(
+        returned,
+        `the result of step "${call.name}"`,
+        this.#around.maxPayloadBytes,
+      );
       return { entry: { op, attempt, output: text, error: null, tookMs: tookMs() }, value };
     } catch (error) {
       if (this.#execution.aborted || this.#isDead) return null;
@@ -195,7 +207,8 @@ export class Body {
       }
       const record = JSON.stringify(describeError(error));
       const isFinal = isHopeless(error) || attempt + 1 >= policy.attempts;
-      if (isFinal) return { entry: { op, attempt, output: null, error: record, tookMs: tookMs() }, value: null };
+      if (isFinal)
+        return { entry: { op, attempt, output: null, error: record, tookMs: tookMs() }, value: null };
       const delayMs = backoffMs(policy, attempt, Math.random());
       return { entry: { op: "retry", kind: op, attempt: attempt + 1, error: record, delayMs }, value: null };
     }
@@ -229,14 +242,20 @@ export class Body {
     call.timer = undefined;
     const verdict = await this.#record(call, call.question, null);
     if (verdict?.kind !== "pending") return;
-    if (call.question.op === "invoke" && call.childId === null) this.#around.hub.nudge(call.question.child.queue);
+    if (call.question.op === "invoke" && call.childId === null)
+      this.#around.hub.nudge(call.question.child.queue);
     this.#wait(call, verdict);
   }
 
   /** The database knows of this wait: until when, or for which child. */
   #wait(
     call: StepCall,
-    { dueMs, dueAt, childId, inboxSeq }: Pick<Extract<RecordVerdict, { kind: "pending" }>, "dueMs" | "dueAt" | "childId" | "inboxSeq">,
+    {
+      dueMs,
+      dueAt,
+      childId,
+      inboxSeq,
+    }: Pick<Extract<RecordVerdict, { kind: "pending" }>, "dueMs" | "dueAt" | "childId" | "inboxSeq">,
   ): void {
     call.dueAt = dueAt;
     call.dueAtMs = dueMs === null ? null : performance.now() + dueMs;
@@ -267,11 +286,19 @@ export class Body {
     const { runId, claimId } = this.#execution;
     const seq = ++this.#seq;
     this.#deliveries.begin(seq);
-    const verdict = await this.#around.recorder.write({ runId, claimId, name: call.name, seq, inboxSeq: this.#inboxSeq, change });
+    const verdict = await this.#around.recorder.write({
+      runId,
+      claimId,
+      name: call.name,
+      seq,
+      inboxSeq: this.#inboxSeq,
+      change,
+    });
     if (this.#isDead) return null;
     switch (verdict.kind) {
       case "recorded": {
-        const error = "error" in change && change.error !== null ? (JSON.parse(change.error) as ErrorRecord) : null;
+        const error =
+          "error" in change && change.error !== null ? (JSON.parse(change.error) as ErrorRecord) : null;
         this.#deliver(call, seq, value, error);
         if (verdict.inboxSeq !== null) this.#hear(verdict.inboxSeq);
         return null;
@@ -396,7 +423,9 @@ const isForSignal = ({ kind }: StepCall): boolean => kind === "wait" || kind ===
 
 /** Errors that no further attempt would mend. */
 function isHopeless(error: unknown): boolean {
-  return error instanceof NonRetryable || error instanceof NotSerializable || error instanceof PayloadTooLarge;
+  return (
+    error instanceof NonRetryable || error instanceof NotSerializable || error instanceof PayloadTooLarge
+  );
 }
 
 /** What the run waits for, when all its outstanding steps do. */
@@ -420,7 +449,9 @@ function suspension(calls: readonly StepCall[]): BodyEnd {
     transition: {
       kind: "suspend",
       names: [...names],
-      matches: Object.fromEntries([...matches].filter((entry): entry is [string, string] => entry[1] !== null)),
+      matches: Object.fromEntries(
+        [...matches].filter((entry): entry is [string, string] => entry[1] !== null),
+      ),
       after: tried.length === 0 ? 0 : Math.min(...tried),
       dueAt: first?.dueAt ?? null,
       steps: calls.slice(0, 20).map(({ name }) => name),
@@ -429,7 +460,13 @@ function suspension(calls: readonly StepCall[]): BodyEnd {
 }
 
 function changedKind(name: string, recorded: StepKind, called: StepKind): NondeterministicWorkflow {
-  const verb = { run: "step.run", sleep: "step.sleep", wait: "step.waitForEvent", invoke: "step.invoke", transaction: "step.transaction" };
+  const verb = {
+    run: "step.run",
+    sleep: "step.sleep",
+    wait: "step.waitForEvent",
+    invoke: "step.invoke",
+    transaction: "step.transaction",
+  };
   return new NondeterministicWorkflow(
     `step "${name}" is recorded as ${verb[recorded]}, but the body calls it as ${verb[called]}: the code was changed while this ` +
       "run was under way. Give the changed step another name, or the workflow a new version",

@@ -167,7 +167,9 @@ function checkServed(given: unknown): AnyDefinition[] {
   const seen = new Map<string, unknown>();
   for (const item of given as unknown[]) {
     if (!isDefinition(item)) {
-      throw new InvalidOption(`serve takes definitions made by job(…), machine(…) or workflow(…), not ${show(item)}`);
+      throw new InvalidOption(
+        `serve takes definitions made by job(…), machine(…) or workflow(…), not ${show(item)}`,
+      );
     }
     const key = `${item.name}@${item.version}`;
     if (seen.has(key)) {

@@ -91,7 +91,11 @@ function makeContext(execution: Execution, around: Surroundings, body: Body): Wo
   const run = (name: unknown, fn: unknown, options: unknown = {}): Promise<unknown> =>
     body.step("run", name, (call, pending) => {
       const { retry } = checkOptions(options, ["retry"], "the options of step.run");
-      body.work(call, { fn: checkFunction(fn, `the function of step "${call.name}"`), policy: checkRetries(retry) }, pending);
+      body.work(
+        call,
+        { fn: checkFunction(fn, `the function of step "${call.name}"`), policy: checkRetries(retry) },
+        pending,
+      );
     });
   const sleep = (name: unknown, until: unknown): Promise<unknown> =>
     body.step("sleep", name, (call) => body.wait(call, sleepQuestion(until)));

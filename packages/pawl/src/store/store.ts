@@ -141,7 +141,12 @@ export type JournalChange =
   | { readonly op: "due" }
   /** The wait begins, or is it over? */
   | { readonly op: "sleep"; readonly delayMs: number | null; readonly at: Date | null }
-  | { readonly op: "wait"; readonly event: string; readonly match: string | null; readonly delayMs: number | null }
+  | {
+      readonly op: "wait";
+      readonly event: string;
+      readonly match: string | null;
+      readonly delayMs: number | null;
+    }
   | { readonly op: "invoke"; readonly child: NewRun };
 
 export type RecordVerdict =

@@ -2,8 +2,16 @@ import { describe, expect, test } from "vitest";
 
 import * as errors from "../../dist/define/errors.js";
 
-const { PawlError, RunFailed, RunCancelled, StepFailed, ChildFailed, NonRetryable, NotSerializable, ...plain } =
-  errors;
+const {
+  PawlError,
+  RunFailed,
+  RunCancelled,
+  StepFailed,
+  ChildFailed,
+  NonRetryable,
+  NotSerializable,
+  ...plain
+} = errors;
 
 describe("every error", () => {
   for (const [name, PlainError] of Object.entries(plain)) {
@@ -32,10 +40,22 @@ test("RunFailed carries the run and its recorded error", () => {
 test("StepFailed and ChildFailed carry the step and the recorded error, which is their cause too", () => {
   const record = { name: "TypeError", message: "no card" };
   const step = new StepFailed("charge", record);
-  expect(step).toMatchObject({ name: "StepFailed", code: "StepFailed", step: "charge", error: record, cause: record });
+  expect(step).toMatchObject({
+    name: "StepFailed",
+    code: "StepFailed",
+    step: "charge",
+    error: record,
+    cause: record,
+  });
   expect(step.message).toBe('step "charge" failed: no card');
   const child = new ChildFailed("ship", "42", "run 42 failed: no card", record);
-  expect(child).toMatchObject({ code: "ChildFailed", step: "ship", runId: "42", error: record, cause: record });
+  expect(child).toMatchObject({
+    code: "ChildFailed",
+    step: "ship",
+    runId: "42",
+    error: record,
+    cause: record,
+  });
   expect(child.message).toBe('step "ship": run 42 failed: no card');
 });
 

@@ -50,7 +50,8 @@ export function explain(error: unknown, { url, schema }: Address): PawlError {
   });
 }
 
-function advice(code: string, schema: string): string {
+/** What to do about an error of the server with this SQLSTATE, to be put behind its message. */
+export function advice(code: string, schema: string): string {
   if (["3F000", "42P01", "42883"].includes(code)) {
     return `. The schema "${schema}" of Pawl is missing or older than this release: run ${migrateCall(schema)} once`;
   }

@@ -47,14 +47,16 @@ import {
   isEnd,
   type OtherVerdict,
   type RunRow,
+  shard,
+  signalValues,
+  type StartRow,
+  startValues,
   toClaimable,
   toClaimedRun,
   toRun,
+  toStarted,
   toVerdict,
 } from "./rows.js";
-
-/** One shard for now: every function takes it, every id carries it in its last six bits. */
-const shard = 0;
 
 const retries = 5;
 
@@ -78,49 +80,8 @@ export class PostgresStore implements ClientStore, WorkerStore {
     runs: readonly NewRun[],
     { allOrNothing, claim }: { allOrNothing: boolean; claim: Claim | null },
   ): Promise<StartedRun[]> {
-    const rows = await this.#call<{
-      position: number;
-      id: string;
-      created: boolean;
-      status: StartedRun["phase"];
-      conflict: string | null;
-    }>("start", [
-      shard,
-      column(runs, (run) => run.name),
-      column(runs, (run) => run.version),
-      column(runs, (run) => run.kind),
-      column(runs, (run) => run.queue),
-      column(runs, (run) => run.priority),
-      column(runs, (run) => run.input),
-      column(runs, (run) => run.step),
-      column(runs, (run) => run.delayMs),
-      column(runs, (run) => run.at),
-      column(runs, (run) => run.retentionMs),
-      column(runs, (run) => run.idempotencyKey),
-      column(runs, (run) => run.uniqueKey),
-      column(runs, (run) => run.uniqueScope && `{${run.uniqueScope.join(",")}}`),
-      column(runs, (run) => run.partitionKey),
-      column(runs, (run) => run.rateLimit),
-      column(runs, (run) => run.weight),
-      null,
-      null,
-      null,
-      null,
-      allOrNothing,
-      claim?.workerId ?? null,
-      claim?.claimId ?? null,
-      column(runs, (run) => run.direct || null),
-    ]);
-    const started: StartedRun[] = [];
-    for (const row of rows) {
-      started[row.position - 1] = {
-        runId: row.id,
-        created: row.created,
-        phase: row.status,
-        conflict: row.conflict,
-      };
-    }
-    return started;
+    const rows = await this.#call<StartRow>("start", startValues(runs, { allOrNothing, claim }));
+    return toStarted(rows);
   }
 
   async claim(request: ClaimRequest): Promise<Claimed> {
@@ -318,14 +279,10 @@ export class PostgresStore implements ClientStore, WorkerStore {
         };
       }
     }
-    const rows = await this.#call<{ verdict: SignalVerdict; claimable: string | null }>("signal", [
-      shard,
-      column(signals, (signal) => signal.runId),
-      column(signals, (signal) => signal.name),
-      column(signals, (signal) => signal.payload),
-      column(signals, (signal) => signal.dedupKey),
-      patient,
-    ]);
+    const rows = await this.#call<{ verdict: SignalVerdict; claimable: string | null }>(
+      "signal",
+      signalValues(signals, { patient }),
+    );
     return {
       verdicts: rows.map(({ verdict }) => verdict),
       claimable: toClaimable(rows[0]?.claimable ?? null),

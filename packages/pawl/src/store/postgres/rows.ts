@@ -1,20 +1,92 @@
 /**
  * What the SQL functions take and answer, translated: rows to the types of the boundary, and what only some transitions
- * have to JSON. Pure; used by the store alone.
+ * have to JSON. Pure; used by the stores alone.
  */
 
 import { fromJson } from "../../define/json.js";
 import type { Json } from "../../define/json-types.js";
 import type {
+  Claim,
   Claimable,
   ClaimedRun,
   NewRun,
+  NewSignal,
+  StartedRun,
   StoredRun,
   StoredSignal,
   Transition,
   Verdict,
 } from "../store.js";
 import { toJournal } from "./journal-rows.js";
+import { column } from "./literals.js";
+
+/** One shard for now: every function takes it, every id carries it in its last six bits. */
+export const shard = 0;
+
+type Value = string | number | boolean | null;
+
+/** What `start` takes. */
+export function startValues(
+  runs: readonly NewRun[],
+  { allOrNothing, claim }: { allOrNothing: boolean; claim: Claim | null },
+): Value[] {
+  return [
+    shard,
+    column(runs, (run) => run.name),
+    column(runs, (run) => run.version),
+    column(runs, (run) => run.kind),
+    column(runs, (run) => run.queue),
+    column(runs, (run) => run.priority),
+    column(runs, (run) => run.input),
+    column(runs, (run) => run.step),
+    column(runs, (run) => run.delayMs),
+    column(runs, (run) => run.at),
+    column(runs, (run) => run.retentionMs),
+    column(runs, (run) => run.idempotencyKey),
+    column(runs, (run) => run.uniqueKey),
+    column(runs, (run) => run.uniqueScope && `{${run.uniqueScope.join(",")}}`),
+    column(runs, (run) => run.partitionKey),
+    column(runs, (run) => run.rateLimit),
+    column(runs, (run) => run.weight),
+    null,
+    null,
+    null,
+    null,
+    allOrNothing,
+    claim?.workerId ?? null,
+    claim?.claimId ?? null,
+    column(runs, (run) => run.direct || null),
+  ];
+}
+
+export interface StartRow {
+  position: number;
+  id: string;
+  created: boolean;
+  status: StartedRun["phase"];
+  conflict: string | null;
+}
+
+/** The answers of `start` in the order of the runs: they come in another. */
+export function toStarted(rows: readonly StartRow[]): StartedRun[] {
+  const started: StartedRun[] = [];
+  for (const { position, id, created, status, conflict } of rows) {
+    started[position - 1] = { runId: id, created, phase: status, conflict };
+  }
+  return started;
+}
+
+/** What `signal` takes. */
+export function signalValues(signals: readonly NewSignal[], { patient }: { patient: boolean }): Value[] {
+  return [
+    shard,
+    column(signals, (signal) => signal.runId),
+    column(signals, (signal) => signal.name),
+    column(signals, (signal) => signal.payload),
+    column(signals, (signal) => signal.dedupKey),
+    patient,
+  ];
+}
 
 export interface ClaimRow {
   id: string;

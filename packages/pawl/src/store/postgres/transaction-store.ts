@@ -1,0 +1,122 @@
+/**
+ * The part of the store that works in an open transaction of a caller: one call of `start` or `signal` on the caller's own
+ * connection. Whether and when it is committed is the caller's decision, so nothing here is ever inserted already claimed,
+ * retried, or hurried by a lock timeout, which would stay in force for the caller's own statements. An error of the
+ * database aborts the transaction.
+ *
+ * Values go as text with a cast, and come back as text in a known order: neither what a library makes of types nor what it
+ * makes of the names of columns matters. Used by `within`.
+ */
+
+import { InvalidOption, KeyConflict } from "../../define/errors.js";
+import { isObject } from "../../define/options.js";
+import type { NewRun, NewSignal, SignalVerdict, StartedRun } from "../store.js";
+import type { Caller } from "./callers.js";
+import { advice, Refused } from "./database-errors.js";
+import { quoteName } from "./literals.js";
+import { signalValues, startValues, toStarted } from "./rows.js";
+
+/** The functions: what they answer, in the order in which it is read, and the types of what they take. */
+const functions = {
+  start: {
+    columns: ["position", "id", "created", "status", "conflict"],
+    types: (
+      "smallint text[] int[] text[] text[] smallint[] text[] text[] bigint[] timestamptz[] bigint[] text[] bytea[] text[] " +
+      "text[] text[] int[] bigint[] int[] int[] text[] boolean text bigint boolean[]"
+    ).split(" "),
+  },
+  signal: {
+    columns: ["position", "verdict"],
+    types: "smallint bigint[] text[] text[] text[] boolean".split(" "),
+  },
+};
+
+/** What ends every statement. */
+const end = ") as r";
+
+export class TransactionStore {
+  readonly #caller: Caller;
+  readonly #schema: string;
+
+  constructor(caller: Caller, schema: string) {
+    this.#caller = caller;
+    this.#schema = schema;
+  }
+
+  /** Starts all of them; if their keys conflict, the transaction is aborted. */
+  async start(runs: readonly NewRun[]): Promise<StartedRun[]> {
+    const rows = await this.#call("start", startValues(runs, { allOrNothing: true, claim: null }));
+    return toStarted(
+      rows.map(([position, id, created, status, conflict]) => ({
+        position: Number(position),
+        id: id!,
+        created: created === "true",
+        status: status as StartedRun["phase"],
+        conflict: conflict ?? null,
+      })),
+    );
+  }
+
+  async signal(signal: NewSignal): Promise<SignalVerdict> {
+    const [row] = await this.#call("signal", signalValues([signal], { patient: true }));
+    return row![1] as SignalVerdict;
+  }
+
+  async #call(
+    name: keyof typeof functions,
+    given: readonly (string | number | boolean | null)[],
+  ): Promise<(string | null)[][]> {
+    const { columns, types } = functions[name];
+    const answer = columns.map((column) => `r.${column}::text`).join(", ");
+    const fragments = [
+      `select ${answer} from ${quoteName(this.#schema)}.${name}(`,
+      ...types.map((type, index) => `::text::${type}${index === types.length - 1 ? end : ", "}`),
+    ];
+    const values = given.map((value) => (value === null ? null : String(value)));
+    try {
+      const rows = await this.#caller.query({ fragments, values });
+      return rows.map((row) => Object.values(row as Record<string, string | null>));
+    } catch (error) {
+      throw explainRefusal(error, this.#schema);
+    }
+  }
+}
+
+/**
+ * What Pawl has to say about an error, as one of Pawl's. Any other is the caller's own: their code knows what to do about a
+ * serialization failure or a lost connection of their library.
+ */
+function explainRefusal(error: unknown, schema: string): unknown {
+  const { code, message } = serverError(error);
+  switch (code) {
+    case "PW409":
+      return new KeyConflict(message, { cause: error });
+    case "PW422":
+      return new InvalidOption(message, { cause: error });
+    case "3F000":
+    case "42P01":
+    case "42883":
+    case "42501":
+      return new Refused(`the database of this transaction refused: ${message}${advice(code, schema)}`, {
+        cause: error,
+      });
+    default:
+      return error;
+  }
+}
+
+/**
+ * The error of the server: libraries wrap it in errors of their own, as the `cause`, or Prisma as its `meta`; and Knex puts the
+ * statement with all its values before the message.
+ */
+function serverError(error: unknown): { code: string; message: string } {
+  let found = { code: "", message: "" };
+  let inner = error;
+  for (let depth = 0; depth < 5 && isObject(inner); depth++) {
+    const { code, message, cause, meta } = inner;
+    if (typeof code === "string" && typeof message === "string")
+      found = { code, message: message.split(`${end} - `).at(-1)! };
+    inner = cause ?? (isObject(meta) ? (meta.driverAdapterError ?? meta) : undefined);
+  }
+  return found;
+}
