@@ -19,7 +19,7 @@ export interface Run {
   readonly name: string;
   readonly version: number;
   /** null until a worker has registered the definition of a run started by name. */
-  readonly kind: "job" | "machine" | null;
+  readonly kind: "job" | "machine" | "workflow" | null;
   readonly status: Status;
   readonly phase: Phase;
   readonly step: string | null;
