@@ -98,7 +98,7 @@ describe("the body of a workflow", () => {
     const sudden = workflow({
       name: "sudden",
       run: (): Promise<null> => {
-        // oxlint-disable-next-line no-throw-literal
+        // oxlint-disable-next-line typescript/only-throw-error
         throw "just text";
       },
     });

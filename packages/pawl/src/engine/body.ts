@@ -145,6 +145,8 @@ export class Body {
 
   /** Begins a wait, or looks whether it is over. */
   wait(call: StepCall, question: JournalChange): void {
+    // The input of an invoke may have been checked for longer than the body has lived.
+    if (this.#isDead) return;
     call.question = question;
     void this.#ask(call);
   }
@@ -308,7 +310,8 @@ export class Body {
         return null;
       case "pending":
         this.#deliveries.giveUp(seq);
-        this.#inboxSeq = Math.max(this.#inboxSeq, verdict.inboxSeq);
+        // What this one did not want may be what another waits for.
+        this.#hear(verdict.inboxSeq);
         return verdict;
       case "stale":
         this.#execution.abort(new Error("the claim on this run was lost"));
