@@ -31,6 +31,20 @@ export type WhyReason =
       readonly until: Date | null;
       readonly inbox: Readonly<Record<string, number>>;
     }
+  /** It is a workflow, suspended: these of its steps wait. */
+  | {
+      readonly reason: "suspended";
+      readonly steps: readonly string[];
+      /** For these signals, and what is asked of them by name. */
+      readonly names: readonly string[];
+      readonly matches: Readonly<Record<string, Json>>;
+      /** For the end of these runs. */
+      readonly children: readonly string[];
+      readonly since: Date;
+      /** When it goes on by itself: the end of a sleep, a timeout, the next attempt; null: never. */
+      readonly until: Date | null;
+      readonly inbox: Readonly<Record<string, number>>;
+    }
   /** It waits for its children to end; the first ten that have not are named. */
   | {
       readonly reason: "awaiting_children";
@@ -102,6 +116,19 @@ function findReason(runId: string, facts: WhyFacts): WhyReason {
   }
   const dueAt = toDate(facts.eligibleAt);
   const isDue = dueAt !== null && dueAt <= new Date(facts.now);
+  if (phase === "awaiting_signal" && !isDue && awaits?.steps !== undefined) {
+    const { names = [], matches = {}, steps, since = facts.now } = awaits;
+    return {
+      reason: "suspended",
+      steps,
+      names: names.filter((name) => !isReply(name)),
+      matches,
+      children: names.filter(isReply).map((name) => name.slice(1)),
+      since: new Date(since),
+      until: dueAt,
+      inbox: Object.fromEntries(Object.entries(facts.inbox).filter(([name]) => !isReply(name))),
+    };
+  }
   if (phase === "awaiting_signal" && !isDue) {
     return {
       reason: "awaiting_signal",
@@ -159,6 +186,23 @@ function describe(why: WhyReason, facts: WhyFacts): string {
       const has = inbox.length === 0 ? "its inbox is empty" : `its inbox has ${inbox.join(", ")}`;
       return `waits for the signal ${quoted(why.names)}${match} since ${iso(why.since)}${until}; ${has}${unserved}`;
     }
+    case "suspended": {
+      const signals = why.names.map((name) => {
+        const match = why.matches[name];
+        return `the signal "${name}"${match === undefined ? "" : ` matching ${JSON.stringify(match)}`}`;
+      });
+      const ends = why.children.map((runId) => `the end of run ${runId}`);
+      const times = why.until === null ? [] : [iso(why.until)];
+      const inbox = Object.entries(why.inbox).map(([name, count]) => `${count} × "${name}"`);
+      const has =
+        why.names.length === 0
+          ? ""
+          : `; its inbox ${inbox.length === 0 ? "is empty" : `has ${inbox.join(", ")}`}`;
+      return (
+        `is suspended in step ${quoted(why.steps, " and ")} since ${iso(why.since)} and waits for ` +
+        `${[...signals, ...ends, ...times].join(" or ")}${has}${unserved}`
+      );
+    }
     case "awaiting_children":
       return `waits for ${why.unfinished} of its children (${shorten(why.children, why.unfinished)}) since ${iso(why.since)}`;
     case "held":
@@ -193,7 +237,10 @@ function describe(why: WhyReason, facts: WhyFacts): string {
 const toDate = (text: string | null): Date | null => (text === null ? null : new Date(text));
 const iso = (date: Date): string => date.toISOString();
 const atStep = ({ step }: WhyFacts): string => (step === null ? "" : ` at step "${step}"`);
-const quoted = (names: readonly string[]): string => names.map((name) => `"${name}"`).join(" or ");
+const quoted = (names: readonly string[], between = " or "): string =>
+  names.map((name) => `"${name}"`).join(between);
+/** The result of a child comes as a signal that no user can send. */
+const isReply = (name: string): boolean => name.startsWith("~");
 
 function shorten(children: readonly string[], all: number): string {
   return children.join(", ") + (all > children.length ? ", …" : "");

@@ -14,11 +14,11 @@ import { parse } from "../define/schema.js";
 import { show } from "../define/show.js";
 import type { WorkflowContext } from "../define/workflow-context.js";
 import type { JournalChange, StoredStep } from "../store/store.js";
-import { Body, sleepQuestion } from "./body.js";
+import { Body } from "./body.js";
 import { commit, commitFailure } from "./commit.js";
 import type { Execution } from "./execution.js";
-import { newRun } from "./new-run.js";
-import { runContext } from "./step-context.js";
+import { checkDate, newRun } from "./new-run.js";
+import { bodyContext } from "./step-context.js";
 import type { Surroundings } from "./surroundings.js";
 import { decideFailure, decideResult, type Decision } from "./transition.js";
 
@@ -88,15 +88,14 @@ async function readJournal(execution: Execution, around: Surroundings): Promise<
 
 function makeContext(execution: Execution, around: Surroundings, body: Body): WorkflowContext {
   const { maxPayloadBytes: maxBytes } = around;
-  const run = (name: unknown, fn: unknown, options: unknown = {}): Promise<unknown> =>
-    body.step("run", name, (call, pending) => {
-      const { retry } = checkOptions(options, ["retry"], "the options of step.run");
-      body.work(
-        call,
-        { fn: checkFunction(fn, `the function of step "${call.name}"`), policy: checkRetries(retry) },
-        pending,
-      );
-    });
+  const work =
+    (kind: "run" | "transaction") =>
+    (name: unknown, fn: unknown, options: unknown = {}): Promise<unknown> =>
+      body.step(kind, name, (call, pending) => {
+        const { retry } = checkOptions(options, ["retry"], `the options of step.${kind}`);
+        const checked = checkFunction(fn, `the function of step "${call.name}"`);
+        body.work(call, { fn: checked, policy: checkRetries(retry) }, pending);
+      });
   const sleep = (name: unknown, until: unknown): Promise<unknown> =>
     body.step("sleep", name, (call) => body.wait(call, sleepQuestion(until)));
   const waitForEvent = (name: unknown, options: unknown = {}): Promise<unknown> =>
@@ -109,8 +108,14 @@ function makeContext(execution: Execution, around: Surroundings, body: Body): Wo
         (error: unknown) => body.refuse(call, error as Error),
       );
     });
-  const step = { run, sleep, waitForEvent, invoke };
-  return runContext(execution, around.logger, step);
+  const step = { run: work("run"), sleep, waitForEvent, invoke, transaction: work("transaction") };
+  return bodyContext(execution, around, step);
+}
+
+function sleepQuestion(until: unknown): JournalChange {
+  if (until instanceof Date)
+    return { op: "sleep", delayMs: null, at: checkDate(until, "the time to sleep until") };
+  return { op: "sleep", delayMs: toMilliseconds(until, "the time to sleep"), at: null };
 }
 
 function waitQuestion(name: string, options: unknown, maxBytes: number): JournalChange {
