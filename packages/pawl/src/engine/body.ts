@@ -5,11 +5,11 @@
  * are neither done nor recorded, and never answered. Made and run by `workflow.ts`.
  */
 
-import { describeError, type ErrorRecord } from "../define/error-record.js";
+import type { ErrorRecord } from "../define/error-record.js";
 import { InvalidOutcome } from "../define/errors.js";
 import type { Json } from "../define/json-types.js";
 import type { JournalChange, JournalEntry, RecordVerdict, StepKind, StoredStep } from "../store/store.js";
-import { failed, perform, type Performed } from "./attempt.js";
+import { failed, perform, recordOf, type Performed } from "./attempt.js";
 import { Deliveries } from "./deliveries.js";
 import type { Execution } from "./execution.js";
 import { isForSignal, newCall, settle, type StepCall, type Work } from "./step-call.js";
@@ -238,7 +238,7 @@ export class Body {
     }
     this.#deliveries.giveUp(seq);
     if (change.op === "run" || change.op === "transaction") {
-      const error = JSON.stringify(describeError(refusal(verdict)));
+      const error = recordOf(refusal(verdict));
       return this.#record(call, { ...change, output: null, error }, null);
     }
     this.refuse(call, refusal(verdict));
