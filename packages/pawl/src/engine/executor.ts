@@ -211,7 +211,7 @@ async function decideByHandle(
     const outcome = takeOutcome(
       execution,
       isThenable(returned)
-        ? await withinTime(returned, around.maxStepMs, (error) => execution.interrupt(error))
+        ? await withinTime(returned, around.maxStepMs, (timeout) => execution.interrupt(timeout))
         : returned,
     );
     return await decideOutcome(at, checkOutcome(outcome, definition.steps, "handle"));
