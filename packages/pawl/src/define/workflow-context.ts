@@ -39,41 +39,34 @@ export interface StepOptions {
 }
 
 /** What `waitForEvent` can ask of an event. */
-export interface EventOptions<Event extends string, Payload> {
+export interface EventOptions<
+  Event extends string,
+  Payload,
+  Timeout extends Duration | undefined = Duration,
+> {
   /** The name of the signal. Default: the name of the step. */
   readonly event?: Event | undefined;
   /** Members that the payload must have. */
   readonly match?: MatchOf<Payload> | undefined;
   /** How long to wait. Default: for ever. */
-  readonly timeout?: Duration | undefined;
+  readonly timeout?: Timeout | undefined;
 }
-
-type EventPayload<Payload> = unknown extends Payload ? Json : Jsonify<Payload>;
 
 /** Null only if there is a timeout. */
-type Received<Payload, Options> = Options extends { readonly timeout: Duration }
-  ? EventPayload<Payload> | null
-  : EventPayload<Payload>;
+type Received<Payload, Timeout> =
+  | (unknown extends Payload ? Json : Jsonify<Payload>)
+  | (Timeout extends Duration ? null : never);
 
-interface NoOptions {
-  readonly event?: undefined;
-}
-
+/** One signature and no overloads, so that each mistake is an error of its own argument. Without `event`, the name is that of a signal. */
 interface WaitForEvent<Signals extends SignalMap> {
   <
-    Event extends keyof Signals & string,
-    const Options extends EventOptions<Event, PayloadOf<Signals[NoInfer<Event>]>> & { readonly event: Event },
+    const Name extends string,
+    Event extends keyof Signals & string = Name & keyof Signals & string,
+    const Timeout extends Duration | undefined = undefined,
   >(
-    name: string,
-    options: Options,
-  ): Promise<Received<PayloadOf<Signals[Event]>, Options>>;
-  <
-    Name extends keyof Signals & string,
-    const Options extends EventOptions<Name, PayloadOf<Signals[NoInfer<Name>]>> = NoOptions,
-  >(
-    name: Name,
-    options?: Options,
-  ): Promise<Received<PayloadOf<Signals[Name]>, Options>>;
+    name: [Event] extends [never] ? keyof Signals & string : Name,
+    options?: EventOptions<Event, PayloadOf<Signals[NoInfer<Event>]>, Timeout>,
+  ): Promise<Received<PayloadOf<Signals[Event]>, Timeout>>;
 }
 
 type InvokeArguments<Input> = undefined extends Input
