@@ -34,7 +34,8 @@ const restMs = 1_000;
 const longestTimerMs = 2_147_483_647;
 
 export type BodyEnd =
-  | { readonly kind: "returned"; readonly value: unknown }
+  /** `unfinished`: steps whose function was still running. */
+  | { readonly kind: "returned"; readonly value: unknown; readonly unfinished: readonly string[] }
   | { readonly kind: "threw"; readonly error: unknown }
   | {
       readonly kind: "suspended";
@@ -78,7 +79,7 @@ export class Body {
     void (async () => {
       try {
         const value = await call();
-        if (!this.#isDead) this.#die({ kind: "returned", value });
+        if (!this.#isDead) this.#die({ kind: "returned", value, unfinished: this.#unfinished() });
       } catch (error) {
         if (!this.#isDead) this.#die({ kind: "threw", error });
       }
@@ -193,11 +194,7 @@ export class Body {
     const signal = new StepSignal(this.#execution, attempt);
     try {
       const returned = await this.#withinTime(fn(signal), signal);
-      const { text, value } = toJson(
-        returned,
-        `the result of step "${call.name}"`,
-        this.#around.maxPayloadBytes,
-      );
+      const { text, value } = toJson(returned, "result", this.#around.maxPayloadBytes);
       return { entry: { op, attempt, output: text, error: null, tookMs: tookMs() }, value };
     } catch (error) {
       if (this.#execution.aborted || this.#isDead) return null;
@@ -379,6 +376,10 @@ export class Body {
     if (calls.length > 0) this.#die(suspension(calls));
   }
 
+  #unfinished(): string[] {
+    return [...this.#calls.values()].filter(({ state }) => state === "running").map(({ name }) => name);
+  }
+
   #abort(): void {
     if (this.#isDead) return;
     this.#kill();
@@ -474,10 +475,15 @@ function changedKind(name: string, recorded: StepKind, called: StepKind): Nondet
 }
 
 /** The arguments of a sleep. */
-export function sleepQuestion(until: unknown): JournalChange {
+export function sleepQuestion(until: unknown, of: string): JournalChange {
   if (until instanceof Date) {
-    if (Number.isNaN(until.getTime())) throw new InvalidOption("the time to sleep until is an invalid Date");
+    if (Number.isNaN(until.getTime())) throw new InvalidOption(`the time of ${of} is an invalid Date`);
     return { op: "sleep", delayMs: null, at: until };
   }
-  return { op: "sleep", delayMs: toMilliseconds(until, "the time to sleep"), at: null };
+  if (until === undefined) {
+    throw new InvalidOption(
+      `${of} has no time: step.sleep takes a name and a time, such as step.sleep("pause", "5m")`,
+    );
+  }
+  return { op: "sleep", delayMs: toMilliseconds(until, `the time of ${of}`), at: null };
 }

@@ -50,8 +50,28 @@ export async function executeWorkflow(
       await commitFailure(execution, decideError(end.error), around);
       return;
     case "returned":
+      if (end.unfinished.length > 0) warnOfUnfinished(execution, definition, end.unfinished, around);
       await commitResult(execution, definition, end.value, around);
   }
+}
+
+/** Definitions whose author has been told. */
+const warned = new WeakSet<WorkflowDefinition>();
+
+/** A forgotten `await` is easily overlooked. In a race it is no mistake, so this is said once, to developers. */
+function warnOfUnfinished(
+  { runId }: Execution,
+  definition: WorkflowDefinition,
+  [step]: readonly string[],
+  { logger }: Surroundings,
+): void {
+  if (warned.has(definition) || process.env["NODE_ENV"] === "production") return;
+  warned.add(definition);
+  logger.warn(
+    { runId, name: definition.name, version: definition.version, step },
+    `pawl: a workflow returned while step "${step}" was running, and its outcome is not recorded: is an "await" missing? ` +
+      "(The loser of a race may be left like that. This is said once, and not in production.)",
+  );
 }
 
 async function commitResult(
@@ -90,20 +110,18 @@ function makeContext(execution: Execution, around: Surroundings, body: Body): Wo
   const { maxPayloadBytes: maxBytes } = around;
   const run = (name: unknown, fn: unknown, options: unknown = {}): Promise<unknown> =>
     body.step("run", name, (call, pending) => {
-      const { retry } = checkOptions(options, ["retry"], "the options of step.run");
-      body.work(
-        call,
-        { fn: checkFunction(fn, `the function of step "${call.name}"`), policy: checkRetries(retry) },
-        pending,
-      );
+      const of = `step "${call.name}"`;
+      const { retry } = checkOptions(options, ["retry"], `the options of ${of}`);
+      body.work(call, { fn: checkWork(fn, of), policy: checkRetries(retry, of) }, pending);
     });
   const sleep = (name: unknown, until: unknown): Promise<unknown> =>
-    body.step("sleep", name, (call) => body.wait(call, sleepQuestion(until)));
+    body.step("sleep", name, (call) => body.wait(call, sleepQuestion(until, `step "${call.name}"`)));
   const waitForEvent = (name: unknown, options: unknown = {}): Promise<unknown> =>
     body.step("wait", name, (call) => body.wait(call, waitQuestion(call.name, options, maxBytes)));
   const invoke = (name: unknown, target: unknown, input?: unknown, options: unknown = {}): Promise<unknown> =>
     body.step("invoke", name, (call) => {
-      const what = { what: `the input of step "${call.name}"`, of: "step.invoke", maxBytes };
+      const of = `step "${call.name}"`;
+      const what = { what: `the input of ${of}`, of, maxBytes };
       newRun(checkTarget(target), input, options, what).then(
         (child) => body.wait(call, { op: "invoke", child }),
         (error: unknown) => body.refuse(call, error as Error),
@@ -113,17 +131,25 @@ function makeContext(execution: Execution, around: Surroundings, body: Body): Wo
   return runContext(execution, around.logger, step);
 }
 
+function checkWork(fn: unknown, of: string): (...given: unknown[]) => unknown {
+  if (!(fn instanceof Promise)) return checkFunction(fn, `the function of ${of}`);
+  throw new InvalidOption(`${of} was given a promise and not a function: write \`() =>\` before the call`);
+}
+
 function waitQuestion(name: string, options: unknown, maxBytes: number): JournalChange {
+  const of = `step "${name}"`;
   const names = ["event", "match", "timeout"] as const;
-  const { event = name, match, timeout } = checkOptions(options, names, "the options of step.waitForEvent");
+  const { event = name, match, timeout } = checkOptions(options, names, `the options of ${of}`);
   if (match !== undefined && !isObject(match)) {
-    throw new InvalidOption(`match must be an object with members of the payload, not ${show(match)}`);
+    throw new InvalidOption(
+      `the match of ${of} must be an object with members of the payload, not ${show(match)}`,
+    );
   }
   return {
     op: "wait",
     event: checkSignalName(event),
-    match: match === undefined ? null : toJson(match, "match", maxBytes).text,
-    delayMs: timeout === undefined ? null : toMilliseconds(timeout, "timeout"),
+    match: match === undefined ? null : toJson(match, `the match of ${of}`, maxBytes).text,
+    delayMs: timeout === undefined ? null : toMilliseconds(timeout, `the timeout of ${of}`),
   };
 }
 
