@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { connect, job, machine, child, serve, signal, type Why } from "pawl";
+import { connect, job, machine, child, serve, signal, type Why, workflow } from "pawl";
 import { afterAll, describe, expect, it } from "vitest";
 import { testDatabase } from "../support/database.js";
 import { until } from "../support/until.js";
@@ -38,8 +38,9 @@ const parent = machine({
     end: (ctx) => ctx.done(),
   },
 });
+const suspended = workflow({ name: "suspended", run: ({ step }) => step.waitForEvent("n") });
 const narrow = job({ name: "narrow", queue: "narrow", run: () => finished });
-const worker = serve([slow, busy, failing, waiting, parent, narrow], {
+const worker = serve([slow, busy, failing, waiting, suspended, parent, narrow], {
   url,
   logger,
   queues: { default: 10, narrow: 1 },
@@ -75,6 +76,7 @@ const started: Record<Why["reason"], () => Promise<string>> = {
     return runId;
   },
   awaiting_signal: async () => (await pawl.start(waiting, {})).runId,
+  suspended: async () => (await pawl.start(suspended, {})).runId,
   awaiting_children: async () => (await pawl.start(parent, {})).runId,
   held: async () => {
     const { runId } = await pawl.start(slow, null, { delay: "1h" });

@@ -31,6 +31,19 @@ export type WhyReason =
       readonly until: Date | null;
       readonly inbox: Readonly<Record<string, number>>;
     }
+  /** A workflow that is suspended: its steps wait for a time, for signals, or for runs that it has invoked. */
+  | {
+      readonly reason: "suspended";
+      /** The first twenty. */
+      readonly steps: readonly string[];
+      readonly names: readonly string[];
+      readonly matches: Readonly<Record<string, Json>>;
+      readonly children: readonly string[];
+      readonly since: Date;
+      /** When the first of the waits is over by itself; null: never. */
+      readonly until: Date | null;
+      readonly inbox: Readonly<Record<string, number>>;
+    }
   /** It waits for its children to end; the first ten that have not are named. */
   | {
       readonly reason: "awaiting_children";
@@ -103,6 +116,7 @@ function findReason(runId: string, facts: WhyFacts): WhyReason {
   const dueAt = toDate(facts.eligibleAt);
   const isDue = dueAt !== null && dueAt <= new Date(facts.now);
   if (phase === "awaiting_signal" && !isDue) {
+    if (awaits?.steps !== undefined) return findSuspension(facts, awaits.steps, dueAt);
     return {
       reason: "awaiting_signal",
       names: awaits?.names ?? [],
@@ -113,6 +127,25 @@ function findReason(runId: string, facts: WhyFacts): WhyReason {
     };
   }
   return findObstacle(runId, facts, dueAt, isDue);
+}
+
+/** What a workflow waits for. The result of a run that it has invoked comes as the signal ~ and its id. */
+function findSuspension(
+  { awaits, now, inbox }: WhyFacts,
+  steps: readonly string[],
+  until: Date | null,
+): WhyReason {
+  const names = awaits?.names ?? [];
+  return {
+    reason: "suspended",
+    steps,
+    names: names.filter((name) => !name.startsWith("~")),
+    matches: awaits?.matches ?? {},
+    children: names.filter((name) => name.startsWith("~")).map((name) => name.slice(1)),
+    since: new Date(awaits?.since ?? now),
+    until,
+    inbox,
+  };
 }
 
 /** Why a run that could be claimed is not. */
@@ -154,10 +187,17 @@ function describe(why: WhyReason, facts: WhyFacts): string {
       );
     case "awaiting_signal": {
       const match = why.match === null ? "" : ` matching ${JSON.stringify(why.match)}`;
-      const until = why.until === null ? "" : `, until ${iso(why.until)}`;
-      const inbox = Object.entries(why.inbox).map(([name, count]) => `${count} × "${name}"`);
-      const has = inbox.length === 0 ? "its inbox is empty" : `its inbox has ${inbox.join(", ")}`;
-      return `waits for the signal ${quoted(why.names)}${match} since ${iso(why.since)}${until}; ${has}${unserved}`;
+      return `waits for the signal ${quoted(why.names)}${match}${sinceUntil(why)}; ${inboxOf(why)}${unserved}`;
+    }
+    case "suspended": {
+      const signals = why.names.map((name) => {
+        const match = why.matches[name];
+        return `the signal "${name}"${match === undefined ? "" : ` matching ${JSON.stringify(match)}`}`;
+      });
+      const wanted = [...signals, ...why.children.map((child) => `run ${child}`)].join(" or ");
+      const what = wanted === "" ? "" : ` for ${wanted}`;
+      const inbox = why.names.length === 0 ? "" : `; ${inboxOf(why)}`;
+      return `waits in step ${quoted(why.steps, ", ")}${what}${sinceUntil(why)}${inbox}${unserved}`;
     }
     case "awaiting_children":
       return `waits for ${why.unfinished} of its children (${shorten(why.children, why.unfinished)}) since ${iso(why.since)}`;
@@ -193,7 +233,17 @@ function describe(why: WhyReason, facts: WhyFacts): string {
 const toDate = (text: string | null): Date | null => (text === null ? null : new Date(text));
 const iso = (date: Date): string => date.toISOString();
 const atStep = ({ step }: WhyFacts): string => (step === null ? "" : ` at step "${step}"`);
-const quoted = (names: readonly string[]): string => names.map((name) => `"${name}"`).join(" or ");
+const quoted = (names: readonly string[], between = " or "): string =>
+  names.map((name) => `"${name}"`).join(between);
+
+function sinceUntil({ since, until }: { since: Date; until: Date | null }): string {
+  return ` since ${iso(since)}${until === null ? "" : `, until ${iso(until)}`}`;
+}
+
+function inboxOf({ inbox }: { inbox: Readonly<Record<string, number>> }): string {
+  const counts = Object.entries(inbox).map(([name, count]) => `${count} × "${name}"`);
+  return counts.length === 0 ? "its inbox is empty" : `its inbox has ${counts.join(", ")}`;
+}
 
 function shorten(children: readonly string[], all: number): string {
   return children.join(", ") + (all > children.length ? ", …" : "");

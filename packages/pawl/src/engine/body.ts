@@ -470,7 +470,7 @@ function changedKind(name: string, recorded: StepKind, called: StepKind): Nondet
   };
   return new NondeterministicWorkflow(
     `step "${name}" is recorded as ${verb[recorded]}, but the body calls it as ${verb[called]}: the code was changed while this ` +
-      "run was under way. Give the changed step another name, or the workflow a new version",
+      "run was under way, or depends on chance or the time. Give the changed step another name, or the workflow a new version",
   );
 }
 

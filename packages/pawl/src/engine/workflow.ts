@@ -4,7 +4,7 @@
  */
 
 import { isDefinition, type WorkflowDefinition } from "../define/definition.js";
-import { InvalidOption, StepFailed } from "../define/errors.js";
+import { ChildFailed, InvalidOption, StepFailed } from "../define/errors.js";
 import { fromJson, toJson } from "../define/json.js";
 import { toMilliseconds } from "../define/duration.js";
 import { checkName, checkSignalName } from "../define/names.js";
@@ -92,7 +92,8 @@ async function commitResult(
 }
 
 function decideError(error: unknown): Decision {
-  return decideFailure(error instanceof StepFailed ? error.step : null, error);
+  const isOfStep = error instanceof StepFailed || error instanceof ChildFailed;
+  return decideFailure(isOfStep ? error.step : null, error);
 }
 
 /** Reads a journal that was too big to come along with the claim; an outage only delays it, as long as the claim lasts. */

@@ -415,7 +415,14 @@ export interface WhyFacts {
   readonly eligibleAt: string | null;
   readonly completedAt: string | null;
   readonly error: ErrorRecord | null;
-  readonly awaits: { readonly names?: string[]; readonly match?: Json; readonly since?: string } | null;
+  readonly awaits: {
+    readonly names?: string[];
+    readonly match?: Json;
+    readonly since?: string;
+    /** Of a workflow: what it asks of each signal, and the steps that wait. */
+    readonly matches?: Readonly<Record<string, Json>>;
+    readonly steps?: readonly string[];
+  } | null;
   readonly childrenPending: number;
   readonly inbox: Readonly<Record<string, number>>;
   readonly unfinished: readonly string[];
