@@ -38,9 +38,9 @@ const parent = machine({
     end: (ctx) => ctx.done(),
   },
 });
-const suspended = workflow({ name: "suspended", run: ({ step }) => step.waitForEvent("n") });
+const suspending = workflow({ name: "suspending", run: (ctx) => ctx.step.waitForEvent("n") });
 const narrow = job({ name: "narrow", queue: "narrow", run: () => finished });
-const worker = serve([slow, busy, failing, waiting, suspended, parent, narrow], {
+const worker = serve([slow, busy, failing, waiting, suspending, parent, narrow], {
   url,
   logger,
   queues: { default: 10, narrow: 1 },
@@ -76,7 +76,7 @@ const started: Record<Why["reason"], () => Promise<string>> = {
     return runId;
   },
   awaiting_signal: async () => (await pawl.start(waiting, {})).runId,
-  suspended: async () => (await pawl.start(suspended, {})).runId,
+  suspended: async () => (await pawl.start(suspending, null)).runId,
   awaiting_children: async () => (await pawl.start(parent, {})).runId,
   held: async () => {
     const { runId } = await pawl.start(slow, null, { delay: "1h" });

@@ -140,23 +140,23 @@ describe("why a run makes no progress", () => {
     await serve([waits, sleeps]);
     const { runId } = await pawl.start(waits, {});
     const why = await whyIs(runId, "suspended");
-    const [child] = (await pawl.runs.list({ name: "plain" })).runs.filter(
+    const [invoked] = (await pawl.runs.list({ name: "plain" })).runs.filter(
       ({ parentId }) => parentId === runId,
     );
     expect(why).toMatchObject({
       steps: ["pay", "ship", "pause"],
       names: ["paid"],
       matches: { paid: { order: 7 } },
-      children: [child!.runId],
+      children: [invoked!.runId],
       inbox: {},
     });
     expect(hours(why.until)).toBe(2);
     expect(why.text).toContain(
-      `waits in step "pay", "ship", "pause" for the signal "paid" matching {"order":7} or run ${child!.runId} since ${why.since.toISOString()}`,
+      `is suspended in step "pay" and "ship" and "pause" since ${why.since.toISOString()} and waits for the signal "paid" matching {"order":7} or the end of run ${invoked!.runId} or ${why.until!.toISOString()}`,
     );
-    expect(why.text).toMatch(/, until .*; its inbox is empty$/);
+    expect(why.text).toMatch(/; its inbox is empty$/);
     const asleep = await whyIs((await pawl.start(sleeps, {})).runId, "suspended");
-    expect(asleep.text).toMatch(/ waits in step "pause" since [^;]*, until [^;]*$/);
+    expect(asleep.text).toMatch(/ is suspended in step "pause" since [^;]* and waits for [^;]*$/);
   });
 
   it("it waits for a signal without end, and nobody serves it any more", async () => {

@@ -4,7 +4,8 @@
  * Idle connections do not keep the process alive.
  */
 
-import type { DefinitionOfRun, OutputOf, RunId } from "./define/definition.js";
+import { type Checked, checkRuns } from "./check.js";
+import type { AnyDefinition, DefinitionOfRun, OutputOf, RunId } from "./define/definition.js";
 import { type Duration, toMilliseconds } from "./define/duration.js";
 import type { ErrorRecord } from "./define/error-record.js";
 import {
@@ -22,13 +23,14 @@ import { statusOf } from "./define/phase.js";
 import { show } from "./define/show.js";
 import { checkLimit, type LimitOptions, setLimit } from "./engine/limits.js";
 import { type Hub, hubOf } from "./engine/nudge.js";
-import { checkLogger, checkMaxPayload, checkSchemaName } from "./engine/serve-options.js";
+import { checkDefinitions, checkLogger, checkMaxPayload, checkSchemaName } from "./engine/serve-options.js";
 import { Signaller } from "./engine/signal.js";
 import { Starter } from "./engine/start.js";
 import { givenUrl, locateSchema } from "./locate.js";
 import { Results } from "./results.js";
 import { type ListOptions, type Page, type Run, toFilter, toRun, writeCursor } from "./run.js";
 import { checkRunId, notFound, Sender } from "./sender.js";
+import { listSteps, type Step } from "./steps.js";
 import type { OpenTransaction } from "./store/postgres/callers.js";
 import { addressKey } from "./store/postgres/database.js";
 import { isBusy, isOutage } from "./store/postgres/database-errors.js";
@@ -116,6 +118,8 @@ export class Pawl {
     get(runId: string): Promise<Run>;
     /** A page of runs, newest first. */
     list(options?: ListOptions): Promise<Page>;
+    /** What a workflow run has recorded, in the order in which its body got it, then what is pending. Throws `RunNotFound`. */
+    steps(runId: string): Promise<Step[]>;
     /**
      * Cancels a run, at once and for good; with `cascade` everything below it too. A running step sees `ctx.signal` aborted.
      * Answers how many runs that ended: none, if it was cancelled before. Throws `RunNotFound` or `RunEnded`.
@@ -148,6 +152,7 @@ export class Pawl {
     this.runs = {
       get: (runId) => this.#get(runId),
       list: (options) => this.#list(options),
+      steps: (runId) => this.#steps(runId),
       cancel: (runId, options) => this.#cancel(runId, options),
     };
     this.limits = {
@@ -166,6 +171,16 @@ export class Pawl {
     const { url, schema, maxPayloadBytes } = this.#settings;
     const hub = (): Hub | undefined => (url === undefined ? undefined : hubOf(addressKey({ url, schema })));
     return within(tx, { schema, maxPayloadBytes, hub });
+  }
+
+  /**
+   * Would the open runs of these definitions go on with this code? Gives those that would not, and why. Calls no function of any
+   * step; the code of workflows between their steps does run. Writes nothing.
+   */
+  async check(definitions: readonly AnyDefinition[]): Promise<Checked> {
+    const checked = checkDefinitions(definitions, "check");
+    const { store } = await this.#opened();
+    return checkRuns(store, checked);
   }
 
   /** Why a run is not making progress, as data and in a sentence (`text`). Throws `RunNotFound`. */
@@ -215,6 +230,13 @@ export class Pawl {
     const [run] = await store.get([checkRunId(runId)]);
     if (run === undefined) throw notFound(runId);
     return toRun(run);
+  }
+
+  async #steps(runId: string): Promise<Step[]> {
+    const { store } = await this.#opened();
+    const steps = await listSteps(store, checkRunId(runId));
+    if (steps.length === 0) await this.#get(runId);
+    return steps;
   }
 
   async #cancel(runId: string, options: CancelOptions = {}): Promise<Cancelled> {

@@ -6,6 +6,7 @@ export {
   type Limit,
   type Pawl,
 } from "./client.js";
+export type { BrokenRun, Checked } from "./check.js";
 export { child, type Child } from "./define/child.js";
 export type { ChildRun, JobContext, StepContext } from "./define/context.js";
 export type { AnyDefinition, InputOf, Job, Machine, OutputOf, RunId, Workflow } from "./define/definition.js";
@@ -33,12 +34,12 @@ export type { Backoff, Retries } from "./define/retry.js";
 export { type Schema, type } from "./define/schema.js";
 export { type ReceivedSignal, signal, type SignalOptions, type SignalType } from "./define/signal.js";
 export type { StartOptions } from "./define/start-options.js";
+export type { Transaction } from "./define/transaction.js";
 export { workflow, type WorkflowOptions } from "./define/workflow.js";
 export type {
   EventOptions,
   StepOptions,
   StepRun,
-  Transaction,
   WorkflowContext,
   WorkflowSteps,
 } from "./define/workflow-context.js";
@@ -49,6 +50,7 @@ export type { ListOptions, Page, Run } from "./run.js";
 export type { Signalled, Started, StartItem } from "./sender.js";
 export { serve, type Worker } from "./serve.js";
 export type { OpenTransaction } from "./store/postgres/callers.js";
-export type { MigrationResult } from "./store/store.js";
+export type { Step } from "./steps.js";
+export type { MigrationResult, StepKind } from "./store/store.js";
 export type { Why, WhyReason } from "./why.js";
 export type { Within } from "./within.js";

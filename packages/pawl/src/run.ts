@@ -3,6 +3,7 @@
  * between the store and the public API, the same for every transport.
  */
 
+import type { AnyDefinition } from "./define/definition.js";
 import type { ErrorRecord } from "./define/error-record.js";
 import { InvalidOption } from "./define/errors.js";
 import { fromJson } from "./define/json.js";
@@ -19,7 +20,7 @@ export interface Run {
   readonly name: string;
   readonly version: number;
   /** null until a worker has registered the definition of a run started by name. */
-  readonly kind: "job" | "machine" | null;
+  readonly kind: AnyDefinition["kind"] | null;
   readonly status: Status;
   readonly phase: Phase;
   readonly step: string | null;

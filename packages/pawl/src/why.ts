@@ -31,16 +31,17 @@ export type WhyReason =
       readonly until: Date | null;
       readonly inbox: Readonly<Record<string, number>>;
     }
-  /** A workflow that is suspended: its steps wait for a time, for signals, or for runs that it has invoked. */
+  /** It is a workflow, suspended: these of its steps wait. */
   | {
       readonly reason: "suspended";
-      /** The first twenty. */
       readonly steps: readonly string[];
+      /** For these signals, and what is asked of them by name. */
       readonly names: readonly string[];
       readonly matches: Readonly<Record<string, Json>>;
+      /** For the end of these runs. */
       readonly children: readonly string[];
       readonly since: Date;
-      /** When the first of the waits is over by itself; null: never. */
+      /** When it goes on by itself: the end of a sleep, a timeout, the next attempt; null: never. */
       readonly until: Date | null;
       readonly inbox: Readonly<Record<string, number>>;
     }
@@ -115,8 +116,20 @@ function findReason(runId: string, facts: WhyFacts): WhyReason {
   }
   const dueAt = toDate(facts.eligibleAt);
   const isDue = dueAt !== null && dueAt <= new Date(facts.now);
+  if (phase === "awaiting_signal" && !isDue && awaits?.steps !== undefined) {
+    const { names = [], matches = {}, steps, since = facts.now } = awaits;
+    return {
+      reason: "suspended",
+      steps,
+      names: names.filter((name) => !isReply(name)),
+      matches,
+      children: names.filter(isReply).map((name) => name.slice(1)),
+      since: new Date(since),
+      until: dueAt,
+      inbox: Object.fromEntries(Object.entries(facts.inbox).filter(([name]) => !isReply(name))),
+    };
+  }
   if (phase === "awaiting_signal" && !isDue) {
-    if (awaits?.steps !== undefined) return findSuspension(facts, awaits.steps, dueAt);
     return {
       reason: "awaiting_signal",
       names: awaits?.names ?? [],
@@ -127,25 +140,6 @@ function findReason(runId: string, facts: WhyFacts): WhyReason {
     };
   }
   return findObstacle(runId, facts, dueAt, isDue);
-}
-
-/** What a workflow waits for. The result of a run that it has invoked comes as the signal ~ and its id. */
-function findSuspension(
-  { awaits, now, inbox }: WhyFacts,
-  steps: readonly string[],
-  until: Date | null,
-): WhyReason {
-  const names = awaits?.names ?? [];
-  return {
-    reason: "suspended",
-    steps,
-    names: names.filter((name) => !name.startsWith("~")),
-    matches: awaits?.matches ?? {},
-    children: names.filter((name) => name.startsWith("~")).map((name) => name.slice(1)),
-    since: new Date(awaits?.since ?? now),
-    until,
-    inbox,
-  };
 }
 
 /** Why a run that could be claimed is not. */
@@ -187,17 +181,27 @@ function describe(why: WhyReason, facts: WhyFacts): string {
       );
     case "awaiting_signal": {
       const match = why.match === null ? "" : ` matching ${JSON.stringify(why.match)}`;
-      return `waits for the signal ${quoted(why.names)}${match}${sinceUntil(why)}; ${inboxOf(why)}${unserved}`;
+      const until = why.until === null ? "" : `, until ${iso(why.until)}`;
+      const inbox = Object.entries(why.inbox).map(([name, count]) => `${count} × "${name}"`);
+      const has = inbox.length === 0 ? "its inbox is empty" : `its inbox has ${inbox.join(", ")}`;
+      return `waits for the signal ${quoted(why.names)}${match} since ${iso(why.since)}${until}; ${has}${unserved}`;
     }
     case "suspended": {
       const signals = why.names.map((name) => {
         const match = why.matches[name];
         return `the signal "${name}"${match === undefined ? "" : ` matching ${JSON.stringify(match)}`}`;
       });
-      const wanted = [...signals, ...why.children.map((child) => `run ${child}`)].join(" or ");
-      const what = wanted === "" ? "" : ` for ${wanted}`;
-      const inbox = why.names.length === 0 ? "" : `; ${inboxOf(why)}`;
-      return `waits in step ${quoted(why.steps, ", ")}${what}${sinceUntil(why)}${inbox}${unserved}`;
+      const ends = why.children.map((runId) => `the end of run ${runId}`);
+      const times = why.until === null ? [] : [iso(why.until)];
+      const inbox = Object.entries(why.inbox).map(([name, count]) => `${count} × "${name}"`);
+      const has =
+        why.names.length === 0
+          ? ""
+          : `; its inbox ${inbox.length === 0 ? "is empty" : `has ${inbox.join(", ")}`}`;
+      return (
+        `is suspended in step ${quoted(why.steps, " and ")} since ${iso(why.since)} and waits for ` +
+        `${[...signals, ...ends, ...times].join(" or ")}${has}${unserved}`
+      );
     }
     case "awaiting_children":
       return `waits for ${why.unfinished} of its children (${shorten(why.children, why.unfinished)}) since ${iso(why.since)}`;
@@ -235,15 +239,8 @@ const iso = (date: Date): string => date.toISOString();
 const atStep = ({ step }: WhyFacts): string => (step === null ? "" : ` at step "${step}"`);
 const quoted = (names: readonly string[], between = " or "): string =>
   names.map((name) => `"${name}"`).join(between);
-
-function sinceUntil({ since, until }: { since: Date; until: Date | null }): string {
-  return ` since ${iso(since)}${until === null ? "" : `, until ${iso(until)}`}`;
-}
-
-function inboxOf({ inbox }: { inbox: Readonly<Record<string, number>> }): string {
-  const counts = Object.entries(inbox).map(([name, count]) => `${count} × "${name}"`);
-  return counts.length === 0 ? "its inbox is empty" : `its inbox has ${counts.join(", ")}`;
-}
+/** The result of a child comes as a signal that no user can send. */
+const isReply = (name: string): boolean => name.startsWith("~");
 
 function shorten(children: readonly string[], all: number): string {
   return children.join(", ") + (all > children.length ? ", …" : "");

@@ -9,9 +9,20 @@ import type { Duration } from "./duration.js";
 import type { ErrorRecord } from "./error-record.js";
 import type { Json, JsonSafe } from "./json-types.js";
 import type { Logger } from "./logger.js";
-import type { AwaitOptions, AwaitSignal, Done, Next, NextOptions, Retry, Spawn, Stop } from "./outcome.js";
+import type {
+  AwaitOptions,
+  AwaitSignal,
+  Done,
+  Next,
+  NextOptions,
+  Outcome,
+  Retry,
+  Spawn,
+  Stop,
+} from "./outcome.js";
 import type { Status } from "./phase.js";
 import type { MatchOf, PayloadOf, ReceivedSignal, SignalMap } from "./signal.js";
+import type { Transaction } from "./transaction.js";
 
 /** What jobs and steps have in common. */
 interface RunContext {
@@ -27,7 +38,13 @@ interface RunContext {
 }
 
 /** The first argument of a job's `run`. */
-export interface JobContext extends RunContext {}
+export interface JobContext extends RunContext {
+  /**
+   * Runs SQL in the very transaction that commits the result: `return ctx.transaction(async (tx) => …)`. What it returns is the result;
+   * if it throws, all is rolled back and the attempt has failed.
+   */
+  readonly transaction: <Result>(work: (tx: Transaction) => Promise<Result>) => Promise<Result>;
+}
 
 /** A run that `ctx.spawn` started, as the step that follows sees it. */
 export interface ChildRun {
@@ -75,6 +92,13 @@ export interface StepContext<
   ) => AwaitSignal;
   /** Start these children and go to `nextStep` when all of them have ended, however they did. */
   readonly spawn: (nextStep: Step, children: readonly Child[], state: Given) => Spawn;
+  /**
+   * Runs SQL in the very transaction that commits the outcome: `return ctx.transaction(async (tx) => { …; return ctx.next(…) })`. If
+   * it throws, all is rolled back, and it is an error of the step.
+   */
+  readonly transaction: <Returned extends Outcome>(
+    work: (tx: Transaction) => Promise<Returned>,
+  ) => Promise<Returned>;
   /** The run is done. */
   readonly done: DoneHelper;
   /** The run has failed. An error, a text or any other value is recorded as the reason. */

@@ -10,6 +10,7 @@ import type { Logger } from "./logger.js";
 import type { Retries } from "./retry.js";
 import type { MatchOf, PayloadOf, SignalMap } from "./signal.js";
 import type { StartOptions } from "./start-options.js";
+import type { Transaction } from "./transaction.js";
 
 /** The first argument of a workflow's `run`. */
 export interface WorkflowContext<Signals extends SignalMap = SignalMap> {
@@ -37,14 +38,6 @@ export interface StepOptions {
   readonly retry?: Retries | undefined;
 }
 
-/** A transaction on Pawl's database that commits together with the outcome of its step. */
-export interface Transaction {
-  query<Row extends object = Record<string, unknown>>(
-    text: string,
-    values?: readonly unknown[],
-  ): Promise<{ rows: Row[]; rowCount: number | null }>;
-}
-
 /** What `waitForEvent` can ask of an event. */
 export interface EventOptions<Event extends string, Payload> {
   /** The name of the signal. Default: the name of the step. */
@@ -62,7 +55,9 @@ type Received<Payload, Options> = Options extends { readonly timeout: Duration }
   ? EventPayload<Payload> | null
   : EventPayload<Payload>;
 
-type NoOptions = Readonly<Record<never, never>>;
+interface NoOptions {
+  readonly event?: undefined;
+}
 
 interface WaitForEvent<Signals extends SignalMap> {
   <

@@ -5,10 +5,11 @@
 
 import { fromJson } from "../define/json.js";
 import { InvalidOutcome, InvalidState, KeyConflict, type PawlError } from "../define/errors.js";
-import type { Claim, Verdict } from "../store/store.js";
+import type { Claim, Commit, StoreTransaction, Verdict } from "../store/store.js";
 import { newClaimId } from "./claim-id.js";
 import type { Execution } from "./execution.js";
 import { sliceMs, sliceSteps, type Surroundings } from "./surroundings.js";
+import { abandonTransaction, commitTransaction } from "./transaction.js";
 import type { Decision } from "./transition.js";
 
 /** Commits a decision. Null: it is settled (committed, or dropped with the claim); else why the database refused it. */
@@ -17,20 +18,18 @@ export async function commit(
   { transition }: Decision,
   around: Surroundings,
 ): Promise<PawlError | null> {
-  if (execution.aborted) return null;
+  if (execution.aborted) {
+    await abandonTransaction(execution);
+    return null;
+  }
   const { runId, claimId, turn, parentId, partitionKey, incoming } = execution;
   const { inboxSeq } = incoming;
   const next = partitionKey === null || transition.kind === "keep" ? null : offerNext(execution, around);
-  const verdict: Verdict = await around.flusher.write({
-    runId,
-    claimId,
-    turn,
-    inboxSeq,
-    parentId,
-    partitionKey,
-    next,
-    transition,
-  });
+  const item = { runId, claimId, turn, inboxSeq, parentId, partitionKey, next, transition };
+  const verdict =
+    execution.opened === null
+      ? await around.flusher.write(item)
+      : await commitOpened(execution, execution.opened, item, around);
   if (next !== null) around.claiming.delete(next.claimId);
   switch (verdict.kind) {
     case "committed":
@@ -93,6 +92,27 @@ export async function commit(
       break;
   }
   return null;
+}
+
+/** Commits an outcome in the transaction of its step. If nobody knows whether it is, the claim is left to the next beats. */
+async function commitOpened(
+  execution: Execution,
+  opened: StoreTransaction,
+  item: Commit,
+  around: Surroundings,
+): Promise<Verdict> {
+  execution.opened = null;
+  try {
+    return await commitTransaction(opened, async () => {
+      const { verdict, claimable } = await opened.apply(item);
+      around.hub.claimable(claimable);
+      return verdict;
+    });
+  } catch (error) {
+    if (around.isOutage(error)) return { kind: "stale" };
+    const { code = "", message } = error as { code?: string; message: string };
+    return { kind: "failed", code, message };
+  }
 }
 
 /** Commits the failure of a run; if the database refuses even that, the claim is let go by the next beats. */

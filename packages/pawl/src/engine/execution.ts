@@ -5,7 +5,7 @@
 
 import type { AnyDefinition } from "../define/definition.js";
 import { RunCancelled } from "../define/errors.js";
-import type { ClaimedRun } from "../store/store.js";
+import type { ClaimedRun, StoreTransaction } from "../store/store.js";
 import { Incoming } from "./incoming.js";
 import { monotonicMs } from "./monotonic.js";
 
@@ -45,6 +45,8 @@ export class Execution {
   /** JSON as claimed, until it is loaded. */
   readonly input: string | null;
   state: string | null;
+  /** The transaction that the present step has opened. */
+  opened: StoreTransaction | null = null;
   /** The next run in line for the key of this one, handed over by the commit that freed it. */
   successor: Successor | null = null;
   /** The claim is gone, or the run is cancelled: whatever the step still does is dropped. */

@@ -16,6 +16,7 @@ import type { Execution } from "./execution.js";
 import { newRun } from "./new-run.js";
 import { jobContext, stepContext } from "./step-context.js";
 import { sliceMs, sliceSteps, type Surroundings } from "./surroundings.js";
+import { abandonTransaction, takeOutcome } from "./transaction.js";
 import {
   crashLimit,
   decide,
@@ -73,9 +74,11 @@ async function executeJob(
   }
   let result: unknown;
   try {
-    const returned = definition.run(jobContext(execution, around.logger), input);
+    const returned = definition.run(jobContext(execution, around), input);
     result = isThenable(returned) ? await withinTime(returned, execution, around) : returned;
+    result = takeOutcome(execution, result);
   } catch (error) {
+    await abandonTransaction(execution);
     if (execution.aborted || execution.isStopping) throw new LetGo();
     await commitFailure(execution, decideJobError(definition, execution.attempt, error), around);
     return;
@@ -87,10 +90,17 @@ async function executeJob(
     const checked = output === undefined ? result : await parse(output, result, "InvalidOutcome", "result");
     decision = decideResult(checked, around.maxPayloadBytes);
   } catch (error) {
+    await abandonTransaction(execution);
     decision = decideFailure(null, error);
   }
+  const isTransaction = execution.opened !== null;
   const refused = await commit(execution, decision, around);
-  if (refused !== null) await commitFailure(execution, decideFailure(null, refused), around);
+  if (refused === null) return;
+  // What was rolled back may be tried again.
+  const failure = isTransaction
+    ? decideJobError(definition, execution.attempt, refused)
+    : decideFailure(null, refused);
+  await commitFailure(execution, failure, around);
 }
 
 async function executeMachine(
@@ -160,11 +170,15 @@ async function takeStep(
   try {
     const step = definition.steps.get(at.step);
     if (step === undefined) throw unknownStep(definition, at.step);
-    const returned = step(stepContext(execution, around.logger, at.step, state));
-    const outcome = isThenable(returned) ? await withinTime(returned, execution, around) : returned;
+    const returned = step(stepContext(execution, around, at.step, state));
+    const outcome = takeOutcome(
+      execution,
+      isThenable(returned) ? await withinTime(returned, execution, around) : returned,
+    );
     const decision = decideOutcome(at, checkOutcome(outcome, definition.steps, `step "${at.step}"`));
     return decision instanceof Promise ? await decision : decision;
   } catch (error) {
+    await abandonTransaction(execution);
     return decideByHandle(execution, definition, stored, at, error, around);
   }
 }
@@ -188,10 +202,14 @@ async function decideByHandle(
     if (definition.state !== undefined && !(error instanceof InvalidState)) {
       state = await parse(definition.state, state, "InvalidState", "state");
     }
-    const returned = definition.handle(error, stepContext(execution, around.logger, at.step, state));
-    const outcome = isThenable(returned) ? await withinTime(returned, execution, around) : returned;
+    const returned = definition.handle(error, stepContext(execution, around, at.step, state));
+    const outcome = takeOutcome(
+      execution,
+      isThenable(returned) ? await withinTime(returned, execution, around) : returned,
+    );
     return await decideOutcome(at, checkOutcome(outcome, definition.steps, "handle"));
   } catch (handleError) {
+    await abandonTransaction(execution);
     return decideUnhandled(at.step, handleError, error);
   }
 }

@@ -26,7 +26,7 @@ export function commitFlusher(
   store: Pick<WorkerStore, "commit">,
   logger: Logger,
   isOutage: IsOutage,
-  { onClaimable, onOrphan }: CommitEvents,
+  events: CommitEvents,
 ): Flusher<Commit, Verdict> {
   return new Flusher<Commit, Verdict>({
     logger,
@@ -35,13 +35,13 @@ export function commitFlusher(
     stale: { kind: "stale" },
     send: async (commits, options) => {
       const { verdicts, claimable } = await store.commit(commits, options);
-      if (claimable.length > 0) onClaimable(claimable);
+      if (claimable.length > 0) events.onClaimable(claimable);
       return verdicts;
     },
     sizeOf: ({ transition }) => sizeOfTransition(transition),
     onLate: ({ next }, verdict) => {
       if (verdict.kind !== "committed" || verdict.handed === null) return;
-      onOrphan({ runId: verdict.handed.runId, claimId: next!.claimId });
+      events.onOrphan({ runId: verdict.handed.runId, claimId: next!.claimId });
     },
   });
 }

@@ -104,7 +104,7 @@ const names = [
 
 export function checkServe(definitions: unknown, options: unknown): ServeSettings {
   const given = checkOptions(options, names, "the options of serve");
-  const served = checkServed(definitions);
+  const served = checkDefinitions(definitions, "serve");
   const leaseMs = atLeast(given.lease ?? defaults.lease, "lease", 100);
   const heartbeatMs = atLeast(given.heartbeat ?? defaults.heartbeat, "heartbeat", 10);
   if (heartbeatMs * 3 > leaseMs) {
@@ -160,20 +160,21 @@ export function checkLogger(given: unknown): Logger {
   return given as Logger;
 }
 
-function checkServed(given: unknown): AnyDefinition[] {
+/** Definitions of different versions or names; `what` is the function that takes them. */
+export function checkDefinitions(given: unknown, what: string): AnyDefinition[] {
   if (!Array.isArray(given) || given.length === 0) {
-    throw new InvalidOption(`serve takes a list of definitions, at least one, not ${show(given)}`);
+    throw new InvalidOption(`${what} takes a list of definitions, at least one, not ${show(given)}`);
   }
   const seen = new Map<string, unknown>();
   for (const item of given as unknown[]) {
     if (!isDefinition(item)) {
       throw new InvalidOption(
-        `serve takes definitions made by job(…), machine(…) or workflow(…), not ${show(item)}`,
+        `${what} takes definitions made by job(…), machine(…) or workflow(…), not ${show(item)}`,
       );
     }
     const key = `${item.name}@${item.version}`;
     if (seen.has(key)) {
-      throw new InvalidOption(`serve got ${key} twice; give one of them another version or name`);
+      throw new InvalidOption(`${what} got ${key} twice; give one of them another version or name`);
     }
     seen.set(key, item);
   }

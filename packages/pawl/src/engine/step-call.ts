@@ -52,3 +52,29 @@ function toError({ name, kind }: StepCall, error: ErrorRecord): Error {
   const ended = status === "cancelled" ? "was cancelled" : "failed";
   return new ChildFailed(name, runId, `run ${runId} ${ended}${because}`, cause ?? null);
 }
+
+/** Whether it waits for something that comes into the inbox. */
+export const isForSignal = ({ kind }: StepCall): boolean => kind === "wait" || kind === "invoke";
+
+export function newCall(
+  kind: StepKind,
+  name: string,
+  resolve: (value: unknown) => void,
+  reject: (error: Error) => void,
+): StepCall {
+  return {
+    name,
+    kind,
+    resolve,
+    reject,
+    state: "asking",
+    work: null,
+    attempt: 0,
+    question: { op: "due" },
+    childId: null,
+    dueAt: null,
+    dueAtMs: null,
+    triedSeq: 0,
+    timer: undefined,
+  };
+}

@@ -7,8 +7,11 @@ import type { JobContext, StepContext } from "../define/context.js";
 import type { WorkflowContext } from "../define/workflow-context.js";
 import type { Logger, LogMethod } from "../define/logger.js";
 import { stepHelpers } from "../define/outcome.js";
+import type { Transaction } from "../define/transaction.js";
 import type { Execution } from "./execution.js";
 import type { Incoming } from "./incoming.js";
+import type { Surroundings } from "./surroundings.js";
+import { openTransaction } from "./transaction.js";
 
 class RunContext {
   readonly runId: string;
@@ -16,16 +19,16 @@ class RunContext {
   readonly version: number;
   readonly attempt: number;
   readonly #execution: Execution;
-  readonly #logger: Logger;
+  readonly #around: Surroundings;
   #log: Logger | undefined;
 
-  constructor(execution: Execution, logger: Logger) {
+  constructor(execution: Execution, around: Surroundings) {
     this.runId = execution.runId;
     this.name = execution.definition.name;
     this.version = execution.definition.version;
     this.attempt = execution.attempt;
     this.#execution = execution;
-    this.#logger = logger;
+    this.#around = around;
   }
 
   get signal(): AbortSignal {
@@ -35,11 +38,30 @@ class RunContext {
   get log(): Logger {
     const { runId, name, attempt } = this;
     const { step } = this.#execution;
-    return (this.#log ??= bind(this.#logger, { runId, name, attempt, ...(step === null ? {} : { step }) }));
+    return (this.#log ??= bind(this.#around.logger, {
+      runId,
+      name,
+      attempt,
+      ...(step === null ? {} : { step }),
+    }));
   }
 }
 
-class MachineStepContext extends RunContext {
+/** What jobs and the steps of machines have, and workflows have as a step. */
+class WorkContext extends RunContext {
+  readonly #made: readonly [Execution, Surroundings];
+
+  constructor(execution: Execution, around: Surroundings) {
+    super(execution, around);
+    this.#made = [execution, around];
+  }
+
+  get transaction(): (work: (tx: Transaction) => unknown) => Promise<unknown> {
+    return (work) => openTransaction(...this.#made, work);
+  }
+}
+
+class MachineStepContext extends WorkContext {
   readonly step: string;
   readonly state: unknown;
   readonly timedOut: boolean;
@@ -48,8 +70,8 @@ class MachineStepContext extends RunContext {
   #inbox: StepContext["inbox"] | undefined;
   #children: StepContext["children"] | undefined;
 
-  constructor(execution: Execution, logger: Logger, step: string, state: unknown) {
-    super(execution, logger);
+  constructor(execution: Execution, around: Surroundings, step: string, state: unknown) {
+    super(execution, around);
     this.step = step;
     this.state = state;
     this.timedOut = execution.incoming.timedOut;
@@ -73,23 +95,28 @@ Object.assign(MachineStepContext.prototype, stepHelpers);
 class BodyContext extends RunContext {
   readonly step: object;
 
-  constructor(execution: Execution, logger: Logger, step: object) {
-    super(execution, logger);
+  constructor(execution: Execution, around: Surroundings, step: object) {
+    super(execution, around);
     this.step = step;
   }
 }
 
 /** The `ctx` of a workflow, with these steps. */
-export function runContext(execution: Execution, logger: Logger, step: object): WorkflowContext {
-  return new BodyContext(execution, logger, step) as unknown as WorkflowContext;
+export function bodyContext(execution: Execution, around: Surroundings, step: object): WorkflowContext {
+  return new BodyContext(execution, around, step) as unknown as WorkflowContext;
 }
 
-export function jobContext(execution: Execution, logger: Logger): JobContext {
-  return new RunContext(execution, logger);
+export function jobContext(execution: Execution, around: Surroundings): JobContext {
+  return new WorkContext(execution, around) as unknown as JobContext;
 }
 
-export function stepContext(execution: Execution, logger: Logger, step: string, state: unknown): StepContext {
-  return new MachineStepContext(execution, logger, step, state) as unknown as StepContext;
+export function stepContext(
+  execution: Execution,
+  around: Surroundings,
+  step: string,
+  state: unknown,
+): StepContext {
+  return new MachineStepContext(execution, around, step, state) as unknown as StepContext;
 }
 
 /** A logger that adds these details to every line. */

@@ -12,7 +12,7 @@ export const sliceSteps = 100;
 export const sliceMs = 1_000;
 
 export interface Surroundings {
-  readonly store: Pick<WorkerStore, "inbox" | "children" | "journal">;
+  readonly store: Pick<WorkerStore, "inbox" | "children" | "journal" | "begin">;
   readonly flusher: Flusher<Commit, Verdict>;
   readonly recorder: Flusher<JournalEntry, RecordVerdict>;
   readonly watcher: Watcher;
@@ -30,6 +30,8 @@ export interface Surroundings {
   expect(queue: string, delayMs: number): void;
   /** Reads something for a run: an outage only delays it, as long as the claim lasts. Undefined: the claim is lost. */
   patiently<T>(execution: Execution, read: () => Promise<T>): Promise<T | undefined>;
+  /** Whether an error of the store means that it could not be reached. */
+  isOutage(error: unknown): boolean;
   /** The worker begins no further steps. */
   isStopping(): boolean;
 }

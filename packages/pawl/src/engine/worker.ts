@@ -223,6 +223,7 @@ export class EngineWorker implements LocalWorker {
         }
         return undefined;
       },
+      isOutage,
       isStopping: () => this.#isStopping,
     };
     await this.#register();

@@ -14,11 +14,11 @@ import { parse } from "../define/schema.js";
 import { show } from "../define/show.js";
 import type { WorkflowContext } from "../define/workflow-context.js";
 import type { JournalChange, StoredStep } from "../store/store.js";
-import { Body, sleepQuestion } from "./body.js";
+import { Body } from "./body.js";
 import { commit, commitFailure } from "./commit.js";
 import type { Execution } from "./execution.js";
-import { newRun } from "./new-run.js";
-import { runContext } from "./step-context.js";
+import { checkDate, newRun } from "./new-run.js";
+import { bodyContext } from "./step-context.js";
 import type { Surroundings } from "./surroundings.js";
 import { decideFailure, decideResult, type Decision } from "./transition.js";
 
@@ -50,7 +50,7 @@ export async function executeWorkflow(
       await commitFailure(execution, decideError(end.error), around);
       return;
     case "returned":
-      if (end.unfinished.length > 0) warnOfUnfinished(execution, definition, end.unfinished, around);
+      warnOfUnfinished(execution, definition, end.unfinished, around);
       await commitResult(execution, definition, end.value, around);
   }
 }
@@ -58,19 +58,19 @@ export async function executeWorkflow(
 /** Definitions whose author has been told. */
 const warned = new WeakSet<WorkflowDefinition>();
 
-/** A forgotten `await` is easily overlooked. In a race it is no mistake, so this is said once, to developers. */
+/** A forgotten `await` is easily overlooked: developers are told, once. */
 function warnOfUnfinished(
   { runId }: Execution,
   definition: WorkflowDefinition,
   [step]: readonly string[],
   { logger }: Surroundings,
 ): void {
-  if (warned.has(definition) || process.env["NODE_ENV"] === "production") return;
+  if (step === undefined || warned.has(definition) || process.env["NODE_ENV"] === "production") return;
   warned.add(definition);
+  const { name, version } = definition;
   logger.warn(
-    { runId, name: definition.name, version: definition.version, step },
-    `pawl: a workflow returned while step "${step}" was running, and its outcome is not recorded: is an "await" missing? ` +
-      "(The loser of a race may be left like that. This is said once, and not in production.)",
+    { runId, name, version, step },
+    `pawl: a workflow has returned while step "${step}" was running, and its outcome is not recorded: is an "await" missing?`,
   );
 }
 
@@ -109,14 +109,16 @@ async function readJournal(execution: Execution, around: Surroundings): Promise<
 
 function makeContext(execution: Execution, around: Surroundings, body: Body): WorkflowContext {
   const { maxPayloadBytes: maxBytes } = around;
-  const run = (name: unknown, fn: unknown, options: unknown = {}): Promise<unknown> =>
-    body.step("run", name, (call, pending) => {
-      const of = `step "${call.name}"`;
-      const { retry } = checkOptions(options, ["retry"], `the options of ${of}`);
-      body.work(call, { fn: checkWork(fn, of), policy: checkRetries(retry, of) }, pending);
-    });
+  const work =
+    (kind: "run" | "transaction") =>
+    (name: unknown, fn: unknown, options: unknown = {}): Promise<unknown> =>
+      body.step(kind, name, (call, pending) => {
+        const of = `step "${call.name}"`;
+        const { retry } = checkOptions(options, ["retry"], `the options of ${of}`);
+        body.work(call, { fn: checkWork(fn, of), policy: checkRetries(retry, of) }, pending);
+      });
   const sleep = (name: unknown, until: unknown): Promise<unknown> =>
-    body.step("sleep", name, (call) => body.wait(call, sleepQuestion(until, `step "${call.name}"`)));
+    body.step("sleep", name, (call) => body.wait(call, sleepQuestion(call.name, until)));
   const waitForEvent = (name: unknown, options: unknown = {}): Promise<unknown> =>
     body.step("wait", name, (call) => body.wait(call, waitQuestion(call.name, options, maxBytes)));
   const invoke = (name: unknown, target: unknown, input?: unknown, options: unknown = {}): Promise<unknown> =>
@@ -128,13 +130,22 @@ function makeContext(execution: Execution, around: Surroundings, body: Body): Wo
         (error: unknown) => body.refuse(call, error as Error),
       );
     });
-  const step = { run, sleep, waitForEvent, invoke };
-  return runContext(execution, around.logger, step);
+  const step = { run: work("run"), sleep, waitForEvent, invoke, transaction: work("transaction") };
+  return bodyContext(execution, around, step);
 }
 
 function checkWork(fn: unknown, of: string): (...given: unknown[]) => unknown {
   if (!(fn instanceof Promise)) return checkFunction(fn, `the function of ${of}`);
   throw new InvalidOption(`${of} was given a promise and not a function: write \`() =>\` before the call`);
+}
+
+function sleepQuestion(name: string, until: unknown): JournalChange {
+  const what = `the time of step "${name}"`;
+  if (until instanceof Date) return { op: "sleep", delayMs: null, at: checkDate(until, what) };
+  if (until !== undefined) return { op: "sleep", delayMs: toMilliseconds(until, what), at: null };
+  throw new InvalidOption(
+    `${what} is missing: step.sleep takes a name and a time, such as step.sleep("pause", "5m")`,
+  );
 }
 
 function waitQuestion(name: string, options: unknown, maxBytes: number): JournalChange {

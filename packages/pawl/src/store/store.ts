@@ -8,6 +8,7 @@
 import type { ErrorRecord } from "../define/error-record.js";
 import type { Json } from "../define/json-types.js";
 import type { Phase } from "../define/phase.js";
+import type { Transaction } from "../define/transaction.js";
 
 export interface NewRun {
   readonly name: string;
@@ -419,9 +420,9 @@ export interface WhyFacts {
     readonly names?: string[];
     readonly match?: Json;
     readonly since?: string;
-    /** Of a workflow: what it asks of each signal, and the steps that wait. */
+    /** Of a workflow: the steps that wait, and what they ask of a signal, by name. */
+    readonly steps?: string[];
     readonly matches?: Readonly<Record<string, Json>>;
-    readonly steps?: readonly string[];
   } | null;
   readonly childrenPending: number;
   readonly inbox: Readonly<Record<string, number>>;
@@ -469,8 +470,25 @@ export interface ClientStore {
   ended(runIds: readonly string[]): Promise<EndedRun[]>;
 }
 
+/** An open transaction that user code writes in. It must be ended by one of its two ends. */
+export interface StoreTransaction {
+  readonly tx: Transaction;
+  /** Whether it is open, aborted by an error, or ended by the user's own SQL. */
+  status(): "open" | "failed" | "ended";
+  /** Writes into a journal, inside of it. */
+  record(entry: JournalEntry): Promise<RecordVerdict>;
+  /** Commits an outcome, inside of it. */
+  apply(commit: Commit): Promise<{ verdict: Verdict; claimable: Claimable[] }>;
+  /** Throws what the database says against it, or `Unavailable` if nobody knows what became of it. */
+  commit(): Promise<void>;
+  /** Never throws. */
+  rollback(): Promise<void>;
+}
+
 /** What a worker needs. */
 export interface WorkerStore extends Pick<ClientStore, "setLimit" | "bringForward"> {
+  /** Begins a transaction for user code. */
+  begin(): Promise<StoreTransaction>;
   register(registration: Registration): Promise<void>;
   unregister(workerId: string): Promise<void>;
   claim(request: ClaimRequest): Promise<Claimed>;

@@ -46,7 +46,10 @@ describe("a child", () => {
 
 describe("a child of what is no definition is refused, showing what was given", () => {
   const refused: [unknown, RegExp][] = [
-    [undefined, /^child takes a definition made by job\(…\) or machine\(…\), or its name, not undefined$/],
+    [
+      undefined,
+      /^child takes a definition made by job\(…\), machine\(…\) or workflow\(…\), or its name, not undefined$/,
+    ],
     [null, /not null$/],
     [{ name: "resize" }, /not { name: "resize" }$/],
     [[resize], /^child takes a definition/],

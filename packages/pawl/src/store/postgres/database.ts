@@ -37,9 +37,10 @@ export function connectionOptions(url: string): pg.ClientConfig {
 }
 
 /** A pool that never ends the process by an error and, when idle, never keeps it alive. */
-export function openPool(url: string, size: number): pg.Pool {
+export function openPool(url: string, size: number, options: pg.ClientConfig = {}): pg.Pool {
   const pool = new pg.Pool({
     ...connectionOptions(url),
+    ...options,
     max: size,
     idleTimeoutMillis: 60_000,
     allowExitOnIdle: true,

@@ -7,6 +7,7 @@
 import type pg from "pg";
 import { InvalidOption, KeyConflict } from "../../define/errors.js";
 import { fromJson } from "../../define/json.js";
+import type { Transaction } from "../../define/transaction.js";
 import type {
   Cancellation,
   Claim,
@@ -31,6 +32,7 @@ import type {
   StoredLimit,
   StoredRun,
   StoredSignal,
+  StoreTransaction,
   Verdict,
   WhyFacts,
   WorkerStore,
@@ -57,23 +59,41 @@ import {
   toStarted,
   toVerdict,
 } from "./rows.js";
+import { UserTransactions } from "./user-transactions.js";
 
 const retries = 5;
 
 export class PostgresStore implements ClientStore, WorkerStore {
   readonly address: Address;
   readonly #pool: pg.Pool;
+  readonly #transactions: UserTransactions;
   readonly #schema: string;
 
   constructor(address: Address, options: { connections: number; pool?: pg.Pool }) {
     this.address = address;
     this.#pool = options.pool ?? openPool(address.url, options.connections);
+    this.#transactions = new UserTransactions(address);
     this.#schema = quoteName(address.schema);
   }
 
   /** Ends the connections once their calls are answered. */
   async close(): Promise<void> {
-    await this.#pool.end();
+    await Promise.all([this.#pool.end(), this.#transactions.end()]);
+  }
+
+  async begin(): Promise<StoreTransaction> {
+    const { client, ...ends } = await this.#transactions.begin();
+    // The same calls, on that connection: one at a time, never waiting for a lock, since an error would abort it.
+    const inside = new PostgresStore(this.address, { connections: 0, pool: client as unknown as pg.Pool });
+    return {
+      ...ends,
+      tx: client as unknown as Transaction,
+      record: async (entry) => (await inside.record([entry], { patient: false }))[0]!,
+      apply: async (commit) => {
+        const { verdicts, claimable } = await inside.commit([commit], { patient: false });
+        return { verdict: verdicts[0]!, claimable };
+      },
+    };
   }
 
   async start(

@@ -1,0 +1,77 @@
+/**
+ * One attempt at a step of a workflow: calls its function, within its time, and says what to record of it: its result, another attempt,
+ * or that it has failed for good. Used by the body, which records it.
+ */
+
+import { describeError } from "../define/error-record.js";
+import { NonRetryable, NotSerializable, PayloadTooLarge, StepTimeout } from "../define/errors.js";
+import { toJson } from "../define/json.js";
+import type { Json } from "../define/json-types.js";
+import { backoffMs } from "../define/retry.js";
+import type { JournalChange } from "../store/store.js";
+import type { Execution } from "./execution.js";
+import type { StepCall, Work } from "./step-call.js";
+import { StepSignal } from "./step-signal.js";
+import type { Surroundings } from "./surroundings.js";
+
+/** What came of it: what to record, and the value that the body gets. */
+export interface Performed {
+  readonly entry: Extract<JournalChange, { op: "run" | "transaction" | "retry" }>;
+  readonly value: Json | null;
+}
+
+/** Calls the function of a step with these arguments before what every step gets. Never throws. */
+export async function perform(
+  call: StepCall,
+  work: Work,
+  execution: Execution,
+  around: Surroundings,
+  ...before: readonly unknown[]
+): Promise<Performed> {
+  const { attempt } = call;
+  const begunMs = performance.now();
+  const signal = new StepSignal(execution, attempt);
+  try {
+    const returned = await withinTime(work.fn(...before, signal), signal, around.maxStepMs);
+    const { text, value } = toJson(returned, "result", around.maxPayloadBytes);
+    const tookMs = Math.round(performance.now() - begunMs);
+    return { entry: { op: workOf(call), attempt, output: text, error: null, tookMs }, value };
+  } catch (error) {
+    return failed(call, work, error, begunMs);
+  }
+}
+
+/** What to record of an error: another attempt, or that this was the last. */
+export function failed(call: StepCall, { policy }: Work, error: unknown, begunMs: number): Performed {
+  const { attempt } = call;
+  const record = JSON.stringify(describeError(error));
+  if (isHopeless(error) || attempt + 1 >= policy.attempts) {
+    const tookMs = Math.round(performance.now() - begunMs);
+    return { entry: { op: workOf(call), attempt, output: null, error: record, tookMs }, value: null };
+  }
+  const delayMs = backoffMs(policy, attempt, Math.random());
+  const entry = { op: "retry", kind: workOf(call), attempt: attempt + 1, error: record, delayMs } as const;
+  return { entry, value: null };
+}
+
+const workOf = ({ kind }: StepCall): "run" | "transaction" => (kind === "transaction" ? kind : "run");
+
+/** Errors that no further attempt would mend. */
+function isHopeless(error: unknown): boolean {
+  return (
+    error instanceof NonRetryable || error instanceof NotSerializable || error instanceof PayloadTooLarge
+  );
+}
+
+/** What the function promised, or `StepTimeout` once `maxStepDuration` has passed. */
+function withinTime(returned: unknown, signal: StepSignal, maxStepMs: number | null): unknown {
+  if (maxStepMs === null || !(returned instanceof Promise)) return returned;
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => {
+      const error = new StepTimeout(`the step ran longer than ${maxStepMs} ms (maxStepDuration)`);
+      signal.abort(error);
+      reject(error);
+    }, maxStepMs);
+    void returned.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
+}

@@ -1,0 +1,73 @@
+/**
+ * Runs the body of a workflow against what a run has recorded, as far as that goes, and calls no function of any step: what a
+ * changed body would make of it. Code between the steps does run. Used by `pawl.check`.
+ */
+
+import type { StepKind, StoredStep } from "../store/store.js";
+import { Deliveries } from "./deliveries.js";
+import { newCall, settle } from "./step-call.js";
+import { StepNames } from "./step-names.js";
+import { onNextTurn } from "./turn.js";
+
+const longestMs = 5_000;
+
+export type Replayed =
+  /** It has come to steps that are not recorded, or to its end. `uncalled` are recorded steps that it did not call. */
+  | { readonly kind: "followed"; readonly uncalled: readonly string[] }
+  | { readonly kind: "threw"; readonly error: unknown }
+  /** Between its steps it waits for something that did not come. */
+  | { readonly kind: "stalled" };
+
+type Step = (kind: StepKind, name: unknown) => Promise<unknown>;
+
+/** Calls the body with steps that are answered from the journal. */
+export function replay(journal: readonly StoredStep[], call: (step: Step) => unknown): Promise<Replayed> {
+  return new Promise((resolve) => {
+    const names = new StepNames(journal);
+    const deliveries = new Deliveries(() => consider());
+    /** Calls that nothing is recorded of. */
+    let open = 0;
+    let doings = 0;
+    let isOver = false;
+    const end = (replayed: Replayed): void => {
+      isOver = true;
+      deliveries.clear();
+      clearTimeout(timer);
+      resolve(replayed);
+    };
+    const timer = setTimeout(() => end({ kind: "stalled" }), longestMs);
+    const consider = (): void => {
+      const before = doings;
+      onNextTurn(() => {
+        if (isOver || !deliveries.isIdle || open === 0) return;
+        if (before === doings) end({ kind: "followed", uncalled: names.uncalled() });
+        else consider();
+      });
+    };
+    const step: Step = (kind, given) => {
+      if (isOver) return new Promise(() => {});
+      const promise = new Promise<unknown>((fulfil, reject) => {
+        const { name, recorded } = names.take(kind, given);
+        doings++;
+        if (recorded === undefined || recorded.seq === null) {
+          open++;
+          consider();
+          return;
+        }
+        const { output, error } = recorded;
+        const called = newCall(kind, name, fulfil, reject);
+        deliveries.add(recorded.seq, () => settle(called, output, error));
+      });
+      promise.catch(() => {});
+      return promise;
+    };
+    void (async () => {
+      try {
+        await call(step);
+        if (!isOver) end({ kind: "followed", uncalled: names.uncalled() });
+      } catch (error) {
+        if (!isOver) end({ kind: "threw", error });
+      }
+    })();
+  });
+}

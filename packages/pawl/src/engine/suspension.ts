@@ -1,0 +1,42 @@
+/** What a workflow run waits for when all its outstanding steps do: made of their calls when the body is suspended. Pure. */
+
+import type { Transition } from "../store/store.js";
+import { isForSignal, type StepCall } from "./step-call.js";
+
+export interface Suspension {
+  readonly transition: Extract<Transition, { kind: "suspend" }>;
+  /** How long until it is due, on the clock of this process; null: for ever. */
+  readonly dueMs: number | null;
+}
+
+const listedSteps = 20;
+
+export function suspensionOf(calls: readonly StepCall[], nowMs: number): Suspension {
+  const names = new Set<string>();
+  const matches = new Map<string, string | null>();
+  for (const { question, childId } of calls) {
+    if (childId !== null) names.add(`~${childId}`);
+    if (question.op !== "wait") continue;
+    const { event, match } = question;
+    // Two waits for one event that ask for different things: any of it wakes the run.
+    matches.set(event, names.has(event) && matches.get(event) !== match ? null : match);
+    names.add(event);
+  }
+  const first = calls
+    .filter(({ dueAt }) => dueAt !== null)
+    .toSorted((one, other) => Date.parse(one.dueAt!) - Date.parse(other.dueAt!))[0];
+  const tried = calls.filter(isForSignal).map(({ triedSeq }) => triedSeq);
+  return {
+    dueMs: first === undefined ? null : Math.max(0, first.dueAtMs! - nowMs),
+    transition: {
+      kind: "suspend",
+      names: [...names],
+      matches: Object.fromEntries(
+        [...matches].filter((entry): entry is [string, string] => entry[1] !== null),
+      ),
+      after: tried.reduce((lowest, seq) => Math.min(lowest, seq), tried[0] ?? 0),
+      dueAt: first?.dueAt ?? null,
+      steps: calls.slice(0, listedSteps).map(({ name }) => name),
+    },
+  };
+}
