@@ -9,6 +9,7 @@ import type { BenchDatabase } from "./server.js";
 export type BenchName =
   | "jobs"
   | "machines"
+  | "workflows"
   | "latency"
   | "signals"
   | "timers"

@@ -18,10 +18,12 @@ import { summarize, toJson, toTable } from "./report.js";
 import { type BenchServer, openServer } from "./server.js";
 import { signals } from "./signals.js";
 import { timers } from "./timers.js";
+import { workflows } from "./workflows.js";
 
 const benches: Record<BenchName, Bench> = {
   jobs,
   machines,
+  workflows,
   latency,
   signals,
   timers,

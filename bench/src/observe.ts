@@ -67,7 +67,7 @@ export async function parkedRuns(observer: pg.Client, name: string, most: number
 
 /** For the next measurement in the same database. Only while no worker is there. */
 export async function emptyDatabase(observer: pg.Client): Promise<void> {
-  await observer.query("truncate pawl.runs, pawl.signals, pawl.buckets");
+  await observer.query("truncate pawl.runs, pawl.signals, pawl.steps, pawl.buckets");
 }
 
 /** Looks again and again until it is so. */
