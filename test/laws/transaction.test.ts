@@ -201,7 +201,7 @@ describe("step.transaction", () => {
       name: "starting-within",
       run: async (ctx) =>
         ctx.step.transaction("enqueue", async (tx) => {
-          const { runId } = await pawl.within(tx as never).start(started, null);
+          const { runId } = await pawl.within(tx).start(started, null);
           return runId;
         }),
     });

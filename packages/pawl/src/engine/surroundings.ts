@@ -32,6 +32,8 @@ export interface Surroundings {
   patiently<T>(execution: Execution, read: () => Promise<T>): Promise<T | undefined>;
   /** Whether an error of the store means that it could not be reached. */
   isOutage(error: unknown): boolean;
+  /** Nobody knows whether the claim of this execution has ended: if not, it is let go. */
+  letGo(execution: Execution): void;
   /** The worker begins no further steps. */
   isStopping(): boolean;
 }

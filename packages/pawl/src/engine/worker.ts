@@ -224,6 +224,7 @@ export class EngineWorker implements LocalWorker {
         return undefined;
       },
       isOutage,
+      letGo: (execution) => void this.#releaser.persist(execution),
       isStopping: () => this.#isStopping,
     };
     await this.#register();
@@ -361,7 +362,7 @@ export class EngineWorker implements LocalWorker {
     await execute(execution, this.#surroundings);
     if (this.#executions.get(runId) === execution) this.#executions.delete(runId);
     // The code of the step has returned: a cancelled run loses its holder, one stopped midway is runnable again.
-    if (execution.isCancelled) void this.#releaser.cancelled(execution);
+    if (execution.isCancelled) void this.#releaser.persist(execution);
     else if (execution.aborted && execution.isStopping) await this.#releaser.letGo([execution]);
     const { successor } = execution;
     if (successor !== null && (this.#isStopping || this.#workerId === null)) {
