@@ -10,7 +10,7 @@ export interface Step {
   readonly name: string;
   readonly kind: StepKind;
   readonly status: "pending" | "completed" | "failed";
-  /** How often it has failed. */
+  /** Its last attempt, counted from 0. */
   readonly attempt: number;
   readonly output: Json | null;
   /** Why it has failed, or failed last. */

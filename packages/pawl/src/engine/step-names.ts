@@ -46,6 +46,6 @@ function calledTwice(name: string): InvalidOption {
 function changedKind(name: string, recorded: StepKind, called: StepKind): NondeterministicWorkflow {
   return new NondeterministicWorkflow(
     `step "${name}" is recorded as ${verbs[recorded]}, but the body calls it as ${verbs[called]}: the code was changed ` +
-      "while this run was under way. Give the changed step another name, or the workflow a new version",
+      "while this run was under way, or depends on chance or the time. Give the changed step another name, or the workflow a new version",
   );
 }

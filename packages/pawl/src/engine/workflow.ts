@@ -4,7 +4,7 @@
  */
 
 import { isDefinition, type WorkflowDefinition } from "../define/definition.js";
-import { InvalidOption, StepFailed } from "../define/errors.js";
+import { ChildFailed, InvalidOption, StepFailed } from "../define/errors.js";
 import { fromJson, toJson } from "../define/json.js";
 import { toMilliseconds } from "../define/duration.js";
 import { checkName, checkSignalName } from "../define/names.js";
@@ -50,8 +50,28 @@ export async function executeWorkflow(
       await commitFailure(execution, decideError(end.error), around);
       return;
     case "returned":
+      warnOfUnfinished(execution, definition, end.unfinished, around);
       await commitResult(execution, definition, end.value, around);
   }
+}
+
+/** Definitions whose author has been told. */
+const warned = new WeakSet<WorkflowDefinition>();
+
+/** A forgotten `await` is easily overlooked: developers are told, once. */
+function warnOfUnfinished(
+  { runId }: Execution,
+  definition: WorkflowDefinition,
+  [step]: readonly string[],
+  { logger }: Surroundings,
+): void {
+  if (step === undefined || warned.has(definition) || process.env["NODE_ENV"] === "production") return;
+  warned.add(definition);
+  const { name, version } = definition;
+  logger.warn(
+    { runId, name, version, step },
+    `pawl: a workflow has returned while step "${step}" was running, and its outcome is not recorded: is an "await" missing?`,
+  );
 }
 
 async function commitResult(
@@ -72,7 +92,8 @@ async function commitResult(
 }
 
 function decideError(error: unknown): Decision {
-  return decideFailure(error instanceof StepFailed ? error.step : null, error);
+  const isOfStep = error instanceof StepFailed || error instanceof ChildFailed;
+  return decideFailure(isOfStep ? error.step : null, error);
 }
 
 /** Reads a journal that was too big to come along with the claim; an outage only delays it, as long as the claim lasts. */
@@ -92,17 +113,18 @@ function makeContext(execution: Execution, around: Surroundings, body: Body): Wo
     (kind: "run" | "transaction") =>
     (name: unknown, fn: unknown, options: unknown = {}): Promise<unknown> =>
       body.step(kind, name, (call, pending) => {
-        const { retry } = checkOptions(options, ["retry"], `the options of step.${kind}`);
-        const checked = checkFunction(fn, `the function of step "${call.name}"`);
-        body.work(call, { fn: checked, policy: checkRetries(retry) }, pending);
+        const of = `step "${call.name}"`;
+        const { retry } = checkOptions(options, ["retry"], `the options of ${of}`);
+        body.work(call, { fn: checkWork(fn, of), policy: checkRetries(retry, of) }, pending);
       });
   const sleep = (name: unknown, until: unknown): Promise<unknown> =>
-    body.step("sleep", name, (call) => body.wait(call, sleepQuestion(until)));
+    body.step("sleep", name, (call) => body.wait(call, sleepQuestion(call.name, until)));
   const waitForEvent = (name: unknown, options: unknown = {}): Promise<unknown> =>
     body.step("wait", name, (call) => body.wait(call, waitQuestion(call.name, options, maxBytes)));
   const invoke = (name: unknown, target: unknown, input?: unknown, options: unknown = {}): Promise<unknown> =>
     body.step("invoke", name, (call) => {
-      const what = { what: `the input of step "${call.name}"`, of: "step.invoke", maxBytes };
+      const of = `step "${call.name}"`;
+      const what = { what: `the input of ${of}`, of, maxBytes };
       newRun(checkTarget(target), input, options, what).then(
         (child) => body.wait(call, { op: "invoke", child }),
         (error: unknown) => body.refuse(call, error as Error),
@@ -112,23 +134,34 @@ function makeContext(execution: Execution, around: Surroundings, body: Body): Wo
   return bodyContext(execution, around, step);
 }
 
-function sleepQuestion(until: unknown): JournalChange {
-  if (until instanceof Date)
-    return { op: "sleep", delayMs: null, at: checkDate(until, "the time to sleep until") };
-  return { op: "sleep", delayMs: toMilliseconds(until, "the time to sleep"), at: null };
+function checkWork(fn: unknown, of: string): (...given: unknown[]) => unknown {
+  if (!(fn instanceof Promise)) return checkFunction(fn, `the function of ${of}`);
+  throw new InvalidOption(`${of} was given a promise and not a function: write \`() =>\` before the call`);
+}
+
+function sleepQuestion(name: string, until: unknown): JournalChange {
+  const what = `the time of step "${name}"`;
+  if (until instanceof Date) return { op: "sleep", delayMs: null, at: checkDate(until, what) };
+  if (until !== undefined) return { op: "sleep", delayMs: toMilliseconds(until, what), at: null };
+  throw new InvalidOption(
+    `${what} is missing: step.sleep takes a name and a time, such as step.sleep("pause", "5m")`,
+  );
 }
 
 function waitQuestion(name: string, options: unknown, maxBytes: number): JournalChange {
+  const of = `step "${name}"`;
   const names = ["event", "match", "timeout"] as const;
-  const { event = name, match, timeout } = checkOptions(options, names, "the options of step.waitForEvent");
+  const { event = name, match, timeout } = checkOptions(options, names, `the options of ${of}`);
   if (match !== undefined && !isObject(match)) {
-    throw new InvalidOption(`match must be an object with members of the payload, not ${show(match)}`);
+    throw new InvalidOption(
+      `the match of ${of} must be an object with members of the payload, not ${show(match)}`,
+    );
   }
   return {
     op: "wait",
     event: checkSignalName(event),
-    match: match === undefined ? null : toJson(match, "match", maxBytes).text,
-    delayMs: timeout === undefined ? null : toMilliseconds(timeout, "timeout"),
+    match: match === undefined ? null : toJson(match, `the match of ${of}`, maxBytes).text,
+    delayMs: timeout === undefined ? null : toMilliseconds(timeout, `the timeout of ${of}`),
   };
 }
 
