@@ -92,8 +92,8 @@ async function commitResult(
 }
 
 function decideError(error: unknown): Decision {
-  const isOfStep = error instanceof StepFailed || error instanceof ChildFailed;
-  return decideFailure(isOfStep ? error.step : null, error);
+  const step = error instanceof StepFailed || error instanceof ChildFailed ? error.step : null;
+  return decideFailure(step, error);
 }
 
 /** Reads a journal that was too big to come along with the claim; an outage only delays it, as long as the claim lasts. */
