@@ -33,7 +33,7 @@ export async function perform(
   const signal = new StepSignal(execution, attempt);
   try {
     const returned = await withinTime(work.fn(...before, signal), signal, around.maxStepMs);
-    const { text, value } = toJson(returned, "result", around.maxPayloadBytes);
+    const { text, value } = toJson(returned, `the result of step "${call.name}"`, around.maxPayloadBytes);
     const tookMs = Math.round(performance.now() - begunMs);
     return { entry: { op: workOf(call), attempt, output: text, error: null, tookMs }, value };
   } catch (error) {

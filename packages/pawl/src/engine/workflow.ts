@@ -92,8 +92,8 @@ async function commitResult(
 }
 
 function decideError(error: unknown): Decision {
-  const isOfStep = error instanceof StepFailed || error instanceof ChildFailed;
-  return decideFailure(isOfStep ? error.step : null, error);
+  const step = error instanceof StepFailed || error instanceof ChildFailed ? error.step : null;
+  return decideFailure(step, error);
 }
 
 /** Reads a journal that was too big to come along with the claim; an outage only delays it, as long as the claim lasts. */
@@ -140,11 +140,11 @@ function checkWork(fn: unknown, of: string): (...given: unknown[]) => unknown {
 }
 
 function sleepQuestion(name: string, until: unknown): JournalChange {
-  const what = `the time of step "${name}"`;
+  const what = `step "${name}": the time to sleep`;
   if (until instanceof Date) return { op: "sleep", delayMs: null, at: checkDate(until, what) };
   if (until !== undefined) return { op: "sleep", delayMs: toMilliseconds(until, what), at: null };
   throw new InvalidOption(
-    `${what} is missing: step.sleep takes a name and a time, such as step.sleep("pause", "5m")`,
+    `${what} is missing; step.sleep takes a name and a time, such as step.sleep("pause", "5m")`,
   );
 }
 
@@ -153,15 +153,13 @@ function waitQuestion(name: string, options: unknown, maxBytes: number): Journal
   const names = ["event", "match", "timeout"] as const;
   const { event = name, match, timeout } = checkOptions(options, names, `the options of ${of}`);
   if (match !== undefined && !isObject(match)) {
-    throw new InvalidOption(
-      `the match of ${of} must be an object with members of the payload, not ${show(match)}`,
-    );
+    throw new InvalidOption(`${of}: match must be an object with members of the payload, not ${show(match)}`);
   }
   return {
     op: "wait",
     event: checkSignalName(event),
-    match: match === undefined ? null : toJson(match, `the match of ${of}`, maxBytes).text,
-    delayMs: timeout === undefined ? null : toMilliseconds(timeout, `the timeout of ${of}`),
+    match: match === undefined ? null : toJson(match, `${of}: match`, maxBytes).text,
+    delayMs: timeout === undefined ? null : toMilliseconds(timeout, `${of}: timeout`),
   };
 }
 
