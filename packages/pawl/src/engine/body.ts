@@ -12,6 +12,7 @@ import type { JournalChange, JournalEntry, RecordVerdict, StepKind, StoredStep }
 import { failed, perform, type Performed } from "./attempt.js";
 import { Deliveries } from "./deliveries.js";
 import type { Execution } from "./execution.js";
+import { Chained } from "./forgotten.js";
 import { isForSignal, newCall, settle, type StepCall, type Work } from "./step-call.js";
 import { StepNames } from "./step-names.js";
 import type { Surroundings } from "./surroundings.js";
@@ -40,8 +41,8 @@ export class Body {
   /** What the body waits for, in the order of its calls. */
   readonly #calls = new Map<string, StepCall>();
   readonly #deliveries = new Deliveries(() => this.#consider());
+  readonly #chained = new Chained();
   /** How many functions of steps run. */
-  readonly #chained = new Set<unknown>();
   #running = 0;
   #seq: number;
   /** The seq of the last signal that is known of. */
@@ -104,13 +105,7 @@ export class Body {
     });
     // A step that fails and that nobody waits for must not end the process.
     promise.catch(() => {});
-    // Whoever chains on it, as a race does, may mean to leave it. An `await` does not come by here.
-    const then: typeof promise.then = (...handlers) => {
-      this.#chained.add(given);
-      return Promise.prototype.then.apply(promise, handlers) as never;
-    };
-    // oxlint-disable-next-line unicorn/no-thenable -- it is a promise
-    return Object.assign(promise, { then });
+    return this.#chained.observe(given, promise);
   }
 
   /** Begins a step that is a function, or goes on with its retries. */

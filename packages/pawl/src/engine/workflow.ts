@@ -17,6 +17,7 @@ import type { JournalChange, StoredStep } from "../store/store.js";
 import { Body } from "./body.js";
 import { commit, commitFailure } from "./commit.js";
 import type { Execution } from "./execution.js";
+import { warnOfForgotten } from "./forgotten.js";
 import { checkDate, newRun } from "./new-run.js";
 import { bodyContext } from "./step-context.js";
 import type { Surroundings } from "./surroundings.js";
@@ -50,28 +51,9 @@ export async function executeWorkflow(
       await commitFailure(execution, decideError(end.error), around);
       return;
     case "returned":
-      warnOfUnfinished(execution, definition, end.unfinished, around);
+      warnOfForgotten(execution, definition, end.unfinished, around);
       await commitResult(execution, definition, end.value, around);
   }
-}
-
-/** Definitions whose author has been told. */
-const warned = new WeakSet<WorkflowDefinition>();
-
-/** A forgotten `await` is easily overlooked: developers are told, once. */
-function warnOfUnfinished(
-  { runId }: Execution,
-  definition: WorkflowDefinition,
-  [step]: readonly string[],
-  { logger }: Surroundings,
-): void {
-  if (step === undefined || warned.has(definition) || process.env["NODE_ENV"] === "production") return;
-  warned.add(definition);
-  const { name, version } = definition;
-  logger.warn(
-    { runId, name, version, step },
-    `pawl: a workflow has returned while step "${step}" was running, and its outcome is not recorded: is an "await" missing?`,
-  );
 }
 
 async function commitResult(
