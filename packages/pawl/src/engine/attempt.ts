@@ -37,7 +37,7 @@ export async function perform(
     const result = isThenable(returned)
       ? await withinTime(returned, around.maxStepMs, (error) => signal.abort(error))
       : returned;
-    const { text, value } = toJson(result, "result", around.maxPayloadBytes);
+    const { text, value } = toJson(result, `the result of step "${call.name}"`, around.maxPayloadBytes);
     const tookMs = Math.round(performance.now() - begunMs);
     return { entry: { op: workOf(call), attempt, output: text, error: null, tookMs }, value };
   } catch (error) {

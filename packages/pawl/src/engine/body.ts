@@ -26,8 +26,7 @@ const longestTimerMs = 2_147_483_647;
 type Pending = Extract<RecordVerdict, { kind: "pending" }>;
 
 export type BodyEnd =
-  /** `unfinished`: steps whose function was still running, and which nobody has chained on. */
-  | { readonly kind: "returned"; readonly value: unknown; readonly unfinished: readonly string[] }
+  | { readonly kind: "returned"; readonly value: unknown }
   | { readonly kind: "threw"; readonly error: unknown }
   | ({ readonly kind: "suspended" } & Suspension)
   /** The claim is lost, the run cancelled, or the worker stops. */
@@ -41,7 +40,6 @@ export class Body {
   readonly #calls = new Map<string, StepCall>();
   readonly #deliveries = new Deliveries(() => this.#consider());
   /** How many functions of steps run. */
-  readonly #chained = new Set<unknown>();
   #running = 0;
   #seq: number;
   /** The seq of the last signal that is known of. */
@@ -73,7 +71,7 @@ export class Body {
   async #call(call: () => unknown): Promise<void> {
     try {
       const value = await call();
-      if (!this.#isDead) this.#die({ kind: "returned", value, unfinished: this.#unfinished() });
+      if (!this.#isDead) this.#die({ kind: "returned", value });
     } catch (error) {
       if (!this.#isDead) this.#die({ kind: "threw", error });
     }
@@ -104,13 +102,7 @@ export class Body {
     });
     // A step that fails and that nobody waits for must not end the process.
     promise.catch(() => {});
-    // Whoever chains on it, as a race does, may mean to leave it. An `await` does not come by here.
-    const then: typeof promise.then = (...handlers) => {
-      this.#chained.add(given);
-      return Promise.prototype.then.apply(promise, handlers) as never;
-    };
-    // oxlint-disable-next-line unicorn/no-thenable -- it is a promise
-    return Object.assign(promise, { then });
+    return promise;
   }
 
   /** Begins a step that is a function, or goes on with its retries. */
@@ -339,11 +331,6 @@ export class Body {
     } else {
       this.#die({ kind: "suspended", ...suspensionOf(calls, performance.now()) });
     }
-  }
-
-  #unfinished(): string[] {
-    const running = [...this.#calls.values()].filter(({ state }) => state === "running");
-    return running.map(({ name }) => name).filter((name) => !this.#chained.has(name));
   }
 
   #abort(): void {

@@ -50,28 +50,8 @@ export async function executeWorkflow(
       await commitFailure(execution, decideError(end.error), around);
       return;
     case "returned":
-      warnOfUnfinished(execution, definition, end.unfinished, around);
       await commitResult(execution, definition, end.value, around);
   }
-}
-
-/** Definitions whose author has been told. */
-const warned = new WeakSet<WorkflowDefinition>();
-
-/** A forgotten `await` is easily overlooked: developers are told, once. */
-function warnOfUnfinished(
-  { runId }: Execution,
-  definition: WorkflowDefinition,
-  [step]: readonly string[],
-  { logger }: Surroundings,
-): void {
-  if (step === undefined || warned.has(definition) || process.env["NODE_ENV"] === "production") return;
-  warned.add(definition);
-  const { name, version } = definition;
-  logger.warn(
-    { runId, name, version, step },
-    `pawl: a workflow has returned while step "${step}" was running, and its outcome is not recorded: is an "await" missing?`,
-  );
 }
 
 async function commitResult(
@@ -140,11 +120,11 @@ function checkWork(fn: unknown, of: string): (...given: unknown[]) => unknown {
 }
 
 function sleepQuestion(name: string, until: unknown): JournalChange {
-  const what = `the time of step "${name}"`;
+  const what = `step "${name}": the time to sleep`;
   if (until instanceof Date) return { op: "sleep", delayMs: null, at: checkDate(until, what) };
   if (until !== undefined) return { op: "sleep", delayMs: toMilliseconds(until, what), at: null };
   throw new InvalidOption(
-    `${what} is missing: step.sleep takes a name and a time, such as step.sleep("pause", "5m")`,
+    `${what} is missing; step.sleep takes a name and a time, such as step.sleep("pause", "5m")`,
   );
 }
 
@@ -153,15 +133,13 @@ function waitQuestion(name: string, options: unknown, maxBytes: number): Journal
   const names = ["event", "match", "timeout"] as const;
   const { event = name, match, timeout } = checkOptions(options, names, `the options of ${of}`);
   if (match !== undefined && !isObject(match)) {
-    throw new InvalidOption(
-      `the match of ${of} must be an object with members of the payload, not ${show(match)}`,
-    );
+    throw new InvalidOption(`${of}: match must be an object with members of the payload, not ${show(match)}`);
   }
   return {
     op: "wait",
     event: checkSignalName(event),
-    match: match === undefined ? null : toJson(match, `the match of ${of}`, maxBytes).text,
-    delayMs: timeout === undefined ? null : toMilliseconds(timeout, `the timeout of ${of}`),
+    match: match === undefined ? null : toJson(match, `${of}: match`, maxBytes).text,
+    delayMs: timeout === undefined ? null : toMilliseconds(timeout, `${of}: timeout`),
   };
 }
 
