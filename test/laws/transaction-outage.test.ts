@@ -1,5 +1,5 @@
 import { connect as connectTo, createServer, type Socket } from "node:net";
-import { job, machine, workflow } from "pawl";
+import { job, machine, type, workflow } from "pawl";
 import pg from "pg";
 import { afterAll, describe, expect, it } from "vitest";
 import { testDatabase } from "../support/database.js";
@@ -114,13 +114,14 @@ const inJob = job({
 });
 const inMachine = machine({
   name: "in-machine",
+  state: type<{ who: string }>(),
   steps: {
     start: (ctx) =>
       ctx.transaction(async (tx) => {
-        await tx.query("insert into public.ledger values ($1)", [String(ctx.state["who"])]);
-        return ctx.next("end", { who: ctx.state["who"] });
+        await tx.query("insert into public.ledger values ($1)", [ctx.state.who]);
+        return ctx.next("end", ctx.state);
       }),
-    end: (ctx) => ctx.done(`${String(ctx.state["who"])} moved`),
+    end: (ctx) => ctx.done(`${ctx.state.who} moved`),
   },
   handle: (_error, ctx) => ctx.retry(ctx.state, 1),
 });

@@ -13,7 +13,8 @@ import { phasesOf } from "./define/phase.js";
 import { parse, type Schema } from "./define/schema.js";
 import type { WorkflowContext } from "./define/workflow-context.js";
 import { replay } from "./engine/replay.js";
-import type { ClientStore, ListedStep, StoredRun } from "./store/store.js";
+import type { ListedStep } from "./store/journal.js";
+import type { ClientStore, StoredRun } from "./store/store.js";
 
 /** A run that would not go on. */
 export interface BrokenRun {

@@ -2,7 +2,8 @@
 
 import type { ErrorRecord } from "./define/error-record.js";
 import type { Json } from "./define/json-types.js";
-import type { ClientStore, ListedStep, StepKind } from "./store/store.js";
+import type { ListedStep, StepKind } from "./store/journal.js";
+import type { ClientStore } from "./store/store.js";
 
 /** A step of a workflow run. */
 export interface Step {

@@ -159,10 +159,11 @@ export class StepFailed extends PawlError {
 export class ChildFailed extends PawlError {
   override readonly code = "ChildFailed";
   readonly step: string;
-  readonly runId: string;
+  /** The run that was invoked, or that holds its key; null if the database refused to start one. */
+  readonly runId: string | null;
   readonly error: ErrorRecord | null;
 
-  constructor(step: string, runId: string, reason: string, error: ErrorRecord | null) {
+  constructor(step: string, runId: string | null, reason: string, error: ErrorRecord | null) {
     super(`step "${step}": ${reason}`, error === null ? undefined : { cause: error });
     this.step = step;
     this.runId = runId;

@@ -4,15 +4,16 @@
  */
 
 import { describeError } from "../define/error-record.js";
-import { NonRetryable, NotSerializable, PayloadTooLarge, StepTimeout } from "../define/errors.js";
+import { NonRetryable, NotSerializable, PayloadTooLarge } from "../define/errors.js";
 import { toJson } from "../define/json.js";
 import type { Json } from "../define/json-types.js";
 import { backoffMs } from "../define/retry.js";
-import type { JournalChange } from "../store/store.js";
+import type { JournalChange } from "../store/journal.js";
 import type { Execution } from "./execution.js";
 import type { StepCall, Work } from "./step-call.js";
 import { StepSignal } from "./step-signal.js";
 import type { Surroundings } from "./surroundings.js";
+import { isThenable, withinTime } from "./within-time.js";
 
 /** What came of it: what to record, and the value that the body gets. */
 export interface Performed {
@@ -32,8 +33,11 @@ export async function perform(
   const begunMs = performance.now();
   const signal = new StepSignal(execution, attempt);
   try {
-    const returned = await withinTime(work.fn(...before, signal), signal, around.maxStepMs);
-    const { text, value } = toJson(returned, `the result of step "${call.name}"`, around.maxPayloadBytes);
+    const returned = work.fn(...before, signal);
+    const result = isThenable(returned)
+      ? await withinTime(returned, around.maxStepMs, (error) => signal.abort(error))
+      : returned;
+    const { text, value } = toJson(result, `the result of step "${call.name}"`, around.maxPayloadBytes);
     const tookMs = Math.round(performance.now() - begunMs);
     return { entry: { op: workOf(call), attempt, output: text, error: null, tookMs }, value };
   } catch (error) {
@@ -44,7 +48,7 @@ export async function perform(
 /** What to record of an error: another attempt, or that this was the last. */
 export function failed(call: StepCall, { policy }: Work, error: unknown, begunMs: number): Performed {
   const { attempt } = call;
-  const record = JSON.stringify(describeError(error));
+  const record = recordOf(error);
   if (isHopeless(error) || attempt + 1 >= policy.attempts) {
     const tookMs = Math.round(performance.now() - begunMs);
     return { entry: { op: workOf(call), attempt, output: null, error: record, tookMs }, value: null };
@@ -54,6 +58,9 @@ export function failed(call: StepCall, { policy }: Work, error: unknown, begunMs
   return { entry, value: null };
 }
 
+/** An error as it is recorded, with its members in the order in which they will be read back. */
+export const recordOf = (error: unknown): string => toJson(describeError(error), "error").text;
+
 const workOf = ({ kind }: StepCall): "run" | "transaction" => (kind === "transaction" ? kind : "run");
 
 /** Errors that no further attempt would mend. */
@@ -61,17 +68,4 @@ function isHopeless(error: unknown): boolean {
   return (
     error instanceof NonRetryable || error instanceof NotSerializable || error instanceof PayloadTooLarge
   );
-}
-
-/** What the function promised, or `StepTimeout` once `maxStepDuration` has passed. */
-function withinTime(returned: unknown, signal: StepSignal, maxStepMs: number | null): unknown {
-  if (maxStepMs === null || !(returned instanceof Promise)) return returned;
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => {
-      const error = new StepTimeout(`the step ran longer than ${maxStepMs} ms (maxStepDuration)`);
-      signal.abort(error);
-      reject(error);
-    }, maxStepMs);
-    void returned.then(resolve, reject).finally(() => clearTimeout(timer));
-  });
 }

@@ -5,11 +5,11 @@
  * are neither done nor recorded, and never answered. Made and run by `workflow.ts`.
  */
 
-import { describeError, type ErrorRecord } from "../define/error-record.js";
+import type { ErrorRecord } from "../define/error-record.js";
 import { InvalidOutcome } from "../define/errors.js";
 import type { Json } from "../define/json-types.js";
-import type { JournalChange, JournalEntry, RecordVerdict, StepKind, StoredStep } from "../store/store.js";
-import { failed, perform, type Performed } from "./attempt.js";
+import type { JournalChange, JournalEntry, RecordVerdict, StepKind, StoredStep } from "../store/journal.js";
+import { failed, perform, recordOf, type Performed } from "./attempt.js";
 import { Deliveries } from "./deliveries.js";
 import type { Execution } from "./execution.js";
 import { Chained } from "./forgotten.js";
@@ -121,6 +121,8 @@ export class Body {
 
   /** Begins a wait, or looks whether it is over. */
   wait(call: StepCall, question: JournalChange): void {
+    // The input of an invoke may have been checked for longer than the body has lived.
+    if (this.#isDead) return;
     call.question = question;
     void this.#ask(call);
   }
@@ -239,7 +241,7 @@ export class Body {
     }
     this.#deliveries.giveUp(seq);
     if (change.op === "run" || change.op === "transaction") {
-      const error = JSON.stringify(describeError(refusal(verdict)));
+      const error = recordOf(refusal(verdict));
       return this.#record(call, { ...change, output: null, error }, null);
     }
     this.refuse(call, refusal(verdict));
@@ -275,7 +277,8 @@ export class Body {
         return null;
       case "pending":
         this.#deliveries.giveUp(seq);
-        this.#inboxSeq = Math.max(this.#inboxSeq, verdict.inboxSeq);
+        // What this one did not want may be what another waits for.
+        this.#hear(verdict.inboxSeq);
         return verdict;
       case "stale":
         this.#execution.abort(new Error("the claim on this run was lost"));

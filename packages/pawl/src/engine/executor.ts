@@ -6,7 +6,7 @@
  */
 
 import type { JobDefinition, MachineDefinition } from "../define/definition.js";
-import { InvalidState, PayloadTooLarge, StepTimeout } from "../define/errors.js";
+import { InvalidState, PayloadTooLarge } from "../define/errors.js";
 import { type Encoded, fromJson } from "../define/json.js";
 import { checkOutcome, type Outcome, type Spawn } from "../define/outcome.js";
 import { parse } from "../define/schema.js";
@@ -27,6 +27,7 @@ import {
   type Decision,
   type Situation,
 } from "./transition.js";
+import { isThenable, withinTime } from "./within-time.js";
 import { executeWorkflow } from "./workflow.js";
 
 const maxSpawnLength = 16 * 1024 * 1024;
@@ -75,7 +76,9 @@ async function executeJob(
   let result: unknown;
   try {
     const returned = definition.run(jobContext(execution, around), input);
-    result = isThenable(returned) ? await withinTime(returned, execution, around) : returned;
+    result = isThenable(returned)
+      ? await withinTime(returned, around.maxStepMs, (timedOut) => execution.interrupt(timedOut))
+      : returned;
     result = takeOutcome(execution, result);
   } catch (error) {
     await abandonTransaction(execution);
@@ -173,7 +176,9 @@ async function takeStep(
     const returned = step(stepContext(execution, around, at.step, state));
     const outcome = takeOutcome(
       execution,
-      isThenable(returned) ? await withinTime(returned, execution, around) : returned,
+      isThenable(returned)
+        ? await withinTime(returned, around.maxStepMs, (timedOut) => execution.interrupt(timedOut))
+        : returned,
     );
     const decision = decideOutcome(at, checkOutcome(outcome, definition.steps, `step "${at.step}"`));
     return decision instanceof Promise ? await decision : decision;
@@ -205,7 +210,9 @@ async function decideByHandle(
     const returned = definition.handle(error, stepContext(execution, around, at.step, state));
     const outcome = takeOutcome(
       execution,
-      isThenable(returned) ? await withinTime(returned, execution, around) : returned,
+      isThenable(returned)
+        ? await withinTime(returned, around.maxStepMs, (timedOut) => execution.interrupt(timedOut))
+        : returned,
     );
     return await decideOutcome(at, checkOutcome(outcome, definition.steps, "handle"));
   } catch (handleError) {
@@ -240,28 +247,4 @@ function unknownStep(definition: MachineDefinition, step: string): InvalidState 
     `the run is at step "${step}", which ${definition.name}@${definition.version} does not have; its steps are ` +
       `${[...definition.steps.keys()].join(", ")}. A changed machine needs a new version while runs of the old one exist`,
   );
-}
-
-/** What user code promised, or `StepTimeout` once `maxStepDuration` has passed. */
-function withinTime(
-  promised: PromiseLike<unknown>,
-  execution: Execution,
-  { maxStepMs }: Surroundings,
-): PromiseLike<unknown> {
-  if (maxStepMs === null) return promised;
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => {
-      const error = new StepTimeout(`the step ran longer than ${maxStepMs} ms (maxStepDuration)`);
-      execution.interrupt(error);
-      reject(error);
-    }, maxStepMs);
-    void Promise.resolve(promised)
-      .then(resolve, reject)
-      .finally(() => clearTimeout(timer));
-  });
-}
-
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  if (value instanceof Promise) return true;
-  return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
 }

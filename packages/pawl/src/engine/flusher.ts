@@ -25,7 +25,6 @@ interface Entry<I, V> {
   readonly bytes: number;
   readonly resolve: (verdict: V) => void;
   dropped: boolean;
-  busyMs: number;
 }
 
 export interface FlusherOptions<I, V> {
@@ -47,7 +46,9 @@ export class Flusher<I extends Item, V extends { readonly kind: string }> {
   #queue: Entry<I, V>[] = [];
   /** Every entry that is not answered yet, by run. */
   readonly #open = new Map<string, Set<Entry<I, V>>>();
-  /** The runs that have entries in flight. */
+  /** The runs that somebody holds, each with what waits for that to end, in order. */
+  readonly #slow = new Map<string, Entry<I, V>[]>();
+  /** The runs that have entries in flight, or in the slow lane. */
   readonly #flying = new Set<string>();
   #inFlight = 0;
   #scheduled = false;
@@ -60,7 +61,7 @@ export class Flusher<I extends Item, V extends { readonly kind: string }> {
   write(item: I): Promise<V> {
     return new Promise((resolve) => {
       const bytes = 100 + this.#options.sizeOf(item);
-      const entry = { item, bytes, resolve, dropped: false, busyMs: slowLaneMs };
+      const entry = { item, bytes, resolve, dropped: false };
       const open = this.#open.get(item.runId);
       if (open === undefined) this.#open.set(item.runId, new Set([entry]));
       else open.add(entry);
@@ -75,6 +76,7 @@ export class Flusher<I extends Item, V extends { readonly kind: string }> {
       entry.dropped = true;
       this.#settle(entry, this.#options.stale as V);
     }
+    if (this.#slow.delete(runId)) this.#flying.delete(runId);
   }
 
   /** Whether something of this run waits to be written. */
@@ -143,7 +145,7 @@ export class Flusher<I extends Item, V extends { readonly kind: string }> {
         waiting = waiting.filter((entry) => !entry.dropped);
       }
     }
-    for (const { item } of batch) this.#flying.delete(item.runId);
+    for (const { item } of batch) if (!this.#slow.has(item.runId)) this.#flying.delete(item.runId);
     this.#inFlight--;
     if (this.#queue.length > 0) this.#schedule();
   }
@@ -154,21 +156,45 @@ export class Flusher<I extends Item, V extends { readonly kind: string }> {
       this.#settle(entry, verdict as V);
       return;
     }
-    const waitMs = entry.busyMs;
-    entry.busyMs = Math.min(waitMs * 2, slowLaneMaxMs);
-    setTimeout(() => {
-      if (!entry.dropped) void this.#sendSlow(entry);
-    }, waitMs);
+    const { runId } = entry.item;
+    const waiting = this.#slow.get(runId);
+    if (waiting !== undefined) {
+      waiting.push(entry);
+      return;
+    }
+    this.#slow.set(runId, [entry]);
+    void this.#crawl(runId);
   }
 
-  /** The slow lane: one item by itself, never waiting for its lock, outside the count of lanes. */
-  async #sendSlow(entry: Entry<I, V>): Promise<void> {
+  /** The slow lane of a run: one item at a time, in order, never waiting for its lock, outside the count of lanes. */
+  async #crawl(runId: string): Promise<void> {
+    const waiting = this.#slow.get(runId)!;
+    let waitMs = slowLaneMs;
+    while (waiting.length > 0) {
+      const [entry] = waiting as [Entry<I, V>];
+      if (!entry.dropped) {
+        await new Promise((resolve) => setTimeout(resolve, waitMs));
+        waitMs = Math.min(Math.max(waitMs * 2, slowLaneMs), slowLaneMaxMs);
+      }
+      const verdict = entry.dropped ? null : await this.#sendAlone(entry);
+      if (verdict?.kind === "busy") continue;
+      waiting.shift();
+      waitMs = 0;
+      if (verdict !== null) this.#answer(entry, verdict);
+    }
+    if (this.#slow.get(runId) !== waiting) return;
+    this.#slow.delete(runId);
+    this.#flying.delete(runId);
+    if (this.#queue.length > 0) this.#schedule();
+  }
+
+  async #sendAlone(entry: Entry<I, V>): Promise<V | { readonly kind: "busy" }> {
     try {
       const [verdict] = await this.#options.send([entry.item], { patient: false });
-      this.#answer(entry, verdict!);
+      return verdict!;
     } catch (error) {
       this.#warn(error, 1);
-      this.#answer(entry, { kind: "busy" });
+      return { kind: "busy" };
     }
   }
 

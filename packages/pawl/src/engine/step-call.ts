@@ -6,7 +6,7 @@ import type { ErrorRecord } from "../define/error-record.js";
 import { ChildFailed, StepFailed } from "../define/errors.js";
 import type { Json } from "../define/json-types.js";
 import type { RetryPolicy } from "../define/retry.js";
-import type { JournalChange, StepKind } from "../store/store.js";
+import type { JournalChange, StepKind } from "../store/journal.js";
 
 /** The function of a step, as the body calls it. */
 export interface Work {
@@ -46,11 +46,8 @@ export function settle(call: StepCall, output: Json | null, error: ErrorRecord |
 
 function toError({ name, kind }: StepCall, error: ErrorRecord): Error {
   if (kind !== "invoke") return new StepFailed(name, error);
-  const { runId, status, cause } = error as ErrorRecord & { runId: string; status?: string };
-  if (error.code !== "ChildFailed") return new ChildFailed(name, runId, error.message, error);
-  const because = cause === undefined || cause === null ? "" : `: ${cause.message}`;
-  const ended = status === "cancelled" ? "was cancelled" : "failed";
-  return new ChildFailed(name, runId, `run ${runId} ${ended}${because}`, cause ?? null);
+  const { runId = null, message, code, cause } = error as ErrorRecord & { runId?: string };
+  return new ChildFailed(name, runId, message, code === "ChildFailed" ? (cause ?? null) : error);
 }
 
 /** Whether it waits for something that comes into the inbox. */

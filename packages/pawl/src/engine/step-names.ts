@@ -2,7 +2,7 @@
 
 import { InvalidOption, NondeterministicWorkflow } from "../define/errors.js";
 import { checkStepName } from "../define/names.js";
-import type { StepKind, StoredStep } from "../store/store.js";
+import type { StepKind, StoredStep } from "../store/journal.js";
 
 const verbs: Record<StepKind, string> = {
   run: "step.run",

@@ -1,7 +1,8 @@
 /** What an execution needs of the worker it runs in. Made by the worker, used by the executor and by `commit.ts`. */
 
 import type { Logger } from "../define/logger.js";
-import type { Commit, JournalEntry, RecordVerdict, Verdict, WorkerStore } from "../store/store.js";
+import type { JournalEntry, RecordVerdict } from "../store/journal.js";
+import type { Commit, Verdict, WorkerStore } from "../store/store.js";
 import type { Execution } from "./execution.js";
 import type { Flusher } from "./flusher.js";
 import type { Hub } from "./nudge.js";

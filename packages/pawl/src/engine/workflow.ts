@@ -13,7 +13,7 @@ import { checkRetries } from "../define/retry.js";
 import { parse } from "../define/schema.js";
 import { show } from "../define/show.js";
 import type { WorkflowContext } from "../define/workflow-context.js";
-import type { JournalChange, StoredStep } from "../store/store.js";
+import type { JournalChange, StoredStep } from "../store/journal.js";
 import { Body } from "./body.js";
 import { commit, commitFailure } from "./commit.js";
 import type { Execution } from "./execution.js";

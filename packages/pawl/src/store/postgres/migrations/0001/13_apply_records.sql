@@ -82,6 +82,8 @@ declare
   v_inbox_seq int;
   v_child_id bigint;
   v_is_taken boolean := false;
+  v_refusal text;
+  v_refusal_message text;
   v_signal record;
 begin
   select s.* into v_step from steps s where s.shard = p_shard and s.run_id = p_run_id and s.name = p_name;
@@ -95,12 +97,25 @@ begin
       returning * into v_step;
   elsif v_step.run_id is null and p_op <> 'due' then
     if p_op = 'invoke' then
-      select n.id, not n.created into v_child_id, v_is_taken from new_runs(p_shard, p_detail -> 'children', array[p_run_id], array[null::int], array[null::int]) n;
+      begin
+        select n.id, not n.created into v_child_id, v_is_taken
+          from new_runs(p_shard, p_detail -> 'children', array[p_run_id], array[null::int], array[null::int]) n;
+      exception when others then
+        -- recorded like any other end: on replay it would perhaps not be refused
+        if sqlstate = '55P03' or not is_row_fault(sqlstate) then
+          raise;
+        end if;
+        v_refusal := case when sqlstate = 'PW409' then 'KeyConflict' else 'InvalidOption' end;
+        v_refusal_message := sqlerrm;
+      end;
     end if;
     insert into steps (shard, run_id, name, kind, child_id, due_at, started_at)
       values (p_shard, p_run_id, p_name, p_op, v_child_id, v_due_at, p_now)
       returning * into v_step;
-    if v_is_taken then
+    if v_refusal is not null then
+      v_step.error := jsonb_build_object('name', v_refusal, 'code', v_refusal, 'message', v_refusal_message);
+      v_step.completed_at := p_now;
+    elsif v_is_taken then
       v_step.error := jsonb_build_object('name', 'KeyConflict', 'code', 'KeyConflict', 'runId', v_child_id::text,
         'message', format('nothing was started, because run %s holds the key', v_child_id));
       v_step.completed_at := p_now;
@@ -123,7 +138,9 @@ begin
         v_step.output := v_signal.payload -> 'output';
       else
         v_step.error := jsonb_build_object('name', 'ChildFailed', 'code', 'ChildFailed', 'runId', v_step.child_id::text,
-          'status', v_signal.payload ->> 'status', 'cause', nullif(v_signal.payload -> 'error', 'null'));
+          'status', v_signal.payload ->> 'status', 'cause', nullif(v_signal.payload -> 'error', 'null'),
+          'message', format('run %s %s', v_step.child_id, case when v_signal.payload ->> 'status' = 'cancelled' then 'was cancelled' else 'failed' end)
+            || coalesce(': ' || (v_signal.payload -> 'error' ->> 'message'), ''));
       end if;
     end if;
   end if;

@@ -20,6 +20,7 @@ create function record(
 declare
   v_others jsonb := '[]';
   v_one jsonb;
+  v_busy bigint[] := '{}';
 begin
   if current_setting('transaction_isolation') <> 'read committed' then
     perform require_read_committed();
@@ -41,6 +42,9 @@ begin
   end;
   for i in 1 .. cardinality(p_run_id) loop
     begin
+      if p_run_id[i] = any (v_busy) then
+        raise lock_not_available;    -- never before an earlier entry of its run
+      end if;
       v_one := apply_records(p_shard, p_run_id[i : i], p_claim_id[i : i], p_name[i : i], p_op[i : i], p_seq[i : i], p_attempt[i : i],
         p_output[i : i], p_error[i : i], p_delay_ms[i : i], p_detail[i : i], p_inbox_seq[i : i], true) -> 0;
     exception
@@ -52,6 +56,9 @@ begin
         end if;
         v_one := jsonb_build_object('verdict', 'failed', 'code', sqlstate, 'message', sqlerrm);
     end;
+    if v_one ->> 'verdict' = 'busy' then
+      v_busy := v_busy || p_run_id[i];
+    end if;
     if v_one is not null then
       v_others := v_others || jsonb_set(v_one, '{position}', to_jsonb(i));
     end if;
