@@ -10,6 +10,7 @@ export type BenchName =
   | "jobs"
   | "machines"
   | "workflows"
+  | "sleepers"
   | "latency"
   | "signals"
   | "timers"

@@ -82,6 +82,18 @@ export function oneStepWorkflow() {
   });
 }
 
+/** A workflow that records one step and then sleeps for a day. */
+export function sleepingWorkflow() {
+  return workflow({
+    name: "bench-sleeper",
+    run: async (ctx, given: State) => {
+      const state = await ctx.step.run("visit", () => visited(given));
+      await ctx.step.sleep("night", "1d");
+      return state;
+    },
+  });
+}
+
 /** A workflow that records so many steps, 500 at a time, and then waits for a signal. */
 export function longWorkflow() {
   return workflow({

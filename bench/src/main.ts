@@ -17,6 +17,7 @@ import { Profiling } from "./profiling.js";
 import { summarize, toJson, toTable } from "./report.js";
 import { type BenchServer, openServer } from "./server.js";
 import { signals } from "./signals.js";
+import { sleepers } from "./sleepers.js";
 import { timers } from "./timers.js";
 import { workflows } from "./workflows.js";
 
@@ -24,6 +25,7 @@ const benches: Record<BenchName, Bench> = {
   jobs,
   machines,
   workflows,
+  sleepers,
   latency,
   signals,
   timers,
