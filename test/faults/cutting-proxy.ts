@@ -1,0 +1,136 @@
+/**
+ * A proxy before a database that reads what passes (PostgreSQL's protocol), and cuts everything at a chosen instant: when the nth
+ * write is about to reach the server, or when its reply, which comes after its commit, is about to reach the client, or the reply
+ * to a claim that brings a run. To the client's runs that is what a crash of its process is: what has not reached the server
+ * never does.
+ */
+
+import { connect, createServer, type Socket } from "node:net";
+import pg from "pg";
+
+export interface CuttingProxy {
+  readonly url: string;
+  /** Resolves when everything was cut. */
+  readonly cut: Promise<void>;
+  /** How many instants have passed. */
+  instants(): number;
+  close(): void;
+}
+
+/** One message of the protocol, or (the first of a client) without a type. */
+interface Message {
+  readonly type: string;
+  readonly bytes: Buffer;
+}
+
+/** Splits a stream into messages. */
+class Messages {
+  #buffered: Buffer = Buffer.alloc(0);
+  #isFirst: boolean;
+
+  constructor({ fromClient }: { fromClient: boolean }) {
+    this.#isFirst = fromClient;
+  }
+
+  take(chunk: Buffer): Message[] {
+    this.#buffered = Buffer.concat([this.#buffered, chunk]);
+    const messages: Message[] = [];
+    for (;;) {
+      const lengthAt = this.#isFirst ? 0 : 1;
+      if (this.#buffered.length < lengthAt + 4) return messages;
+      const end = lengthAt + this.#buffered.readInt32BE(lengthAt);
+      if (this.#buffered.length < end) return messages;
+      const bytes = this.#buffered.subarray(0, end);
+      messages.push({ type: this.#isFirst ? "" : String.fromCharCode(bytes[0]!), bytes });
+      this.#buffered = this.#buffered.subarray(end);
+      this.#isFirst = false;
+    }
+  }
+}
+
+/** What is committed for a run under way: its journal, its suspensions and its end. */
+const writes = [".record(", ".commit(", ".finish("];
+const claim = ".claim(";
+
+/** Cuts at the nth instant. */
+export async function cuttingProxy(target: string, at: number): Promise<CuttingProxy> {
+  const { host, port } = new pg.Client({ connectionString: target });
+  const address = host.startsWith("/") ? { path: `${host}/.s.PGSQL.${port}` } : { host, port };
+  const sockets = new Set<Socket>();
+  let instants = 0;
+  let isCut = false;
+  let tell = (): void => {};
+  const cut = new Promise<void>((resolve) => (tell = resolve));
+  const cutAll = (): void => {
+    isCut = true;
+    for (const socket of sockets) socket.destroy();
+    server.close();
+    tell();
+  };
+  /** Whether this is the instant to cut. */
+  const passes = (): boolean => {
+    if (isCut) return false;
+    if (++instants !== at) return true;
+    cutAll();
+    return false;
+  };
+
+  const server = createServer((client) => {
+    const database = connect(address);
+    for (const socket of [client, database]) {
+      sockets.add(socket);
+      socket.on("error", () => {});
+      socket.on("close", () => {
+        sockets.delete(socket);
+        client.destroy();
+        database.destroy();
+      });
+    }
+    const asked = new Messages({ fromClient: true });
+    const answered = new Messages({ fromClient: false });
+    /** The statements in flight. */
+    const flying: ("write" | "claim" | "other")[] = [];
+    let group: Buffer[] = [];
+    let kind: (typeof flying)[number] = "other";
+    client.on("data", (chunk: Buffer) => {
+      for (const { type, bytes } of asked.take(chunk)) {
+        group.push(bytes);
+        if (type === "P" || type === "Q") {
+          const text = bytes.toString("latin1");
+          if (writes.some((part) => text.includes(part))) kind = "write";
+          else if (text.includes(claim)) kind = "claim";
+        }
+        const isComplete = type === "" || type === "Q" || type === "S" || type === "X" || type === "p";
+        if (!isComplete) continue;
+        if (kind === "write" && !passes()) return;
+        if (type === "Q" || type === "S") flying.push(kind);
+        database.write(Buffer.concat(group));
+        group = [];
+        kind = "other";
+      }
+    });
+    let reply: Buffer[] = [];
+    let rows = 0;
+    let isReady = false;
+    database.on("data", (chunk: Buffer) => {
+      for (const { type, bytes } of answered.take(chunk)) {
+        reply.push(bytes);
+        if (type === "D") rows++;
+        // Before the first ReadyForQuery the two speak about who they are.
+        if (isReady && type !== "Z") continue;
+        const answer = isReady ? flying.shift() : "other";
+        // A claim answers one row more than runs.
+        if ((answer === "write" || (answer === "claim" && rows > 1)) && !passes()) return;
+        isReady ||= type === "Z";
+        client.write(Buffer.concat(reply));
+        reply = [];
+        rows = 0;
+      }
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const url = new URL(target);
+  url.search = "";
+  url.host = `127.0.0.1:${(server.address() as { port: number }).port}`;
+  return { url: url.href, cut, instants: () => instants, close: () => isCut || cutAll() };
+}
