@@ -72,5 +72,5 @@ export async function record(
 /** Leaves the worker, waiting for these names. */
 export const suspend = (
   names: readonly string[],
-  { after = 0, dueAt = null as string | null, matches = {} as Record<string, string> } = {},
+  { after = 0, dueAt = null as string | null, matches = {} } = {},
 ): Transition => ({ kind: "suspend", names, matches, after, dueAt, steps: ["x"] });
