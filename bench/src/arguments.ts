@@ -27,6 +27,9 @@ export const usage = `usage: npm run bench -- <bench> [options]
 
   jobs       how fast runs are started, and how fast a worker drains them
   machines   how many steps of 10-step machines a worker commits per second
+  workflows  how many steps of 10-step workflows a worker records per second, how long a workflow of one step
+             takes, and what it costs to go on with a long journal
+  sleepers   what suspended workflows cost the process that served them: memory, timers, connections
   latency    how long one job takes from start to result
   signals    how fast runs that wait are woken: how many per second, and how long one takes
   timers     how late timers fire, and what a claim costs beside a million runs that are not due
@@ -37,9 +40,9 @@ export const usage = `usage: npm run bench -- <bench> [options]
   --json             the last line is one JSON object
   --quick            small counts: seconds instead of minutes, less exact
   --repeat <n>       measure n times and report medians (default 1, at most 20)
-  --count <n>        how many runs (default: jobs and keys 50000, machines 5000, latency 1000, signals and
-                     children 2000), timers (500), or runs that the limit admits in its window (2200)
-  --concurrency <n>  runs that a worker executes at once (default: 2000; latency 10, timers and limits 100)
+  --count <n>        how many runs (default: sleepers 100000, jobs and keys 50000, machines 5000, workflows and latency 1000,
+                     signals and children 2000), timers (500), or runs that the limit admits in its window (2200)
+  --concurrency <n>  runs that a worker executes at once (default: 2000; latency 10, workflows, timers and limits 100)
   --profile <dir>    write CPU profiles into this directory and print what took the time; slows the measurement
   --help
 
@@ -48,6 +51,8 @@ PAWL_BENCH_DATABASE_URL: measure this server (in a new database, dropped at the 
 const names: readonly BenchName[] = [
   "jobs",
   "machines",
+  "workflows",
+  "sleepers",
   "latency",
   "signals",
   "timers",

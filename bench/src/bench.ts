@@ -9,6 +9,8 @@ import type { BenchDatabase } from "./server.js";
 export type BenchName =
   | "jobs"
   | "machines"
+  | "workflows"
+  | "sleepers"
   | "latency"
   | "signals"
   | "timers"

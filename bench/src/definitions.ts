@@ -3,7 +3,7 @@
  * process serves them and the client process starts them, so both make them here.
  */
 
-import { child, job, machine, signal, type StartItem, type } from "pawl";
+import { child, job, machine, signal, type StartItem, type, workflow } from "pawl";
 
 /** What starts every run: about as much as a real job is given. */
 export const input = { orderId: 4711, email: "customer@example.com", visited: 0 };
@@ -15,6 +15,7 @@ export const plain = (): StartItem<State> => ({ input });
 
 export const stepsPerMachine = 10;
 export const waitsPerMachine = 10;
+export const stepsPerWorkflow = 10;
 
 const visited = (state: State): State => ({ ...state, visited: state.visited + 1 });
 
@@ -49,6 +50,62 @@ export function tenStepMachine(onEnd: () => void = () => {}) {
         onEnd();
         return ctx.done({ visited: ctx.state.visited });
       },
+    },
+  });
+}
+
+/** A workflow of ten steps. */
+export const tenStepWorkflow = (onEnd: () => void = () => {}) => visitingWorkflow("bench-workflow", onEnd);
+
+/** The same, not counted. */
+export const warmUpWorkflow = () => visitingWorkflow("bench-warm-up", () => {});
+
+function visitingWorkflow(name: string, onEnd: () => void) {
+  return workflow({
+    name,
+    run: async (ctx, given: State) => {
+      let state = given;
+      for (let index = 0; index < stepsPerWorkflow; index++) {
+        state = await ctx.step.run(`visit-${index}`, () => visited(state));
+      }
+      onEnd();
+      return { visited: state.visited };
+    },
+  });
+}
+
+/** A workflow of one step. */
+export function oneStepWorkflow() {
+  return workflow({
+    name: "bench-one-step",
+    run: (ctx, given: State) => ctx.step.run("visit", () => visited(given)),
+  });
+}
+
+/** A workflow that records one step and then sleeps for a day. */
+export function sleepingWorkflow() {
+  return workflow({
+    name: "bench-sleeper",
+    run: async (ctx, given: State) => {
+      const state = await ctx.step.run("visit", () => visited(given));
+      await ctx.step.sleep("night", "1d");
+      return state;
+    },
+  });
+}
+
+/** A workflow that records so many steps, 500 at a time, and then waits for a signal. */
+export function longWorkflow() {
+  return workflow({
+    name: "bench-long",
+    signals: { go: signal() },
+    run: async (ctx, { steps }: { steps: number }) => {
+      for (let begun = 0; begun < steps; begun += 500) {
+        const indexes = Array.from({ length: Math.min(500, steps - begun) }, (_, index) => begun + index);
+        await Promise.all(indexes.map((index) => ctx.step.run(`step-${index}`, () => index)));
+      }
+      await ctx.step.waitForEvent("go");
+      return steps;
     },
   });
 }
@@ -103,6 +160,7 @@ export function parentMachine(onEnd: () => void = () => {}) {
 export const servable = {
   job: (onEnd: () => void) => [noOpJob(onEnd)],
   machine: (onEnd: () => void) => [tenStepMachine(onEnd)],
+  workflow: (onEnd: () => void) => [tenStepWorkflow(onEnd), warmUpWorkflow()],
   waiting: (onEnd: () => void) => [waitingMachine(onEnd)],
   "job-and-keyed": (onEnd: () => void) => [noOpJob(onEnd), keyedJob()],
   parent: (onEnd: () => void) => [parentMachine(onEnd), noOpJob()],

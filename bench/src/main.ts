@@ -17,11 +17,15 @@ import { Profiling } from "./profiling.js";
 import { summarize, toJson, toTable } from "./report.js";
 import { type BenchServer, openServer } from "./server.js";
 import { signals } from "./signals.js";
+import { sleepers } from "./sleepers.js";
 import { timers } from "./timers.js";
+import { workflows } from "./workflows.js";
 
 const benches: Record<BenchName, Bench> = {
   jobs,
   machines,
+  workflows,
+  sleepers,
   latency,
   signals,
   timers,

@@ -65,9 +65,18 @@ export async function parkedRuns(observer: pg.Client, name: string, most: number
   return rows.map(({ id }) => id);
 }
 
+/** How many runs of this definition wait. Rides runs_listing. */
+export function parkedCount(observer: pg.Client, name: string): Promise<number> {
+  return one(
+    observer,
+    "select count(*)::float8 as value from pawl.runs r where r.name = $1 and r.status = 'awaiting_signal'",
+    [name],
+  );
+}
+
 /** For the next measurement in the same database. Only while no worker is there. */
 export async function emptyDatabase(observer: pg.Client): Promise<void> {
-  await observer.query("truncate pawl.runs, pawl.signals, pawl.buckets");
+  await observer.query("truncate pawl.runs, pawl.signals, pawl.steps, pawl.buckets");
 }
 
 /** Looks again and again until it is so. */

@@ -1,4 +1,18 @@
-import { connect, job, machine, serve, type } from "pawl";
+import { connect, job, serve, workflow } from "pawl";
+
+// A workflow is a function whose steps are recorded. Each is committed before the next begins.
+const signup = workflow({
+  name: "signup",
+  run: async ({ step }, input: { email: string }) => {
+    const userId = await step.run("create-user", () => {
+      console.log(`signup: create a user for ${input.email}`);
+      return 42;
+    });
+    await step.sleep("settle-in", "500ms"); // or "7d"
+    await step.run("send-welcome", () => console.log(`signup: send a welcome to user ${userId}`));
+    return { userId, welcomed: true };
+  },
+});
 
 // A job is one function. When it throws, it is tried again after a while.
 const greet = job({
@@ -11,33 +25,16 @@ const greet = job({
   },
 });
 
-// A machine is a set of steps over a state. Each outcome is committed before the next step begins.
-const signup = machine({
-  name: "signup",
-  state: type<{ email: string; userId?: number }>(),
-  initial: "createUser",
-  steps: {
-    createUser: (ctx) => {
-      console.log(`signup: create a user for ${ctx.state.email}`);
-      return ctx.next("sendWelcome", { ...ctx.state, userId: 42 });
-    },
-    sendWelcome: (ctx) => {
-      console.log(`signup: send a welcome to user ${ctx.state.userId}`);
-      return ctx.done({ userId: ctx.state.userId, welcomed: true });
-    },
-  },
-});
-
 // A worker executes runs, a client starts them. Usually they are different processes; here they are one.
-const worker = serve([greet, signup]);
+const worker = serve([signup, greet]);
 const pawl = connect();
-
-const greeting = await pawl.start(greet, { name: "Ada" });
-console.log(await pawl.result(greeting.runId));
 
 const ada = await pawl.start(signup, { email: "ada@example.com" }, { idempotencyKey: "ada@example.com" });
 const signedUp = await pawl.result(ada.runId);
 console.log(ada.created ? "signed up:" : "was signed up before:", signedUp);
+
+const greeting = await pawl.start(greet, { name: "Ada" });
+console.log(await pawl.result(greeting.runId));
 
 await worker.stop();
 await pawl.close();

@@ -20,7 +20,17 @@ const withPrograms = guides.filter(({ programs }) => programs.length > 0);
 
 describe("the programs of the guides", () => {
   it("are in every guide that says what a run does", () => {
-    const names = ["signals", "timers", "children", "keys-and-limits", "cancellation", "why", "transactions"];
+    const ofWorkflows = ["workflows", "steps-and-retries", "events", "determinism", "versioning"];
+    const ofRuns = [
+      "signals",
+      "timers",
+      "children",
+      "keys-and-limits",
+      "cancellation",
+      "why",
+      "transactions",
+    ];
+    const names = [...ofWorkflows, ...ofRuns];
     expect(withPrograms.map(({ page }) => page)).toEqual(
       expect.arrayContaining(names.map((name) => `docs/${name}.md`)),
     );

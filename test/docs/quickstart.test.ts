@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { testDatabase } from "../support/database.js";
 import { until } from "../support/until.js";
-import { blocksOf, root } from "./pages.js";
+import { type Block, blocksOf, root } from "./pages.js";
 import { compile, makeProject, runProgram, startProgram } from "./program.js";
 
 const guide = blocksOf("docs/quickstart.md");
@@ -76,13 +76,15 @@ describe("the quickstart", () => {
 });
 
 describe("the README", () => {
-  it("shows a first job that runs as printed", async () => {
-    const hello = blocksOf("README.md").find(({ file }) => file === "hello.ts")!;
+  it("shows a first workflow that runs as printed", async () => {
+    const blocks = blocksOf("README.md");
+    const index = blocks.findIndex(({ file }) => file === "hello.ts");
+    const [hello, printed] = blocks.slice(index, index + 2) as [Block, Block];
     const directory = makeProject({ "hello.ts": hello.text });
     expect(await compile(directory)).toBe("");
     expect(await runProgram("hello.js", { cwd: directory, env })).toEqual({
       code: 0,
-      stdout: "Hello, Ada!\n",
+      stdout: printed.text,
       stderr: "",
     });
   });

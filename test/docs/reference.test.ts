@@ -40,6 +40,7 @@ describe("docs/configuration.md", () => {
   });
 
   it.each([
+    ["workflow", () => pawl.workflow({ name: "a", run: async () => null, ...wrong })],
     ["job", () => pawl.job({ name: "a", run: () => null, ...wrong })],
     ["machine", () => pawl.machine({ name: "a", steps: { start: (ctx) => ctx.done() }, ...wrong })],
   ])("lists every option of %s, and no other", async (section, call) => {

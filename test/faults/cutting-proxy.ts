@@ -48,8 +48,8 @@ class Messages {
   }
 }
 
-/** What is committed for a run under way: its journal, its suspensions and its end. */
-const writes = [".record(", ".commit(", ".finish("];
+/** What is written for a run under way: its journal, its suspensions, its end, and all statements of its transactions. */
+const writes = [".record(", ".commit(", ".finish(", "begin isolation", "insert into public.", "commit\0"];
 const claim = ".claim(";
 
 /** Cuts at the nth instant. */

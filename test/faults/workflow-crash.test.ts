@@ -13,6 +13,7 @@ import { cuttingProxy } from "./cutting-proxy.js";
 
 const database = await testDatabase();
 const pawl = connect(database.url);
+await database.sql("create table public.moved (name text)");
 const stopping: Promise<void>[] = [];
 afterAll(async () => {
   await Promise.all(stopping);
@@ -55,6 +56,10 @@ function make(name: string) {
         step.run("left", async () => tell("left", one + 1)),
         step.run("right", () => tell("right", one + 2)),
       ]);
+      const moved = await step.transaction("move", async (tx) => {
+        await tx.query("insert into public.moved values ($1)", [name]);
+        return tell("move", "moved");
+      });
       await step.sleep("nap", 1);
       const event = await step.waitForEvent("event", { match: { n: 2 } });
       const timeout = await step.waitForEvent("never", { timeout: 1 });
@@ -62,7 +67,7 @@ function make(name: string) {
       const failed: unknown = await step
         .run("hopeless", () => tell("hopeless", Promise.reject(new Error("no"))), { retry: { attempts: 1 } })
         .catch((error: unknown) => (error as Error).message);
-      return { one, flaky, both, event, timeout, added, failed };
+      return { one, flaky, both, moved, event, timeout, added, failed };
     },
   });
   return { parent, child, calls };
@@ -72,6 +77,7 @@ const expected = {
   one: 1,
   flaky: "mended",
   both: [2, 3],
+  moved: "moved",
   event: { n: 2 },
   timeout: null,
   added: 42,
@@ -83,6 +89,7 @@ const journal = [
   { name: "flaky", kind: "run", output: "mended", error: null, attempt: 1 },
   { name: "hopeless", kind: "run", output: null, error: { message: "no" }, attempt: 0 },
   { name: "left", kind: "run", output: 2, error: null, attempt: 0 },
+  { name: "move", kind: "transaction", output: "moved", error: null, attempt: 0 },
   { name: "nap", kind: "sleep", output: null, error: null, attempt: 0 },
   { name: "never", kind: "wait", output: null, error: null, attempt: 0 },
   { name: "one", kind: "run", output: 1, error: null, attempt: 0 },
@@ -122,6 +129,7 @@ async function dieAt(instant: number, seen: TestDatabase): Promise<boolean> {
   expect(new Set(rows.map(({ seq }) => seq)).size).toBe(rows.length);
   expect(await sql("select status from runs where parent_id = $1", [runId])).toEqual([{ status: "done" }]);
   expect(await sql("select from signals where run_id = $1", [runId])).toEqual([]);
+  expect(await sql("select from public.moved where name = $1", [name])).toHaveLength(1);
   await until("nobody holds it", async () => {
     const held = "select from runs where id = $1 and locked_by is not null";
     return (await sql(held, [runId])).length === 0;
@@ -143,6 +151,6 @@ it(
     };
     await Promise.all([lane(), lane(), lane()]);
     console.info(`crashes of a workflow's worker: ${points} instants`);
-    expect(points).toBeGreaterThan(30);
+    expect(points).toBeGreaterThan(40);
   },
 );

@@ -1,4 +1,4 @@
-import { child, job, machine, type Why, type WhyReason } from "pawl";
+import { child, job, machine, type Why, type WhyReason, workflow } from "pawl";
 import { describe, expect, it } from "vitest";
 import { testDatabase } from "../support/database.js";
 import { testEngine } from "../support/engine.js";
@@ -124,6 +124,39 @@ describe("why a run makes no progress", () => {
     const why = await whyIs(runId, "awaiting_signal");
     expect(why.inbox).toEqual({ paid: 2, other: 1 });
     expect(why.text).toContain('its inbox has 2 × "paid", 1 × "other"');
+  });
+
+  it("it is a workflow that is suspended: in which steps, for which signals, runs and time", async () => {
+    const waits = workflow({
+      name: "suspended",
+      run: ({ step }) =>
+        Promise.race([
+          step.waitForEvent("pay", { event: "paid", match: { order: 7 }, timeout: "3h" }),
+          step.invoke("ship", plain, undefined, { delay: "4h" }),
+          step.sleep("pause", "2h"),
+        ]),
+    });
+    const sleeps = workflow({ name: "sleeps", run: ({ step }) => step.sleep("pause", "2h") });
+    await serve([waits, sleeps]);
+    const { runId } = await pawl.start(waits, {});
+    const why = await whyIs(runId, "suspended");
+    const [invoked] = (await pawl.runs.list({ name: "plain" })).runs.filter(
+      ({ parentId }) => parentId === runId,
+    );
+    expect(why).toMatchObject({
+      steps: ["pay", "ship", "pause"],
+      names: ["paid"],
+      matches: { paid: { order: 7 } },
+      children: [invoked!.runId],
+      inbox: {},
+    });
+    expect(hours(why.until)).toBe(2);
+    expect(why.text).toContain(
+      `is suspended in step "pay" and "ship" and "pause" since ${why.since.toISOString()} and waits for the signal "paid" matching {"order":7} or the end of run ${invoked!.runId} or ${why.until!.toISOString()}`,
+    );
+    expect(why.text).toMatch(/; its inbox is empty$/);
+    const asleep = await whyIs((await pawl.start(sleeps, {})).runId, "suspended");
+    expect(asleep.text).toMatch(/ is suspended in step "pause" since [^;]* and waits for [^;]*$/);
   });
 
   it("it waits for a signal without end, and nobody serves it any more", async () => {

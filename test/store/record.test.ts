@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from "vitest";
-import type { JournalChange } from "../../packages/pawl/dist/store/store.js";
+import type { JournalChange } from "../../packages/pawl/dist/store/journal.js";
 import { testDatabase } from "../support/database.js";
 import { journalOf } from "../support/journal.js";
 import {

@@ -239,7 +239,7 @@ describe("retention", () => {
     for (const runId of [expired!, kept!]) await commit(database, { runId, claimId }, done());
     await sql("insert into signals values (0, $1, 1, 's', '{}', null, clock_timestamp(), null)", [expired]);
     await sql(
-      "insert into steps values (0, $1, 's', 'run', 1, 0, null, '1', null, clock_timestamp(), clock_timestamp())",
+      "insert into steps (shard, run_id, name, kind, seq, output, started_at, completed_at) values (0, $1, 's', 'run', 1, '1', clock_timestamp(), clock_timestamp())",
       [expired],
     );
     await sql("update runs set expires_at = clock_timestamp() - interval '1 s' where id = $1", [expired]);

@@ -1,13 +1,7 @@
 /** Short ways to write into the journals of workflow runs in tests of the store. */
 
-import type {
-  ClaimedRun,
-  JournalChange,
-  JournalEntry,
-  NewRun,
-  RecordVerdict,
-  Transition,
-} from "../../packages/pawl/dist/store/store.js";
+import type { JournalChange, JournalEntry, RecordVerdict } from "../../packages/pawl/dist/store/journal.js";
+import type { ClaimedRun, NewRun, Transition } from "../../packages/pawl/dist/store/store.js";
 import type { TestDatabase } from "./database.js";
 import { aRun, claimOne, start } from "./store.js";
 

@@ -51,6 +51,7 @@ export type { Signalled, Started, StartItem } from "./sender.js";
 export { serve, type Worker } from "./serve.js";
 export type { OpenTransaction } from "./store/postgres/callers.js";
 export type { Step } from "./steps.js";
-export type { MigrationResult, StepKind } from "./store/store.js";
+export type { StepKind } from "./store/journal.js";
+export type { MigrationResult } from "./store/store.js";
 export type { Why, WhyReason } from "./why.js";
 export type { Within } from "./within.js";

@@ -2,14 +2,15 @@
 
 import type { ErrorRecord } from "./define/error-record.js";
 import type { Json } from "./define/json-types.js";
-import type { ClientStore, ListedStep, StepKind } from "./store/store.js";
+import type { ListedStep, StepKind } from "./store/journal.js";
+import type { ClientStore } from "./store/store.js";
 
 /** A step of a workflow run. */
 export interface Step {
   readonly name: string;
   readonly kind: StepKind;
   readonly status: "pending" | "completed" | "failed";
-  /** How often it has failed. */
+  /** Its last attempt, counted from 0. */
   readonly attempt: number;
   readonly output: Json | null;
   /** Why it has failed, or failed last. */

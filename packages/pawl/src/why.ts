@@ -6,7 +6,7 @@
 import type { ErrorRecord } from "./define/error-record.js";
 import type { Json } from "./define/json-types.js";
 import type { Phase } from "./define/phase.js";
-import type { WhyFacts } from "./store/store.js";
+import type { WhyFacts } from "./store/why-facts.js";
 
 /** What keeps a run; `reason` tells the kinds apart. */
 export type WhyReason =

@@ -38,21 +38,30 @@ export interface RetryPolicy {
 
 const usual: RetryPolicy = { attempts: 3, kind: "exp", baseMs: 1_000, maxMs: 60_000, jitter: 0.2 };
 
-export function checkRetries(given: unknown): RetryPolicy {
+/** `of` says whose it is: `step "charge"`. */
+export function checkRetries(given: unknown, of: string): RetryPolicy {
   if (given === undefined) return usual;
-  const { attempts, backoff } = checkOptions(given, ["attempts", "backoff"], "retry");
+  if (typeof given === "number") {
+    throw new InvalidOption(
+      `the retry of ${of} must be an object such as { attempts: ${given} }, not a number`,
+    );
+  }
+  const { attempts, backoff } = checkOptions(given, ["attempts", "backoff"], `the retry of ${of}`);
   const names = ["kind", "base", "max", "jitter"] as const;
-  const { kind, base, max, jitter } = checkOptions(backoff ?? {}, names, "the backoff of retry");
-  const baseMs = base === undefined ? usual.baseMs : toMilliseconds(base, "base");
+  const { kind, base, max, jitter } = checkOptions(backoff ?? {}, names, `the backoff of ${of}`);
+  const baseMs = base === undefined ? usual.baseMs : toMilliseconds(base, `the base of ${of}`);
   return {
     attempts:
       attempts === undefined
         ? usual.attempts
-        : checkInteger(attempts, "attempts", { min: 1, max: 1_000_000 }),
-    kind: kind === undefined ? usual.kind : checkOneOf(kind, "kind", ["fixed", "linear", "exp"]),
+        : checkInteger(attempts, `the attempts of ${of}`, { min: 1, max: 1_000_000 }),
+    kind:
+      kind === undefined
+        ? usual.kind
+        : checkOneOf(kind, `the kind of backoff of ${of}`, ["fixed", "linear", "exp"]),
     baseMs,
-    maxMs: max === undefined ? Math.max(usual.maxMs, baseMs) : toMilliseconds(max, "max"),
-    jitter: jitter === undefined ? usual.jitter : checkJitter(jitter),
+    maxMs: max === undefined ? Math.max(usual.maxMs, baseMs) : toMilliseconds(max, `the max of ${of}`),
+    jitter: jitter === undefined ? usual.jitter : checkJitter(jitter, of),
   };
 }
 
@@ -66,7 +75,7 @@ export function backoffMs(
   return Math.round(Math.min(baseMs * factor, maxMs) * (1 - jitter + jitter * chance));
 }
 
-function checkJitter(value: unknown): number {
+function checkJitter(value: unknown, of: string): number {
   if (typeof value === "number" && value >= 0 && value <= 1) return value;
-  throw new InvalidOption(`jitter must be a number from 0 to 1, not ${show(value)}`);
+  throw new InvalidOption(`the jitter of ${of} must be a number from 0 to 1, not ${show(value)}`);
 }

@@ -8,7 +8,7 @@ import { NonRetryable, NotSerializable, PayloadTooLarge } from "../define/errors
 import { toJson } from "../define/json.js";
 import type { Json } from "../define/json-types.js";
 import { backoffMs } from "../define/retry.js";
-import type { JournalChange } from "../store/store.js";
+import type { JournalChange } from "../store/journal.js";
 import type { Execution } from "./execution.js";
 import type { StepCall, Work } from "./step-call.js";
 import { StepSignal } from "./step-signal.js";

@@ -8,7 +8,7 @@
 import type { ErrorRecord } from "../define/error-record.js";
 import { InvalidOutcome } from "../define/errors.js";
 import type { Json } from "../define/json-types.js";
-import type { JournalChange, JournalEntry, RecordVerdict, StepKind, StoredStep } from "../store/store.js";
+import type { JournalChange, JournalEntry, RecordVerdict, StepKind, StoredStep } from "../store/journal.js";
 import { failed, perform, recordOf, type Performed } from "./attempt.js";
 import { Deliveries } from "./deliveries.js";
 import type { Execution } from "./execution.js";

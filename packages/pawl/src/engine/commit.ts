@@ -94,7 +94,7 @@ export async function commit(
   return null;
 }
 
-/** Commits an outcome in the transaction of its step. If nobody knows whether it is, the claim is left to the next beats. */
+/** Commits an outcome in the transaction of its step. If nobody knows whether it is, the claim is let go: the guard decides. */
 async function commitOpened(
   execution: Execution,
   opened: StoreTransaction,
@@ -109,7 +109,10 @@ async function commitOpened(
       return verdict;
     });
   } catch (error) {
-    if (around.isOutage(error)) return { kind: "stale" };
+    if (around.isOutage(error)) {
+      around.letGo(execution);
+      return { kind: "stale" };
+    }
     const { code = "", message } = error as { code?: string; message: string };
     return { kind: "failed", code, message };
   }

@@ -77,7 +77,7 @@ async function executeJob(
   try {
     const returned = definition.run(jobContext(execution, around), input);
     result = isThenable(returned)
-      ? await withinTime(returned, around.maxStepMs, (error) => execution.interrupt(error))
+      ? await withinTime(returned, around.maxStepMs, (late) => execution.interrupt(late))
       : returned;
     result = takeOutcome(execution, result);
   } catch (error) {
@@ -177,7 +177,7 @@ async function takeStep(
     const outcome = takeOutcome(
       execution,
       isThenable(returned)
-        ? await withinTime(returned, around.maxStepMs, (error) => execution.interrupt(error))
+        ? await withinTime(returned, around.maxStepMs, (late) => execution.interrupt(late))
         : returned,
     );
     const decision = decideOutcome(at, checkOutcome(outcome, definition.steps, `step "${at.step}"`));
@@ -211,7 +211,7 @@ async function decideByHandle(
     const outcome = takeOutcome(
       execution,
       isThenable(returned)
-        ? await withinTime(returned, around.maxStepMs, (timeout) => execution.interrupt(timeout))
+        ? await withinTime(returned, around.maxStepMs, (late) => execution.interrupt(late))
         : returned,
     );
     return await decideOutcome(at, checkOutcome(outcome, definition.steps, "handle"));

@@ -1,16 +1,8 @@
 /** The two things that are written for many runs at once: the outcomes of runs, and the journals of workflows. Made by the worker. */
 
 import type { Logger } from "../define/logger.js";
-import type {
-  Claimable,
-  Commit,
-  JournalChange,
-  JournalEntry,
-  RecordVerdict,
-  Transition,
-  Verdict,
-  WorkerStore,
-} from "../store/store.js";
+import type { JournalChange, JournalEntry, RecordVerdict } from "../store/journal.js";
+import type { Claimable, Commit, Transition, Verdict, WorkerStore } from "../store/store.js";
 import { Flusher } from "./flusher.js";
 
 export interface CommitEvents {

@@ -21,3 +21,21 @@ export class Patience {
     this.#nextMs = shortestMs;
   }
 }
+
+/** Tries until it works or is not wanted any more, whatever the outage. Undefined: not wanted; throws what waiting will not mend. */
+export async function persist<T>(
+  isUnwanted: () => boolean,
+  isOutage: (error: unknown) => boolean,
+  attempt: () => Promise<T>,
+): Promise<T | undefined> {
+  const patience = new Patience();
+  while (!isUnwanted()) {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (!isOutage(error)) throw error;
+      await new Promise((resolve) => setTimeout(resolve, patience.next()));
+    }
+  }
+  return undefined;
+}

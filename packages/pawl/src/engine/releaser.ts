@@ -9,7 +9,7 @@ import { atMost } from "./at-most.js";
 import { Patience } from "./patience.js";
 
 const longestMs = 2_000;
-const triesForCancelled = 4;
+const tries = 4;
 
 interface HeldClaim {
   readonly runId: string;
@@ -41,10 +41,10 @@ export class Releaser {
     if (claims.length > 0) await atMost(this.#store.release(claims), longestMs);
   }
 
-  /** Lets a cancelled run go, although whoever cancels or commits may have it locked just now. */
-  async cancelled({ runId, claimId }: HeldClaim): Promise<void> {
+  /** Lets a run go although somebody may have it locked just now: who cancels it, or a transaction that is about to end. */
+  async persist({ runId, claimId }: HeldClaim): Promise<void> {
     const patience = new Patience();
-    for (let tries = 0; tries < triesForCancelled; tries++) {
+    for (let count = 0; count < tries; count++) {
       const released = await this.#store.release([{ runId, claimId }]).catch(() => []);
       if (released.length > 0) break;
       await new Promise((resolve) => setTimeout(resolve, patience.next()));

@@ -3,7 +3,7 @@
  * changed body would make of it. Code between the steps does run. Used by `pawl.check`.
  */
 
-import type { StepKind, StoredStep } from "../store/store.js";
+import type { StepKind, StoredStep } from "../store/journal.js";
 import { Deliveries } from "./deliveries.js";
 import { newCall, settle } from "./step-call.js";
 import { StepNames } from "./step-names.js";

@@ -6,7 +6,7 @@ import type { ErrorRecord } from "../define/error-record.js";
 import { ChildFailed, StepFailed } from "../define/errors.js";
 import type { Json } from "../define/json-types.js";
 import type { RetryPolicy } from "../define/retry.js";
-import type { JournalChange, StepKind } from "../store/store.js";
+import type { JournalChange, StepKind } from "../store/journal.js";
 
 /** The function of a step, as the body calls it. */
 export interface Work {

@@ -2,7 +2,7 @@
 
 import { InvalidOption, NondeterministicWorkflow } from "../define/errors.js";
 import { checkStepName } from "../define/names.js";
-import type { StepKind, StoredStep } from "../store/store.js";
+import type { StepKind, StoredStep } from "../store/journal.js";
 
 const verbs: Record<StepKind, string> = {
   run: "step.run",
@@ -46,6 +46,6 @@ function calledTwice(name: string): InvalidOption {
 function changedKind(name: string, recorded: StepKind, called: StepKind): NondeterministicWorkflow {
   return new NondeterministicWorkflow(
     `step "${name}" is recorded as ${verbs[recorded]}, but the body calls it as ${verbs[called]}: the code was changed ` +
-      "while this run was under way. Give the changed step another name, or the workflow a new version",
+      "while this run was under way, or depends on chance or the time. Give the changed step another name, or the workflow a new version",
   );
 }

@@ -1,7 +1,8 @@
 /** What an execution needs of the worker it runs in. Made by the worker, used by the executor and by `commit.ts`. */
 
 import type { Logger } from "../define/logger.js";
-import type { Commit, JournalEntry, RecordVerdict, Verdict, WorkerStore } from "../store/store.js";
+import type { JournalEntry, RecordVerdict } from "../store/journal.js";
+import type { Commit, Verdict, WorkerStore } from "../store/store.js";
 import type { Execution } from "./execution.js";
 import type { Flusher } from "./flusher.js";
 import type { Hub } from "./nudge.js";
@@ -32,6 +33,8 @@ export interface Surroundings {
   patiently<T>(execution: Execution, read: () => Promise<T>): Promise<T | undefined>;
   /** Whether an error of the store means that it could not be reached. */
   isOutage(error: unknown): boolean;
+  /** Nobody knows whether the claim of this execution has ended: if not, it is let go. */
+  letGo(execution: Execution): void;
   /** The worker begins no further steps. */
   isStopping(): boolean;
 }

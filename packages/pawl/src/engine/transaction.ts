@@ -12,6 +12,12 @@ import type { Surroundings } from "./surroundings.js";
 
 const busyMs = 20;
 
+const problems = {
+  ended: "the transaction was ended by the step itself; leave its end to Pawl",
+  failed:
+    "a statement in the transaction failed, and its error was not thrown on: nothing of it can be committed",
+};
+
 /** What a step returns that ran in a transaction: its outcome, which is to be committed there. */
 export class InTransaction {
   readonly outcome: unknown;
@@ -69,11 +75,7 @@ export async function commitTransaction<V extends { readonly kind: string }>(
   const status = opened.status();
   if (status !== "open") {
     await opened.rollback();
-    throw new InvalidOutcome(
-      status === "ended"
-        ? "the transaction was ended by the step itself; leave its end to Pawl"
-        : "a statement in the transaction failed, and its error was not thrown on: nothing of it can be committed",
-    );
+    throw new InvalidOutcome(problems[status]);
   }
   let verdict: V;
   try {
@@ -84,8 +86,10 @@ export async function commitTransaction<V extends { readonly kind: string }>(
       verdict = await write();
     }
   } catch (error) {
+    // The driver learns that a transaction has failed a moment after the statement's own error.
+    const hasFailed = opened.status() === "failed";
     await opened.rollback();
-    throw error;
+    throw hasFailed ? new InvalidOutcome(problems.failed, { cause: error }) : error;
   }
   if (verdict.kind === "committed" || verdict.kind === "recorded") await opened.commit();
   else await opened.rollback();

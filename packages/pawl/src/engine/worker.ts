@@ -9,7 +9,8 @@ import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import type { AnyDefinition } from "../define/definition.js";
 import { RunCancelled, Unavailable, WorkflowVersionMismatch } from "../define/errors.js";
-import type { Claimable, ClaimedRun, Commit, JournalEntry, RecordVerdict, Verdict } from "../store/store.js";
+import type { JournalEntry, RecordVerdict } from "../store/journal.js";
+import type { Claimable, Commit, Verdict } from "../store/store.js";
 import { addressKey } from "../store/postgres/database.js";
 import { isOutage } from "../store/postgres/database-errors.js";
 import { PostgresStore } from "../store/postgres/postgres-store.js";
@@ -22,10 +23,11 @@ import { commitFlusher, recordFlusher } from "./flushers.js";
 import { type ConfirmedBeat, Heartbeat } from "./heartbeat.js";
 import { setLimit } from "./limits.js";
 import { type Hub, hubOf, type LocalWorker, type Reservation, type Slots } from "./nudge.js";
-import { Patience } from "./patience.js";
+import { Patience, persist } from "./patience.js";
 import { Releaser } from "./releaser.js";
 import type { ServeSettings } from "./serve-options.js";
 import type { Surroundings } from "./surroundings.js";
+import { SlotKeeper } from "./slots.js";
 import { Sweeper } from "./sweeper.js";
 import { Watcher } from "./watcher.js";
 
@@ -63,8 +65,12 @@ export class EngineWorker implements LocalWorker {
   #sweeper: Sweeper | undefined;
   /** null while there is no lease. */
   #workerId: string | null = null;
-  /** Slots set aside for starts in flight. */
-  #reserved = 0;
+  readonly #slots = new SlotKeeper({
+    claiming: this.#claiming,
+    mayFill: (workerId) => this.#workerId === workerId && !this.#isStopping,
+    letGo: (claim) => this.#releaser.letGo([claim]),
+    onReturned: () => this.#tellIfIdle(),
+  });
   #isStopping = false;
   #idle: (() => void) | undefined;
   #stopped: Promise<void> | undefined;
@@ -95,48 +101,12 @@ export class EngineWorker implements LocalWorker {
   }
 
   reserve({ name, version, queue }: { name: string; version: number; queue: string }): Reservation | null {
-    const workerId = this.#workerId;
-    const feeder = this.#feeders.get(queue);
-    if (workerId === null || feeder === undefined || !this.#served.has(`${name}@${version}`)) return null;
-    if (!feeder.reserve()) return null;
-    this.#reserved++;
-    return {
-      workerId,
-      claiming: this.#claiming,
-      fill: (run, claimId) => this.#fill(feeder, workerId, run, claimId),
-      cancel: () => this.#unreserve(feeder),
-    };
+    if (!this.#served.has(`${name}@${version}`)) return null;
+    return this.#slots.reserve(this.#workerId, this.#feeders.get(queue));
   }
 
   offer(): Slots | null {
-    const workerId = this.#workerId;
-    if (workerId === null) return null;
-    const free = new Map([...this.#feeders].filter(([, feeder]) => feeder.reserve()));
-    if (free.size === 0) return null;
-    this.#reserved += free.size;
-    return {
-      workerId,
-      queues: [...free.keys()],
-      claiming: this.#claiming,
-      fill: (queue, run, claimId) => {
-        this.#fill(free.get(queue)!, workerId, run, claimId);
-        free.delete(queue);
-      },
-      close: () => {
-        for (const feeder of free.values()) this.#unreserve(feeder);
-      },
-    };
-  }
-
-  /** Executes a run in a slot that was set aside for it; if the worker may not any more, the claim is let go. */
-  #fill(feeder: Feeder, workerId: string, run: ClaimedRun, claimId: string): void {
-    if (this.#workerId === workerId && !this.#isStopping) {
-      void feeder.fill(run, claimId);
-      this.#reserved--;
-      this.#tellIfIdle();
-    } else {
-      void this.#releaser.letGo([{ runId: run.runId, claimId }]).then(() => this.#unreserve(feeder));
-    }
+    return this.#slots.offer(this.#workerId, this.#feeders);
   }
 
   nudge(queue: string | null): void {
@@ -172,14 +142,8 @@ export class EngineWorker implements LocalWorker {
     this.#feeders.get(queue)?.expect(delayMs);
   }
 
-  #unreserve(feeder: Feeder): void {
-    feeder.unreserve();
-    this.#reserved--;
-    this.#tellIfIdle();
-  }
-
   #tellIfIdle(): void {
-    if (this.#executions.size === 0 && this.#reserved === 0) this.#idle?.();
+    if (this.#executions.size === 0 && this.#slots.isIdle) this.#idle?.();
   }
 
   async #begin(): Promise<void> {
@@ -211,19 +175,9 @@ export class EngineWorker implements LocalWorker {
       claiming: this.#claiming,
       hasBacklog: (queue) => this.#feeders.get(queue)?.hasBacklog ?? false,
       expect: (queue, delayMs) => this.expect(queue, delayMs),
-      patiently: async (execution, read) => {
-        const patience = new Patience();
-        while (!execution.aborted) {
-          try {
-            return await read();
-          } catch (error) {
-            if (!isOutage(error)) throw error;
-            await new Promise((resolve) => setTimeout(resolve, patience.next()));
-          }
-        }
-        return undefined;
-      },
+      patiently: (execution, read) => persist(() => execution.aborted, isOutage, read),
       isOutage,
+      letGo: (execution) => void this.#releaser.persist(execution),
       isStopping: () => this.#isStopping,
     };
     await this.#register();
@@ -361,7 +315,7 @@ export class EngineWorker implements LocalWorker {
     await execute(execution, this.#surroundings);
     if (this.#executions.get(runId) === execution) this.#executions.delete(runId);
     // The code of the step has returned: a cancelled run loses its holder, one stopped midway is runnable again.
-    if (execution.isCancelled) void this.#releaser.cancelled(execution);
+    if (execution.isCancelled) void this.#releaser.persist(execution);
     else if (execution.aborted && execution.isStopping) await this.#releaser.letGo([execution]);
     const { successor } = execution;
     if (successor !== null && (this.#isStopping || this.#workerId === null)) {
@@ -397,7 +351,7 @@ export class EngineWorker implements LocalWorker {
 
   /** Resolves when nothing is executed any more, or after this time. */
   async #drained(longestMs: number): Promise<void> {
-    if (this.#executions.size === 0 && this.#reserved === 0) return;
+    if (this.#executions.size === 0 && this.#slots.isIdle) return;
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, longestMs);
       this.#idle = () => {

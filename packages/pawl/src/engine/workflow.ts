@@ -13,7 +13,7 @@ import { checkRetries } from "../define/retry.js";
 import { parse } from "../define/schema.js";
 import { show } from "../define/show.js";
 import type { WorkflowContext } from "../define/workflow-context.js";
-import type { JournalChange, StoredStep } from "../store/store.js";
+import type { JournalChange, StoredStep } from "../store/journal.js";
 import { Body } from "./body.js";
 import { commit, commitFailure } from "./commit.js";
 import type { Execution } from "./execution.js";
@@ -93,17 +93,18 @@ function makeContext(execution: Execution, around: Surroundings, body: Body): Wo
     (kind: "run" | "transaction") =>
     (name: unknown, fn: unknown, options: unknown = {}): Promise<unknown> =>
       body.step(kind, name, (call, pending) => {
-        const { retry } = checkOptions(options, ["retry"], `the options of step.${kind}`);
-        const checked = checkFunction(fn, `the function of step "${call.name}"`);
-        body.work(call, { fn: checked, policy: checkRetries(retry) }, pending);
+        const of = `step "${call.name}"`;
+        const { retry } = checkOptions(options, ["retry"], `the options of ${of}`);
+        body.work(call, { fn: checkWork(fn, of), policy: checkRetries(retry, of) }, pending);
       });
   const sleep = (name: unknown, until: unknown): Promise<unknown> =>
-    body.step("sleep", name, (call) => body.wait(call, sleepQuestion(until)));
+    body.step("sleep", name, (call) => body.wait(call, sleepQuestion(call.name, until)));
   const waitForEvent = (name: unknown, options: unknown = {}): Promise<unknown> =>
     body.step("wait", name, (call) => body.wait(call, waitQuestion(call.name, options, maxBytes)));
   const invoke = (name: unknown, target: unknown, input?: unknown, options: unknown = {}): Promise<unknown> =>
     body.step("invoke", name, (call) => {
-      const what = { what: `the input of step "${call.name}"`, of: "step.invoke", maxBytes };
+      const of = `step "${call.name}"`;
+      const what = { what: `the input of ${of}`, of, maxBytes };
       newRun(checkTarget(target), input, options, what).then(
         (child) => body.wait(call, { op: "invoke", child }),
         (error: unknown) => body.refuse(call, error as Error),
@@ -113,23 +114,32 @@ function makeContext(execution: Execution, around: Surroundings, body: Body): Wo
   return bodyContext(execution, around, step);
 }
 
-function sleepQuestion(until: unknown): JournalChange {
-  if (until instanceof Date)
-    return { op: "sleep", delayMs: null, at: checkDate(until, "the time to sleep until") };
-  return { op: "sleep", delayMs: toMilliseconds(until, "the time to sleep"), at: null };
+function checkWork(fn: unknown, of: string): (...given: unknown[]) => unknown {
+  if (!(fn instanceof Promise)) return checkFunction(fn, `the function of ${of}`);
+  throw new InvalidOption(`${of} was given a promise and not a function: write \`() =>\` before the call`);
+}
+
+function sleepQuestion(name: string, until: unknown): JournalChange {
+  const what = `step "${name}": the time to sleep`;
+  if (until instanceof Date) return { op: "sleep", delayMs: null, at: checkDate(until, what) };
+  if (until !== undefined) return { op: "sleep", delayMs: toMilliseconds(until, what), at: null };
+  throw new InvalidOption(
+    `${what} is missing; step.sleep takes a name and a time, such as step.sleep("pause", "5m")`,
+  );
 }
 
 function waitQuestion(name: string, options: unknown, maxBytes: number): JournalChange {
+  const of = `step "${name}"`;
   const names = ["event", "match", "timeout"] as const;
-  const { event = name, match, timeout } = checkOptions(options, names, "the options of step.waitForEvent");
+  const { event = name, match, timeout } = checkOptions(options, names, `the options of ${of}`);
   if (match !== undefined && !isObject(match)) {
-    throw new InvalidOption(`match must be an object with members of the payload, not ${show(match)}`);
+    throw new InvalidOption(`${of}: match must be an object with members of the payload, not ${show(match)}`);
   }
   return {
     op: "wait",
     event: checkSignalName(event),
-    match: match === undefined ? null : toJson(match, "match", maxBytes).text,
-    delayMs: timeout === undefined ? null : toMilliseconds(timeout, "timeout"),
+    match: match === undefined ? null : toJson(match, `${of}: match`, maxBytes).text,
+    delayMs: timeout === undefined ? null : toMilliseconds(timeout, `${of}: timeout`),
   };
 }
 

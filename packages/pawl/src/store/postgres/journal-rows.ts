@@ -7,11 +7,11 @@ import type {
   JournalChange,
   JournalEntry,
   ListedStep,
-  NewRun,
   RecordVerdict,
   StepKind,
   StoredStep,
-} from "../store.js";
+} from "../journal.js";
+import type { NewRun } from "../store.js";
 import { column } from "./literals.js";
 
 type InlineStep = [

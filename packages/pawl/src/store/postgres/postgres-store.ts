@@ -1,46 +1,29 @@
 /**
- * The store on PostgreSQL: each operation is one call of one SQL function (`migrations/`), sent as one unnamed
- * statement, so it works the same behind a pooler in transaction mode. Batches travel as one array per column.
- * This file only encodes and decodes; what the functions guarantee is written at their heads.
+ * The store on PostgreSQL: what a worker asks of it, beside what the client does. Batches travel as one array per column. This file only
+ * encodes and decodes; what the functions guarantee is written at their heads.
  */
 
 import type pg from "pg";
-import { InvalidOption, KeyConflict } from "../../define/errors.js";
 import { fromJson } from "../../define/json.js";
 import type { Transaction } from "../../define/transaction.js";
+import type { JournalEntry, RecordVerdict } from "../journal.js";
 import type {
-  Cancellation,
-  Claim,
   Claimable,
   Claimed,
-  ClaimedRun,
   ClaimRequest,
-  ClientStore,
   Commit,
-  EndedRun,
-  JournalEntry,
-  ListedStep,
-  NewRun,
-  NewSignal,
-  Offer,
-  RecordVerdict,
   Registration,
-  RunFilter,
-  SignalVerdict,
-  StartedRun,
   StoredChild,
-  StoredLimit,
-  StoredRun,
   StoredSignal,
   StoreTransaction,
   Verdict,
-  WhyFacts,
   WorkerStore,
 } from "../store.js";
-import { type Address, openPool, types } from "./database.js";
-import { explain, isOutage, isRetryable, sqlState } from "./database-errors.js";
-import { recordArguments, type StepRow, toListedStep, toRecordVerdicts } from "./journal-rows.js";
-import { column, quoteName } from "./literals.js";
+import type { Address } from "./database.js";
+import { isOutage } from "./database-errors.js";
+import { recordArguments, toRecordVerdicts } from "./journal-rows.js";
+import { column } from "./literals.js";
+import { PostgresClientStore } from "./postgres-client-store.js";
 import {
   childOf,
   type ClaimRow,
@@ -48,37 +31,23 @@ import {
   detailOf,
   isEnd,
   type OtherVerdict,
-  type RunRow,
   shard,
-  signalValues,
-  type StartRow,
-  startValues,
   toClaimable,
   toClaimedRun,
-  toRun,
-  toStarted,
   toVerdict,
 } from "./rows.js";
 import { UserTransactions } from "./user-transactions.js";
 
-const retries = 5;
-
-export class PostgresStore implements ClientStore, WorkerStore {
-  readonly address: Address;
-  readonly #pool: pg.Pool;
+export class PostgresStore extends PostgresClientStore implements WorkerStore {
   readonly #transactions: UserTransactions;
-  readonly #schema: string;
 
   constructor(address: Address, options: { connections: number; pool?: pg.Pool }) {
-    this.address = address;
-    this.#pool = options.pool ?? openPool(address.url, options.connections);
+    super(address, options);
     this.#transactions = new UserTransactions(address);
-    this.#schema = quoteName(address.schema);
   }
 
-  /** Ends the connections once their calls are answered. */
-  async close(): Promise<void> {
-    await Promise.all([this.#pool.end(), this.#transactions.end()]);
+  override async close(): Promise<void> {
+    await Promise.all([super.close(), this.#transactions.end()]);
   }
 
   async begin(): Promise<StoreTransaction> {
@@ -96,17 +65,9 @@ export class PostgresStore implements ClientStore, WorkerStore {
     };
   }
 
-  async start(
-    runs: readonly NewRun[],
-    { allOrNothing, claim }: { allOrNothing: boolean; claim: Claim | null },
-  ): Promise<StartedRun[]> {
-    const rows = await this.#call<StartRow>("start", startValues(runs, { allOrNothing, claim }));
-    return toStarted(rows);
-  }
-
   async claim(request: ClaimRequest): Promise<Claimed> {
     const { floor, after } = request;
-    const rows = await this.#call<ClaimRow>("claim", [
+    const rows = await this.call<ClaimRow>("claim", [
       shard,
       request.queue,
       request.workerId,
@@ -143,7 +104,7 @@ export class PostgresStore implements ClientStore, WorkerStore {
   ): Promise<{ verdicts: Verdict[]; claimable: Claimable[] }> {
     const finished = patient ? await this.#finish(commits) : null;
     if (finished !== null) return finished;
-    const [answer] = await this.#call<{
+    const [answer] = await this.call<{
       committed: number;
       others: string | null;
       claimable: string | null;
@@ -192,7 +153,7 @@ export class PostgresStore implements ClientStore, WorkerStore {
     const { transition, parentId, next } = only;
     if (transition.kind !== "done" || parentId !== null) return null;
     try {
-      const [row] = await this.#call<{ claimable: string | null; handed: string | null }>("finish", [
+      const [row] = await this.call<{ claimable: string | null; handed: string | null }>("finish", [
         shard,
         only.runId,
         only.claimId,
@@ -217,26 +178,21 @@ export class PostgresStore implements ClientStore, WorkerStore {
     entries: readonly JournalEntry[],
     { patient }: { patient: boolean },
   ): Promise<RecordVerdict[]> {
-    const [row] = await this.#call<{ record: string | null }>("record", [
+    const [row] = await this.call<{ record: string | null }>("record", [
       shard,
       ...recordArguments(entries, patient, childOf),
     ]);
     return toRecordVerdicts(row!.record, entries.length);
   }
 
-  async journal(runId: string, after: string): Promise<ListedStep[]> {
-    const rows = await this.#call<StepRow>("journal", [shard, runId, after]);
-    return rows.map(toListedStep);
-  }
-
   async inboxSeqs(runIds: readonly string[]): Promise<Map<string, number>> {
     const ids = column(runIds, (id) => id);
-    const rows = await this.#call<{ id: string; inbox_seq: number }>("inbox_seqs", [shard, ids]);
+    const rows = await this.call<{ id: string; inbox_seq: number }>("inbox_seqs", [shard, ids]);
     return new Map(rows.map((row) => [row.id, row.inbox_seq]));
   }
 
   async inbox(runId: string, { after, upTo }: { after: number; upTo: number }): Promise<StoredSignal[]> {
-    const rows = await this.#call<{
+    const rows = await this.call<{
       seq: number;
       name: string;
       payload: string;
@@ -249,7 +205,7 @@ export class PostgresStore implements ClientStore, WorkerStore {
   }
 
   async children(runId: string, after: number): Promise<StoredChild[]> {
-    const rows = await this.#call<{
+    const rows = await this.call<{
       position: number;
       id: string;
       name: string;
@@ -261,98 +217,8 @@ export class PostgresStore implements ClientStore, WorkerStore {
     return rows.map(({ id, status, ...rest }) => ({ runId: id, phase: status, ...rest }));
   }
 
-  async signal(
-    signals: readonly NewSignal[],
-    { patient, offer = null }: { patient: boolean; offer?: Offer | null },
-  ): Promise<{
-    verdicts: SignalVerdict[];
-    claimable: Claimable[];
-    handed: { queue: string; run: ClaimedRun } | null;
-  }> {
-    const [only] = signals;
-    if (only !== undefined && signals.length === 1) {
-      const { runId, name, payload, dedupKey } = only;
-      const [row] = await this.#call<{
-        claimable: string | null;
-        queue: string | null;
-        handed: string | null;
-      }>("signal_one", [
-        shard,
-        runId,
-        name,
-        payload,
-        dedupKey,
-        offer?.workerId,
-        offer && column(offer.queues, (queue) => queue),
-        offer?.claimId,
-        patient,
-      ]);
-      if (row !== undefined) {
-        const { queue, handed } = row;
-        return {
-          verdicts: ["delivered"],
-          claimable: toClaimable(row.claimable),
-          handed:
-            queue === null || handed === null
-              ? null
-              : { queue, run: toClaimedRun(JSON.parse(handed) as ClaimRow) },
-        };
-      }
-    }
-    const rows = await this.#call<{ verdict: SignalVerdict; claimable: string | null }>(
-      "signal",
-      signalValues(signals, { patient }),
-    );
-    return {
-      verdicts: rows.map(({ verdict }) => verdict),
-      claimable: toClaimable(rows[0]?.claimable ?? null),
-      handed: null,
-    };
-  }
-
-  async cancel(
-    runId: string,
-    { reason, cascade }: { reason: string | null; cascade: boolean },
-  ): Promise<Cancellation> {
-    const [row] = await this.#call<{
-      verdict: Cancellation["verdict"];
-      status: Cancellation["phase"];
-      cancelled: string | null;
-      claimable: string | null;
-    }>("cancel", [shard, runId, reason, cascade]);
-    return {
-      verdict: row!.verdict,
-      phase: row!.status,
-      runIds: row!.cancelled === null ? [] : (JSON.parse(row!.cancelled) as string[]),
-      claimable: toClaimable(row!.claimable),
-    };
-  }
-
-  async why(runId: string): Promise<WhyFacts | null> {
-    const [row] = await this.#call<{ why: string | null }>("why", [shard, runId]);
-    return row?.why ? (fromJson(row.why) as unknown as WhyFacts) : null;
-  }
-
-  async setLimit({ name, allowed, periodMs, burst }: StoredLimit): Promise<boolean> {
-    const [row] = await this.#call<{ set_limit: boolean }>("set_limit", [name, allowed, periodMs, burst]);
-    return row?.set_limit ?? false;
-  }
-
-  async bringForward(name: string, limit: number): Promise<number> {
-    const [row] = await this.#call<{ bring_forward: number }>("bring_forward", [shard, name, limit]);
-    return row?.bring_forward ?? 0;
-  }
-
-  async limits(): Promise<StoredLimit[]> {
-    const rows = await this.#call<{ name: string; allowed: number; period_ms: number; burst: number }>(
-      "list_limits",
-      [],
-    );
-    return rows.map(({ period_ms: periodMs, ...rest }) => ({ ...rest, periodMs }));
-  }
-
   async release(claims: readonly { readonly runId: string; readonly claimId: string }[]): Promise<string[]> {
-    const rows = await this.#call<{ release: string }>("release", [
+    const rows = await this.call<{ release: string }>("release", [
       shard,
       column(claims, (claim) => claim.runId),
       column(claims, (claim) => claim.claimId),
@@ -361,7 +227,7 @@ export class PostgresStore implements ClientStore, WorkerStore {
   }
 
   async register({ workerId, leaseMs, queues, info, definitions }: Registration): Promise<void> {
-    await this.#call("register", [
+    await this.call("register", [
       workerId,
       leaseMs,
       column(queues, (queue) => queue),
@@ -376,21 +242,21 @@ export class PostgresStore implements ClientStore, WorkerStore {
   }
 
   async unregister(workerId: string): Promise<void> {
-    await this.#call("unregister", [shard, workerId]);
+    await this.call("unregister", [shard, workerId]);
   }
 
   async reap(limit: number): Promise<number> {
-    const [row] = await this.#call<{ reaped: number }>("reap", [shard, limit]);
+    const [row] = await this.call<{ reaped: number }>("reap", [shard, limit]);
     return row?.reaped ?? 0;
   }
 
   async place(limit: number): Promise<string[]> {
-    const rows = await this.#call<{ place_runs: string }>("place_runs", [shard, limit]);
+    const rows = await this.call<{ place_runs: string }>("place_runs", [shard, limit]);
     return rows.map((row) => row.place_runs);
   }
 
   async repairKeys(after: string | null, limit: number): Promise<{ last: string | null; queues: string[] }> {
-    const [row] = await this.#call<{ last: string | null; queues: string }>("repair_keys", [
+    const [row] = await this.call<{ last: string | null; queues: string }>("repair_keys", [
       shard,
       after,
       limit,
@@ -399,57 +265,7 @@ export class PostgresStore implements ClientStore, WorkerStore {
   }
 
   async sweep(limit: number): Promise<number> {
-    const [row] = await this.#call<{ sweep: number }>("sweep", [shard, limit]);
+    const [row] = await this.call<{ sweep: number }>("sweep", [shard, limit]);
     return row?.sweep ?? 0;
-  }
-
-  async get(runIds: readonly string[]): Promise<StoredRun[]> {
-    const rows = await this.#call<RunRow>("get", [shard, column(runIds, (id) => id)]);
-    return rows.map(toRun);
-  }
-
-  async list(
-    filter: RunFilter,
-  ): Promise<{ runs: StoredRun[]; last: { startedAt: string; runId: string } | null }> {
-    const rows = await this.#call<RunRow>("list", [
-      shard,
-      filter.name,
-      filter.version,
-      filter.phases && `{${filter.phases.join(",")}}`,
-      filter.queue,
-      filter.since,
-      filter.until,
-      filter.before?.startedAt,
-      filter.before?.runId,
-      filter.limit,
-    ]);
-    const last = rows.at(-1);
-    return { runs: rows.map(toRun), last: last ? { startedAt: last.inserted_at, runId: last.id } : null };
-  }
-
-  async ended(runIds: readonly string[]): Promise<EndedRun[]> {
-    const rows = await this.#call<{
-      id: string;
-      status: EndedRun["phase"];
-      result: string | null;
-      error: string | null;
-    }>("results", [shard, column(runIds, (id) => id)]);
-    return rows.map((row) => ({ runId: row.id, phase: row.status, result: row.result, error: row.error }));
-  }
-
-  /** Calls one function of the schema; a deadlock or serialization failure has written nothing and is tried again. */
-  async #call<Row>(name: string, values: readonly unknown[]): Promise<Row[]> {
-    const text = `select * from ${this.#schema}.${name}(${values.map((_, index) => `$${index + 1}`).join(",")})`;
-    for (let attempt = 0; ; attempt++) {
-      try {
-        const { rows } = await this.#pool.query({ text, values: values as unknown[], types });
-        return rows as Row[];
-      } catch (error) {
-        if (isRetryable(error) && attempt < retries) continue;
-        if (sqlState(error) === "PW409") throw new KeyConflict((error as Error).message, { cause: error });
-        if (sqlState(error) === "PW422") throw new InvalidOption((error as Error).message, { cause: error });
-        throw explain(error, this.address);
-      }
-    }
   }
 }

@@ -185,7 +185,8 @@ begin
         select c.id, c.name, c.version, c.step, c.priority, c.attempt, c.crashes, c.parent_id, c.partition_key, c.timed_out,
           (c.awaits ->> 'children')::int, c.inbox_seq,
           case when c.inbox_seq > 0 and not c.is_workflow then inbox_inline(p_shard, c.id, c.awaits, v_inline) end, c.input, c.state,
-          case when c.is_workflow then journal_inline(p_shard, c.id, v_inline) end, false, null::text
+          case when c.is_workflow and (select 1 from steps s where s.shard = p_shard and s.run_id = c.id limit 1) is not null
+            then journal_inline(p_shard, c.id, v_inline) end, false, null::text
         from claimed c order by c.o;
       get diagnostics v_page_rows = row_count;
       v_found := v_found + v_page_rows;

@@ -1,0 +1,55 @@
+/**
+ * Polling: asks another system for a report and looks until it is ready, with growing waits and an end. The index of the look is
+ * in the names of its steps, since each name may be used once. Between two looks the run is a row in Postgres.
+ */
+
+import { createServer } from "node:http";
+import { connect, serve, workflow } from "pawl";
+
+interface Report {
+  status: "working" | "ready";
+  file?: string;
+}
+
+const report = workflow({
+  name: "report",
+  run: async ({ runId, step }, input: { api: string; month: string }) => {
+    const url = `${input.api}/reports/${input.month}`;
+    // The run's id as idempotency key: a crash after the request does not order a second report.
+    await step.run("order", async ({ signal }) => {
+      await call(url, { method: "PUT", headers: { "Idempotency-Key": runId }, signal });
+    });
+    for (let look = 0; look < 20; look++) {
+      await step.sleep(`wait-${look}`, Math.min(50 * 2 ** look, 1_000)); // minutes, in earnest
+      const { status, file } = await step.run(`look-${look}`, ({ signal }) => call(url, { signal }));
+      if (status === "ready") return { file, looks: look + 1 };
+    }
+    throw new Error(`the report of ${input.month} is not ready after 20 looks`);
+  },
+});
+
+/** An answer that is not 2xx is an error, and so an attempt of the step that failed. */
+async function call(url: string, options: RequestInit): Promise<Report> {
+  const response = await fetch(url, options);
+  if (!response.ok) throw new Error(`${url} answered ${response.status}`);
+  return (await response.json()) as Report;
+}
+
+// The other system: the report is ready at the third look.
+let looks = 0;
+const api = createServer((request, response) => {
+  if (request.method === "GET") looks++;
+  console.log(request.method, request.url);
+  const answer: Report = looks < 3 ? { status: "working" } : { status: "ready", file: "july.csv" };
+  response.setHeader("Connection", "close").end(JSON.stringify(answer));
+});
+await new Promise<void>((resolve) => api.listen(0, "127.0.0.1", resolve));
+const { port } = api.address() as { port: number };
+
+const worker = serve([report]);
+const pawl = connect();
+const { runId } = await pawl.start(report, { api: `http://127.0.0.1:${port}`, month: "july" });
+console.log(await pawl.result(runId));
+await worker.stop();
+await pawl.close();
+api.close();

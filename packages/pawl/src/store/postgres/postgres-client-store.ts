@@ -1,0 +1,177 @@
+/**
+ * What the client asks of PostgreSQL. This file only encodes and decodes; what the functions guarantee is written at their heads.
+ */
+
+import { fromJson } from "../../define/json.js";
+import type { ListedStep } from "../journal.js";
+import type {
+  Cancellation,
+  Claim,
+  Claimable,
+  ClaimedRun,
+  ClientStore,
+  EndedRun,
+  NewRun,
+  NewSignal,
+  Offer,
+  RunFilter,
+  SignalVerdict,
+  StartedRun,
+  StoredLimit,
+  StoredRun,
+} from "../store.js";
+import type { WhyFacts } from "../why-facts.js";
+import { type StepRow, toListedStep } from "./journal-rows.js";
+import { column } from "./literals.js";
+import { PostgresCalls } from "./postgres-calls.js";
+import {
+  type ClaimRow,
+  type RunRow,
+  shard,
+  signalValues,
+  type StartRow,
+  startValues,
+  toClaimable,
+  toClaimedRun,
+  toRun,
+  toStarted,
+} from "./rows.js";
+
+export class PostgresClientStore extends PostgresCalls implements ClientStore {
+  async start(
+    runs: readonly NewRun[],
+    { allOrNothing, claim }: { allOrNothing: boolean; claim: Claim | null },
+  ): Promise<StartedRun[]> {
+    const rows = await this.call<StartRow>("start", startValues(runs, { allOrNothing, claim }));
+    return toStarted(rows);
+  }
+
+  async signal(
+    signals: readonly NewSignal[],
+    { patient, offer = null }: { patient: boolean; offer?: Offer | null },
+  ): Promise<{
+    verdicts: SignalVerdict[];
+    claimable: Claimable[];
+    handed: { queue: string; run: ClaimedRun } | null;
+  }> {
+    const [only] = signals;
+    if (only !== undefined && signals.length === 1) {
+      const { runId, name, payload, dedupKey } = only;
+      const [row] = await this.call<{
+        claimable: string | null;
+        queue: string | null;
+        handed: string | null;
+      }>("signal_one", [
+        shard,
+        runId,
+        name,
+        payload,
+        dedupKey,
+        offer?.workerId,
+        offer && column(offer.queues, (queue) => queue),
+        offer?.claimId,
+        patient,
+      ]);
+      if (row !== undefined) {
+        const { queue, handed } = row;
+        return {
+          verdicts: ["delivered"],
+          claimable: toClaimable(row.claimable),
+          handed:
+            queue === null || handed === null
+              ? null
+              : { queue, run: toClaimedRun(JSON.parse(handed) as ClaimRow) },
+        };
+      }
+    }
+    const rows = await this.call<{ verdict: SignalVerdict; claimable: string | null }>(
+      "signal",
+      signalValues(signals, { patient }),
+    );
+    return {
+      verdicts: rows.map(({ verdict }) => verdict),
+      claimable: toClaimable(rows[0]?.claimable ?? null),
+      handed: null,
+    };
+  }
+
+  async cancel(
+    runId: string,
+    { reason, cascade }: { reason: string | null; cascade: boolean },
+  ): Promise<Cancellation> {
+    const [row] = await this.call<{
+      verdict: Cancellation["verdict"];
+      status: Cancellation["phase"];
+      cancelled: string | null;
+      claimable: string | null;
+    }>("cancel", [shard, runId, reason, cascade]);
+    return {
+      verdict: row!.verdict,
+      phase: row!.status,
+      runIds: row!.cancelled === null ? [] : (JSON.parse(row!.cancelled) as string[]),
+      claimable: toClaimable(row!.claimable),
+    };
+  }
+
+  async why(runId: string): Promise<WhyFacts | null> {
+    const [row] = await this.call<{ why: string | null }>("why", [shard, runId]);
+    return row?.why ? (fromJson(row.why) as unknown as WhyFacts) : null;
+  }
+
+  async setLimit({ name, allowed, periodMs, burst }: StoredLimit): Promise<boolean> {
+    const [row] = await this.call<{ set_limit: boolean }>("set_limit", [name, allowed, periodMs, burst]);
+    return row?.set_limit ?? false;
+  }
+
+  async bringForward(name: string, limit: number): Promise<number> {
+    const [row] = await this.call<{ bring_forward: number }>("bring_forward", [shard, name, limit]);
+    return row?.bring_forward ?? 0;
+  }
+
+  async limits(): Promise<StoredLimit[]> {
+    const rows = await this.call<{ name: string; allowed: number; period_ms: number; burst: number }>(
+      "list_limits",
+      [],
+    );
+    return rows.map(({ period_ms: periodMs, ...rest }) => ({ ...rest, periodMs }));
+  }
+
+  async get(runIds: readonly string[]): Promise<StoredRun[]> {
+    const rows = await this.call<RunRow>("get", [shard, column(runIds, (id) => id)]);
+    return rows.map(toRun);
+  }
+
+  async list(
+    filter: RunFilter,
+  ): Promise<{ runs: StoredRun[]; last: { startedAt: string; runId: string } | null }> {
+    const rows = await this.call<RunRow>("list", [
+      shard,
+      filter.name,
+      filter.version,
+      filter.phases && `{${filter.phases.join(",")}}`,
+      filter.queue,
+      filter.since,
+      filter.until,
+      filter.before?.startedAt,
+      filter.before?.runId,
+      filter.limit,
+    ]);
+    const last = rows.at(-1);
+    return { runs: rows.map(toRun), last: last ? { startedAt: last.inserted_at, runId: last.id } : null };
+  }
+
+  async ended(runIds: readonly string[]): Promise<EndedRun[]> {
+    const rows = await this.call<{
+      id: string;
+      status: EndedRun["phase"];
+      result: string | null;
+      error: string | null;
+    }>("results", [shard, column(runIds, (id) => id)]);
+    return rows.map((row) => ({ runId: row.id, phase: row.status, result: row.result, error: row.error }));
+  }
+
+  async journal(runId: string, after: string): Promise<ListedStep[]> {
+    const rows = await this.call<StepRow>("journal", [shard, runId, after]);
+    return rows.map(toListedStep);
+  }
+}

@@ -1,0 +1,44 @@
+/** What the database knows about why a run makes no progress. Types only; `why.ts` makes a sentence of it. */
+
+import type { ErrorRecord } from "../define/error-record.js";
+import type { Json } from "../define/json-types.js";
+import type { Phase } from "../define/phase.js";
+
+/** Why a run makes no progress, as the database knows it (see `why.sql`). */
+export interface WhyFacts {
+  readonly name: string;
+  readonly version: number;
+  readonly phase: Phase;
+  readonly step: string | null;
+  readonly queue: string | null;
+  readonly attempt: number;
+  readonly crashes: number;
+  readonly hold: number;
+  readonly throttled: boolean;
+  readonly rateLimit: string | null;
+  readonly partitionKey: string | null;
+  readonly now: string;
+  readonly eligibleAt: string | null;
+  readonly completedAt: string | null;
+  readonly error: ErrorRecord | null;
+  readonly awaits: {
+    readonly names?: string[];
+    readonly match?: Json;
+    readonly since?: string;
+    /** Of a workflow: the steps that wait, and what they ask of a signal, by name. */
+    readonly steps?: string[];
+    readonly matches?: Readonly<Record<string, Json>>;
+  } | null;
+  readonly childrenPending: number;
+  readonly inbox: Readonly<Record<string, number>>;
+  readonly unfinished: readonly string[];
+  readonly worker: string | null;
+  readonly leaseUntil: string | null;
+  readonly workerAlive: boolean | null;
+  readonly served: boolean;
+  readonly registered: boolean;
+  readonly servedVersions: readonly number[];
+  readonly queueServed: boolean;
+  readonly holder: { readonly runId: string; readonly worker: string | null; readonly phase: Phase } | null;
+  readonly first: string | null;
+}

@@ -1,0 +1,156 @@
+import { connect as connectTo, createServer, type Socket } from "node:net";
+import { job, machine, type, workflow } from "pawl";
+import pg from "pg";
+import { afterAll, describe, expect, it } from "vitest";
+import { testDatabase } from "../support/database.js";
+import { testEngine } from "../support/engine.js";
+
+/**
+ * The connection of a transaction is lost at every boundary: before and after each of its statements reaches the server (begin, the
+ * user's insert, the outcome, commit), and whatever follows, the insert has happened exactly once.
+ */
+
+const database = await testDatabase();
+const { pawl, serve } = testEngine(database);
+const { sql } = database;
+await sql("create table public.ledger (who text not null)");
+
+interface Cut {
+  /** The how-manieth message of the transaction's connection, counted from its begin. */
+  readonly message: number;
+  /** Before it reaches the server, or when the server has answered and nobody has heard it. */
+  readonly when: "before" | "after";
+}
+
+/** A proxy that loses one connection at a boundary, once. */
+async function lossyProxy() {
+  const { host, port } = new pg.Client({ connectionString: database.url });
+  const address = host.startsWith("/") ? { path: `${host}/.s.PGSQL.${port}` } : { host, port };
+  const sockets = new Set<Socket>();
+  let cut: Cut | null = null;
+  let count = 0;
+  const server = createServer((incoming) => {
+    const outgoing = connectTo(address);
+    let messages = 0;
+    let isLost = false;
+    const lose = (): void => {
+      cut = null;
+      isLost = true;
+      incoming.destroy();
+      outgoing.destroy();
+    };
+    for (const socket of [incoming, outgoing]) {
+      sockets.add(socket);
+      socket.on("error", () => {});
+      socket.on("close", () => {
+        sockets.delete(socket);
+        incoming.destroy();
+        outgoing.destroy();
+      });
+    }
+    let answerLost = false;
+    incoming.on("data", (chunk) => {
+      if (chunk.includes("begin isolation level")) messages = 1;
+      else if (messages > 0) messages++;
+      count = Math.max(count, messages);
+      if (cut !== null && messages === cut.message) {
+        if (cut.when === "before") {
+          lose();
+          return;
+        }
+        answerLost = true;
+      }
+      outgoing.write(chunk);
+    });
+    outgoing.on("data", (chunk) => {
+      if (isLost) return;
+      if (answerLost) lose();
+      else incoming.write(chunk);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  afterAll(async () => {
+    for (const socket of sockets) socket.destroy();
+    await new Promise((resolve) => server.close(resolve));
+  });
+  const url = new URL(database.url);
+  url.search = "";
+  url.host = `127.0.0.1:${(server.address() as { port: number }).port}`;
+  return {
+    url: url.href,
+    arm: (at: Cut) => {
+      cut = at;
+      count = 0;
+    },
+    isArmed: () => cut !== null,
+    longest: () => count,
+  };
+}
+
+const proxy = await lossyProxy();
+const retry = { attempts: 5, backoff: { base: 1 } } as const;
+const inWorkflow = workflow({
+  name: "in-workflow",
+  run: async (ctx, who: string) => {
+    const moved = await ctx.step.transaction(
+      "move",
+      async (tx) => {
+        await tx.query("insert into public.ledger values ($1)", [who]);
+        return who;
+      },
+      { retry },
+    );
+    return ctx.step.run("after", () => `${moved} moved`);
+  },
+});
+const inJob = job({
+  name: "in-job",
+  backoff: () => 1,
+  run: (ctx, who: string) =>
+    ctx.transaction(async (tx) => {
+      await tx.query("insert into public.ledger values ($1)", [who]);
+      return `${who} moved`;
+    }),
+});
+const inMachine = machine({
+  name: "in-machine",
+  state: type<{ who: string }>(),
+  steps: {
+    start: (ctx) =>
+      ctx.transaction(async (tx) => {
+        await tx.query("insert into public.ledger values ($1)", [ctx.state.who]);
+        return ctx.next("end", ctx.state);
+      }),
+    end: (ctx) => ctx.done(`${ctx.state.who} moved`),
+  },
+  handle: (_error, ctx) => ctx.retry(ctx.state, 1),
+});
+await serve([inWorkflow, inJob, inMachine], { url: proxy.url, heartbeat: "200ms", lease: "3s" });
+
+const statements = 4;
+const cuts: Cut[] = Array.from({ length: statements }, (_, index) => index + 1).flatMap((message) => [
+  { message, when: "before" },
+  { message, when: "after" },
+]);
+
+describe.each([
+  ["step.transaction", (who: string) => pawl.start(inWorkflow, who)],
+  ["ctx.transaction of a job", (who: string) => pawl.start(inJob, who)],
+  ["ctx.transaction of a machine", (who: string) => pawl.start(inMachine, { who })],
+])("%s", (name, start) => {
+  it.each(cuts)("happens exactly once if its connection is lost $when message $message", async (cut) => {
+    const who = `${name} ${cut.message} ${cut.when}`;
+    proxy.arm(cut);
+    const { runId } = await start(who);
+    expect(await pawl.result(runId, { timeout: "25s" })).toBe(`${who} moved`);
+    expect(proxy.isArmed(), "the connection was lost").toBe(false);
+    expect(await sql("select who from public.ledger where who = $1", [who])).toHaveLength(1);
+  });
+
+  it("has no more statements than that", async () => {
+    proxy.arm({ message: 1_000, when: "before" });
+    const { runId } = await start(`${name} whole`);
+    await pawl.result(runId, { timeout: "25s" });
+    expect(proxy.longest()).toBe(statements);
+  });
+});

@@ -1,0 +1,373 @@
+import { job, machine, NonRetryable, type Transaction, type, workflow } from "pawl";
+import { describe, expect, it } from "vitest";
+import { testDatabase } from "../support/database.js";
+import { testEngine } from "../support/engine.js";
+import { until } from "../support/until.js";
+
+const database = await testDatabase();
+const { pawl, serve } = testEngine(database);
+const { sql, url } = database;
+await sql("create table public.ledger (who text, n int unique deferrable initially deferred)");
+
+const write = (tx: Transaction, who: string, n: number) =>
+  tx.query("insert into public.ledger (who, n) values ($1, $2)", [who, n]);
+const written = async (who: string): Promise<number[]> => {
+  const rows = await sql<{ n: number }>("select n from public.ledger where who = $1 order by n", [who]);
+  return rows.map(({ n }) => n);
+};
+let last = 0;
+const number = (): number => ++last;
+
+describe("step.transaction", () => {
+  it("commits the user's SQL together with the journal entry, and gives the result as JSON", async () => {
+    const n = number();
+    const transfer = workflow({
+      name: "transfer",
+      run: async (ctx) => {
+        const result = await ctx.step.transaction("move", async (tx) => {
+          await write(tx, "transfer", n);
+          const { rows } = await tx.query<{ n: number }>("select n from public.ledger where who = $1", [
+            "transfer",
+          ]);
+          return { rows, at: new Date(0) };
+        });
+        return result;
+      },
+    });
+    await serve([transfer]);
+    const { runId } = await pawl.start(transfer, null);
+    expect(await pawl.result(runId)).toEqual({ rows: [{ n }], at: "1970-01-01T00:00:00.000Z" });
+    expect(await written("transfer")).toEqual([n]);
+    expect(await pawl.runs.steps(runId)).toMatchObject([
+      { name: "move", kind: "transaction", status: "completed" },
+    ]);
+  });
+
+  it("is not run again on replay", async () => {
+    const n = number();
+    let calls = 0;
+    const slept = workflow({
+      name: "slept",
+      run: async (ctx) => {
+        const first = await ctx.step.transaction("move", async (tx) => {
+          calls++;
+          await write(tx, "slept", n);
+          return calls;
+        });
+        await ctx.step.waitForEvent("go");
+        return first;
+      },
+    });
+    await serve([slept]);
+    const { runId } = await pawl.start(slept, null);
+    await until("it waits", async () => (await pawl.runs.get(runId)).phase === "awaiting_signal");
+    await pawl.signal(runId, "go");
+    expect(await pawl.result(runId)).toBe(1);
+    expect(await written("slept")).toEqual([n]);
+  });
+
+  it("is rolled back by an error, which is an ordinary error of the step: tried again, then StepFailed", async () => {
+    const n = number();
+    const attempts: number[] = [];
+    const failing = workflow({
+      name: "failing-transaction",
+      run: async (ctx) => {
+        try {
+          await ctx.step.transaction(
+            "move",
+            async (tx, { attempt }) => {
+              attempts.push(attempt);
+              await write(tx, "failing", n);
+              throw new Error(`attempt ${attempt}`);
+            },
+            { retry: { attempts: 2, backoff: { base: 1 } } },
+          );
+        } catch (error) {
+          return (error as Error).message;
+        }
+        return "no error";
+      },
+    });
+    await serve([failing]);
+    const { runId } = await pawl.start(failing, null);
+    expect(await pawl.result(runId)).toBe('step "move" failed: attempt 1');
+    expect(attempts).toEqual([0, 1]);
+    expect(await written("failing")).toEqual([]);
+  });
+
+  it("is rolled back by what the commit itself refuses, a result that JSON cannot carry, or its own end", async () => {
+    const n = number();
+    await sql("insert into public.ledger values ('taken', $1)", [n]);
+    const once = { retry: { attempts: 1 } };
+    const refused = workflow({
+      name: "refused-transactions",
+      run: async (ctx) => {
+        const messages: string[] = [];
+        const note = (error: Error): number =>
+          messages.push(error.message.replace(/^step "[^"]+" failed: /, ""));
+        await ctx.step
+          .transaction("deferred", (tx) => write(tx, "refused", n).then(() => 1), once)
+          .catch(note);
+        const unserializable = (tx: Transaction): Promise<number> =>
+          write(tx, "refused", n).then(() => 1n as never);
+        await ctx.step.transaction("bigint", unserializable, once).catch(note);
+        await ctx.step.transaction("ended", (tx) => tx.query("rollback").then(() => 1), once).catch(note);
+        const swallowed = (tx: Transaction): Promise<number> =>
+          tx.query("select 1 / 0").then(
+            () => 1,
+            () => 2,
+          );
+        await ctx.step.transaction("swallowed", swallowed, once).catch(note);
+        return messages;
+      },
+    });
+    await serve([refused]);
+    const { runId } = await pawl.start(refused, null);
+    expect(await pawl.result(runId)).toEqual([
+      expect.stringContaining("duplicate key"),
+      expect.stringContaining("is a BigInt"),
+      "the transaction was ended by the step itself; leave its end to Pawl",
+      expect.stringContaining("a statement in the transaction failed, and its error was not thrown on"),
+    ]);
+    expect(await written("refused")).toEqual([]);
+  });
+
+  it("commits nothing once the run is cancelled", async () => {
+    const n = number();
+    let begun = (): void => {};
+    const isBegun = new Promise<void>((resolve) => (begun = resolve));
+    let goOn = (): void => {};
+    const mayGoOn = new Promise<void>((resolve) => (goOn = resolve));
+    let aborted: boolean | undefined;
+    const cancelled = workflow({
+      name: "cancelled-transaction",
+      run: (ctx) =>
+        ctx.step.transaction("move", async (tx, { signal }) => {
+          await write(tx, "cancelled", n);
+          begun();
+          await mayGoOn;
+          aborted = signal.aborted;
+          return 1;
+        }),
+    });
+    await serve([cancelled]);
+    const { runId } = await pawl.start(cancelled, null);
+    await isBegun;
+    await pawl.runs.cancel(runId);
+    goOn();
+    await until("its holder lets it go", async () => {
+      const [row] = await sql<{ locked_by: string | null }>("select locked_by from runs where id = $1", [
+        runId,
+      ]);
+      return row!.locked_by === null;
+    });
+    expect(aborted).toBe(true);
+    expect(await written("cancelled")).toEqual([]);
+    expect(await pawl.runs.steps(runId)).toEqual([]);
+  });
+
+  it("blocks nobody while it is open: the run can be signalled, and other runs go on", async () => {
+    const n = number();
+    let goOn = (): void => {};
+    const mayGoOn = new Promise<void>((resolve) => (goOn = resolve));
+    let begun = (): void => {};
+    const isBegun = new Promise<void>((resolve) => (begun = resolve));
+    const slow = workflow({
+      name: "slow-transaction",
+      run: async (ctx, wait: boolean) => {
+        if (!wait) return ctx.step.run("quick", () => "quick");
+        await ctx.step.transaction("move", async (tx) => {
+          await write(tx, "slow", n);
+          begun();
+          await mayGoOn;
+        });
+        return ctx.step.waitForEvent("go");
+      },
+    });
+    await serve([slow]);
+    const { runId } = await pawl.start(slow, true);
+    await isBegun;
+    await pawl.signal(runId, "go", { early: true });
+    const other = await pawl.start(slow, false);
+    expect(await pawl.result(other.runId)).toBe("quick");
+    goOn();
+    expect(await pawl.result(runId)).toEqual({ early: true });
+    expect(await written("slow")).toEqual([n]);
+  });
+
+  it("can start and signal within itself", async () => {
+    const started = job({ name: "started-within", run: () => "ran" });
+    const starting = workflow({
+      name: "starting-within",
+      run: async (ctx) =>
+        ctx.step.transaction("enqueue", async (tx) => {
+          const { runId } = await pawl.within(tx).start(started, null);
+          return runId;
+        }),
+    });
+    await serve([started, starting]);
+    const { runId } = await pawl.start(starting, null);
+    const childId = await pawl.result(runId);
+    expect(await pawl.result(childId)).toBe("ran");
+  });
+});
+
+describe("ctx.transaction of a job", () => {
+  it("commits the SQL and the result together; an error rolls back and is tried again", async () => {
+    const n = number();
+    const flaky = job({
+      name: "flaky-transaction",
+      backoff: () => 1,
+      run: (ctx) =>
+        ctx.transaction(async (tx) => {
+          await write(tx, "job", n);
+          if (ctx.attempt === 0) throw new Error("once");
+          return { attempt: ctx.attempt };
+        }),
+    });
+    await serve([flaky]);
+    const { runId } = await pawl.start(flaky, null);
+    expect(await pawl.result(runId)).toEqual({ attempt: 1 });
+    expect(await written("job")).toEqual([n]);
+  });
+
+  it("that the commit refuses is tried again too, until its attempts are used up", async () => {
+    const n = number();
+    await sql("insert into public.ledger values ('taken', $1)", [n]);
+    let calls = 0;
+    const refused = job({
+      name: "refused-job",
+      maxAttempts: 2,
+      backoff: () => 1,
+      run: (ctx) =>
+        ctx.transaction(async (tx) => {
+          calls++;
+          await write(tx, "refused-job", n);
+          return 1;
+        }),
+    });
+    await serve([refused]);
+    const { runId } = await pawl.start(refused, null);
+    await expect(pawl.result(runId)).rejects.toThrow(/duplicate key/);
+    expect(calls).toBe(2);
+    expect(await written("refused-job")).toEqual([]);
+  });
+
+  it("leaves nothing behind when NonRetryable is thrown in it", async () => {
+    const n = number();
+    const fatal = job({
+      name: "fatal-transaction",
+      run: (ctx) =>
+        ctx.transaction(async (tx) => {
+          await write(tx, "fatal", n);
+          throw new NonRetryable("no");
+        }),
+    });
+    await serve([fatal]);
+    const { runId } = await pawl.start(fatal, null);
+    await expect(pawl.result(runId)).rejects.toThrow("no");
+    expect(await written("fatal")).toEqual([]);
+  });
+});
+
+describe("ctx.transaction of a machine", () => {
+  it("commits the SQL and the outcome together, step by step", async () => {
+    const [first, second] = [number(), number()];
+    const moving = machine({
+      name: "moving",
+      state: type<{ moved: number }>(),
+      steps: {
+        start: (ctx) =>
+          ctx.transaction(async (tx) => {
+            await write(tx, "machine", first);
+            return ctx.next("again", { moved: 1 });
+          }),
+        again: (ctx) =>
+          ctx.transaction(async (tx) => {
+            await write(tx, "machine", second);
+            return ctx.done(ctx.state.moved + 1);
+          }),
+      },
+    });
+    await serve([moving]);
+    const { runId } = await pawl.start(moving, { moved: 0 });
+    expect(await pawl.result(runId)).toBe(2);
+    expect(await written("machine")).toEqual([first, second]);
+  });
+
+  it("is rolled back when the step throws, and handle decides; handle can use one too", async () => {
+    const [lost, kept] = [number(), number()];
+    const handled = machine({
+      name: "handled",
+      steps: {
+        start: (ctx) =>
+          ctx.transaction(async (tx) => {
+            await write(tx, "handled", lost);
+            throw new Error("after the insert");
+          }),
+      },
+      handle: (error, ctx) =>
+        ctx.transaction(async (tx) => {
+          await write(tx, "handled", kept);
+          return ctx.done((error as Error).message);
+        }),
+    });
+    await serve([handled]);
+    const { runId } = await pawl.start(handled, {});
+    expect(await pawl.result(runId)).toBe("after the insert");
+    expect(await written("handled")).toEqual([kept]);
+  });
+
+  it("must be returned, and used once in a step", async () => {
+    const n = number();
+    const wrong = machine({
+      name: "wrong",
+      state: type<{ twice: boolean }>(),
+      steps: {
+        start: async (ctx) => {
+          const outcome = await ctx.transaction(async (tx) => {
+            await write(tx, "wrong", n);
+            return ctx.done("in it");
+          });
+          if (!ctx.state.twice) return ctx.done("not returned");
+          await ctx.transaction(async () => ctx.done("second"));
+          return outcome;
+        },
+      },
+    });
+    await serve([wrong]);
+    const one = await pawl.start(wrong, { twice: false });
+    await expect(pawl.result(one.runId)).rejects.toThrow(/return ctx\.transaction/);
+    const two = await pawl.start(wrong, { twice: true });
+    await expect(pawl.result(two.runId)).rejects.toThrow("ctx.transaction can be called once in a step");
+    expect(await written("wrong")).toEqual([]);
+  });
+});
+
+it("uses connections of its own: many open transactions leave the engine's calls alone", async () => {
+  let open = 0;
+  let goOn = (): void => {};
+  const mayGoOn = new Promise<void>((resolve) => (goOn = resolve));
+  const many = job({
+    name: "many-transactions",
+    run: (ctx, hold: boolean) =>
+      hold
+        ? ctx.transaction(async (tx) => {
+            await tx.query("select 1");
+            open++;
+            await mayGoOn;
+            return 1;
+          })
+        : 2,
+  });
+  await serve([many], { url, queues: { default: 20 } });
+  const held = await pawl.startMany(
+    many,
+    Array.from({ length: 10 }, () => ({ input: true })),
+  );
+  await until("all of them are open", () => open === 10);
+  const { runId } = await pawl.start(many, false);
+  expect(await pawl.result(runId)).toBe(2);
+  goOn();
+  await Promise.all(held.map(({ runId: id }) => pawl.result(id)));
+});
