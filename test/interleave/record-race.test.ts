@@ -4,7 +4,7 @@
  */
 
 import { afterAll, expect, it } from "vitest";
-import type { JournalEntry, RecordVerdict } from "../../packages/pawl/dist/store/store.js";
+import type { JournalEntry, RecordVerdict } from "../../packages/pawl/dist/store/journal.js";
 import { testDatabase } from "../support/database.js";
 import { anEntry, invoke, ran, suspend, waitFor } from "../support/record.js";
 import { done, register } from "../support/store.js";

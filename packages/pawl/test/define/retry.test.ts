@@ -22,6 +22,7 @@ const exactly = (policy: Partial<RetryPolicy>): RetryPolicy => ({
   jitter: 0,
   ...policy,
 });
+const check = (given: unknown): RetryPolicy => checkRetries(given, 'step "x"');
 const waits = (policy: RetryPolicy): number[] =>
   [0, 1, 2, 3, 4, 5, 6, 7].map((attempt) => backoffMs(policy, attempt, 1));
 
@@ -69,20 +70,20 @@ describe("the backoff", () => {
 describe("the option retry", () => {
   test("has defaults: 3 attempts, exp from 1 s to 60 s, a jitter of 20 %", () => {
     const usual = { attempts: 3, kind: "exp", baseMs: 1_000, maxMs: 60_000, jitter: 0.2 };
-    expect(checkRetries(undefined)).toEqual(usual);
-    expect(checkRetries({})).toEqual(usual);
-    expect(checkRetries({ attempts: 7, backoff: {} })).toEqual({ ...usual, attempts: 7 });
+    expect(check(undefined)).toEqual(usual);
+    expect(check({})).toEqual(usual);
+    expect(check({ attempts: 7, backoff: {} })).toEqual({ ...usual, attempts: 7 });
   });
 
   test("takes durations; a base beyond the longest wait by default is not cut", () => {
-    expect(checkRetries({ backoff: { kind: "linear", base: "2s", max: "1m", jitter: 0 } })).toEqual({
+    expect(check({ backoff: { kind: "linear", base: "2s", max: "1m", jitter: 0 } })).toEqual({
       attempts: 3,
       kind: "linear",
       baseMs: 2_000,
       maxMs: 60_000,
       jitter: 0,
     });
-    const hourly = checkRetries({ backoff: { base: "1h" } });
+    const hourly = check({ backoff: { base: "1h" } });
     expect(backoffMs(hourly, 0, 1)).toBe(3_600_000);
   });
 
@@ -101,7 +102,7 @@ describe("the option retry", () => {
     ["a jitter over 1", { backoff: { jitter: 1.1 } }, /jitter/],
     ["a jitter that is no number", { backoff: { jitter: Number.NaN } }, /jitter/],
   ])("refuses %s, and says what", (_what, given, message) => {
-    expect(() => checkRetries(given)).toThrow(InvalidOption);
-    expect(() => checkRetries(given)).toThrow(message);
+    expect(() => check(given)).toThrow(InvalidOption);
+    expect(() => check(given)).toThrow(message);
   });
 });
