@@ -42,6 +42,8 @@ export async function perform(
     return { entry: { op: workOf(call), attempt, output: text, error: null, tookMs }, value };
   } catch (error) {
     return failed(call, work, error, begunMs);
+  } finally {
+    signal.end();
   }
 }
 
