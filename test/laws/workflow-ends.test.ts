@@ -167,6 +167,30 @@ describe("a worker that stops", () => {
     expect(attempts).toEqual([0, 0]);
   });
 
+  it("an error that the body throws because it was told to stop fails nothing", async () => {
+    const running = gate();
+    let calls = 0;
+    const listening = workflow({
+      name: "listening",
+      run: async ({ step, signal }) => {
+        const one = await step.run("one", () => 1);
+        if (++calls > 1) return one;
+        void running.pass();
+        await new Promise((_resolve, reject) =>
+          signal.addEventListener("abort", () => reject(new Error("told"))),
+        );
+        return 0;
+      },
+    });
+    const worker = await serve([listening], { drainTimeout: 0 });
+    const { runId } = await pawl.start(listening);
+    await until("it runs", running.entered);
+    await worker.stop();
+    expect(await rowOf(runId)).toMatchObject({ status: "runnable", attempt: 0, crashes: 0, locked_by: null });
+    await serve([listening]);
+    expect(await pawl.result(runId)).toBe(1);
+  });
+
   it("a step that does not hear of it is left behind; what it does later is not recorded", async () => {
     const deaf = gate();
     let calls = 0;

@@ -47,7 +47,9 @@ export async function executeWorkflow(
       if (end.dueMs !== null) around.expect(execution.queue, end.dueMs);
       return;
     case "threw":
-      await commitFailure(execution, decideError(end.error), around);
+      // An error of a body that was told to stop says nothing about it: the claim is let go.
+      if (execution.isStopping) execution.abort(new Error("the worker is stopping"));
+      else await commitFailure(execution, decideError(end.error), around);
       return;
     case "returned":
       await commitResult(execution, definition, end.value, around);
