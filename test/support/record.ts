@@ -8,7 +8,7 @@ import { aRun, claimOne, start } from "./store.js";
 export type Held = ClaimedRun & { readonly claimId: string };
 
 /** What a workflow run is started with. */
-export const aFlow = (given: Partial<NewRun> = {}): Partial<NewRun> => ({
+const aFlow = (given: Partial<NewRun> = {}): Partial<NewRun> => ({
   name: "flow",
   kind: "workflow",
   ...given,
