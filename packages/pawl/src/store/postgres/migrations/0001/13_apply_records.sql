@@ -96,12 +96,16 @@ begin
       on conflict (shard, run_id, name) do update set attempt = excluded.attempt, error = excluded.error, due_at = excluded.due_at
       returning * into v_step;
   elsif v_step.run_id is null and p_op <> 'due' then
-    if p_op = 'invoke' then
+    if p_op = 'invoke' and p_detail #>> '{children,0,rateLimit}' is null
+        and (p_detail #>> '{children,0,idempotencyKey}' is null or p_detail #>> '{children,0,uniqueKey}' is null) then
+      select n.id, not n.created into v_child_id, v_is_taken
+        from new_runs(p_shard, p_detail -> 'children', array[p_run_id], array[null::int], array[null::int]) n;
+    elsif p_op = 'invoke' then
+      -- it may be refused (an unknown limit, keys of two runs): recorded like any other end, because on replay it perhaps would not be
       begin
         select n.id, not n.created into v_child_id, v_is_taken
           from new_runs(p_shard, p_detail -> 'children', array[p_run_id], array[null::int], array[null::int]) n;
       exception when others then
-        -- recorded like any other end: on replay it would perhaps not be refused
         if sqlstate = '55P03' or not is_row_fault(sqlstate) then
           raise;
         end if;
