@@ -1,6 +1,6 @@
 /** What the worker processes of the fault tests serve. Every step tells the ledger before it does anything. */
 
-import { job, machine, type Next, type StepContext, type } from "pawl";
+import { job, machine, type Next, type StepContext, type, workflow } from "pawl";
 import pg from "pg";
 
 const pool = new pg.Pool({ connectionString: process.env["LEDGER_URL"], max: 2, allowExitOnIdle: true });
@@ -94,5 +94,34 @@ export const leaving = job({
     void Promise.reject(new Error("nobody catches this"));
     await new Promise(() => {});
     return null;
+  },
+});
+
+/** Every kind of step; each tells the ledger, and its result is what it was at first. */
+export const journey = workflow({
+  name: "journey",
+  maxCrashes: 1_000,
+  run: async ({ step, runId }, input: { n: number }) => {
+    const told = (name: string, value: number): Promise<number> =>
+      step.run(name, async ({ attempt }) => {
+        await tell(runId, name, attempt);
+        await pause();
+        return value;
+      });
+    const first = await told("first", input.n);
+    const parts = await Promise.all([0, 1, 2].map((index) => told(`part-${index}`, first + index)));
+    await step.sleep("nap", 20);
+    const path = await step.invoke("walk", linear, { path: [] });
+    const timeout = await step.waitForEvent("never", { timeout: 10 });
+    const flaky = await step.run(
+      "flaky",
+      async ({ attempt }) => {
+        await tell(runId, "flaky", attempt);
+        if (attempt === 0) throw new Error("the first time");
+        return attempt;
+      },
+      { retry: { backoff: { kind: "fixed", base: 10 } } },
+    );
+    return { parts, steps: path.length, timeout, flaky, last: await told("last", first * 2) };
   },
 });
