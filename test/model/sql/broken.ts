@@ -18,8 +18,8 @@ export const faults: readonly Fault[] = [
   },
   {
     says: "a signal that wakes without a match",
-    of: "signal",
-    piece: "and (r.awaits -> 'match' is null or s.payload @> (r.awaits -> 'match'))",
+    of: "is_wanted",
+    piece: "and (p_awaits -> 'match' is null or p_payload @> (p_awaits -> 'match'))",
     instead: "",
   },
   {
