@@ -146,6 +146,48 @@ describe("check", () => {
     ]);
   });
 
+  it("finds a changed step although the body would catch the error", async () => {
+    const name = "caught-change";
+    const runId = await suspended(recordTwo, name);
+    const catching = workflow({
+      name,
+      run: async (ctx) => {
+        await ctx.step.sleep("one", "1s").catch(() => {});
+        await ctx.step.run("two", never);
+        return ctx.step.waitForEvent("go");
+      },
+    });
+    expect(await pawl.check([catching])).toMatchObject({ broken: [{ runId, reason: "changed_step" }] });
+  });
+
+  it("follows a branch that waits for something between its steps", async () => {
+    const body = (fn: () => number) => async (ctx: WorkflowContext) => {
+      const branch = async (): Promise<unknown> => {
+        await ctx.step.run("one", fn);
+        await new Promise((resolve) => setTimeout(resolve, 50));
+        await ctx.step.run("two", fn);
+        return ctx.step.waitForEvent("go");
+      };
+      return Promise.all([branch(), ctx.step.waitForEvent("other")]);
+    };
+    // The wait of the one branch alone would suspend the run while the other is between two steps.
+    const name = "branches";
+    const definition = workflow({
+      name,
+      run: async (ctx) => {
+        await ctx.step.run("one", () => 1);
+        await ctx.step.run("two", () => 2);
+        return Promise.all([ctx.step.waitForEvent("go"), ctx.step.waitForEvent("other")]);
+      },
+    });
+    const worker = await serve([definition]);
+    const { runId } = await pawl.start(definition, null);
+    started.push(runId);
+    await until("it waits", async () => (await pawl.runs.get(runId)).phase === "awaiting_signal");
+    await worker.stop();
+    expect(await pawl.check([workflow({ name, run: body(never) })])).toEqual({ runs: 1, broken: [] });
+  });
+
   it("looks at open runs only, all of them, and writes nothing", async () => {
     const many = job({ name: "many", run: () => null });
     const ids = await pawl.startMany(

@@ -51,6 +51,7 @@ async function lossyProxy() {
     let answerLost = false;
     incoming.on("data", (chunk) => {
       if (chunk.includes("begin isolation level")) messages = 1;
+      else if (chunk.includes("reset session")) messages = 0;
       else if (messages > 0) messages++;
       count = Math.max(count, messages);
       if (cut !== null && messages === cut.message) {

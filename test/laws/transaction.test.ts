@@ -1,4 +1,4 @@
-import { job, machine, NonRetryable, type Transaction, type, workflow } from "pawl";
+import { job, machine, NonRetryable, signal, type Transaction, type, workflow } from "pawl";
 import { describe, expect, it } from "vitest";
 import { testDatabase } from "../support/database.js";
 import { testEngine } from "../support/engine.js";
@@ -142,11 +142,11 @@ describe("step.transaction", () => {
     const cancelled = workflow({
       name: "cancelled-transaction",
       run: (ctx) =>
-        ctx.step.transaction("move", async (tx, { signal }) => {
+        ctx.step.transaction("move", async (tx, step) => {
           await write(tx, "cancelled", n);
           begun();
           await mayGoOn;
-          aborted = signal.aborted;
+          aborted = step.signal.aborted;
           return 1;
         }),
     });
@@ -193,6 +193,85 @@ describe("step.transaction", () => {
     goOn();
     expect(await pawl.result(runId)).toEqual({ early: true });
     expect(await written("slow")).toEqual([n]);
+  });
+
+  it("gives a tx that is of no use once the transaction has ended", async () => {
+    const n = number();
+    let late: Promise<unknown> | undefined;
+    const slow = workflow({
+      name: "late-transaction",
+      run: async (ctx) => {
+        const step = ctx.step.transaction(
+          "move",
+          async (tx) => {
+            await write(tx, "late", n);
+            late = new Promise((resolve) => setTimeout(resolve, 300)).then(() => write(tx, "late", n + 1));
+            await late;
+          },
+          { retry: { attempts: 1 } },
+        );
+        return step.then(
+          () => "no error",
+          (error: Error) => error.message,
+        );
+      },
+    });
+    number();
+    await serve([slow], { maxStepDuration: 100 });
+    const { runId } = await pawl.start(slow, null);
+    expect(await pawl.result(runId)).toContain("ran longer than 100 ms");
+    await expect(late).rejects.toThrow("the transaction of this step has ended");
+    expect(await written("late")).toEqual([]);
+  });
+
+  it("leaves nothing in its session for the next", async () => {
+    const settings = workflow({
+      name: "settings",
+      run: async (ctx) => {
+        const timeout = (tx: Transaction): Promise<string> =>
+          tx
+            .query<{ timeout: string }>("select current_setting('statement_timeout') as timeout")
+            .then(({ rows }) => rows[0]!.timeout);
+        await ctx.step.transaction("set", async (tx) => {
+          await tx.query("set statement_timeout = '7s'");
+        });
+        return ctx.step.transaction("get", timeout);
+      },
+    });
+    await serve([settings]);
+    const { runId } = await pawl.start(settings, null);
+    expect(await pawl.result(runId)).toBe("0");
+  });
+
+  it("that waits for another that waits for it gives way, and both come through", async () => {
+    const meeting = { begun: 0 };
+    const mutual = workflow({
+      name: "mutual",
+      signals: { hello: signal() },
+      run: async (ctx, other: string) =>
+        ctx.step.transaction(
+          "greet",
+          async (tx) => {
+            await pawl.within(tx).signal(other, "hello");
+            meeting.begun++;
+            await until("both have begun", () => meeting.begun >= 2);
+            return "greeted";
+          },
+          { retry: { attempts: 10, backoff: { base: 50, jitter: 1 } } },
+        ),
+    });
+    await serve([mutual]);
+    const [first, second] = [String(2n ** 40n * 64n), String((2n ** 40n + 1n) * 64n)];
+    await sql("select setval('run_ids', $1)", [String(2n ** 40n - 1n)]);
+    const runs = [await pawl.start(mutual, second), await pawl.start(mutual, first)];
+    expect(runs.map(({ runId }) => runId)).toEqual([first, second]);
+    const ended = await Promise.allSettled(runs.map(({ runId }) => pawl.result(runId, { timeout: "25s" })));
+    // The one that comes second may find the other ended.
+    expect(ended.filter(({ status }) => status === "fulfilled").length).toBeGreaterThan(0);
+    for (const one of ended) {
+      if (one.status === "rejected")
+        expect(String(one.reason)).toMatch(/has ended: it takes no more signals/);
+    }
   });
 
   it("can start and signal within itself", async () => {
@@ -316,6 +395,27 @@ describe("ctx.transaction of a machine", () => {
     const { runId } = await pawl.start(handled, {});
     expect(await pawl.result(runId)).toBe("after the insert");
     expect(await written("handled")).toEqual([kept]);
+  });
+
+  it("is opened once, also when it is asked for twice at a time, and leaves no connection open", async () => {
+    const twice = machine({
+      name: "twice-at-a-time",
+      steps: {
+        start: async (ctx) => {
+          const both = [ctx.transaction(async () => ctx.done(1)), ctx.transaction(async () => ctx.done(2))];
+          return (await Promise.all(both))[0]!;
+        },
+      },
+    });
+    await serve([twice]);
+    const { runId } = await pawl.start(twice, {});
+    await expect(pawl.result(runId)).rejects.toThrow("ctx.transaction can be called once in a step");
+    await until("nothing is left open", async () => {
+      const open = await sql(
+        "select from pg_stat_activity where datname = current_database() and state like 'idle in transaction%'",
+      );
+      return open.length === 0;
+    });
   });
 
   it("must be returned, and used once in a step", async () => {

@@ -271,14 +271,15 @@ describe("maxStepDuration", () => {
           )
           .catch((error: StepFailed) => expect(error.error.code).toBe("StepTimeout"));
         await other;
-        return step.run("after", () => "went on");
+        return step.run("after", () => ({ isAborted: signal.aborted }));
       },
     });
     await serve([slow], { maxStepDuration: 50 });
-    expect(await pawl.result((await pawl.start(slow)).runId)).toBe("went on");
+    expect(await pawl.result((await pawl.start(slow)).runId)).toEqual({ isAborted: false });
     expect(seen["stuck"]!.aborted).toBe(true);
     expect(seen["other"]!.aborted).toBe(false);
-    expect(seen["body"]!.aborted).toBe(false);
+    // The body has ended.
+    expect(seen["body"]!.aborted).toBe(true);
     stuck.open();
   });
 

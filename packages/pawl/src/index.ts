@@ -32,7 +32,13 @@ export type { Phase, Status } from "./define/phase.js";
 export type { RateLimit } from "./define/rate-limit.js";
 export type { Backoff, Retries } from "./define/retry.js";
 export { type Schema, type } from "./define/schema.js";
-export { type ReceivedSignal, signal, type SignalOptions, type SignalType } from "./define/signal.js";
+export {
+  type ReceivedSignal,
+  signal,
+  type SignalMap,
+  type SignalOptions,
+  type SignalType,
+} from "./define/signal.js";
 export type { StartOptions } from "./define/start-options.js";
 export type { Transaction } from "./define/transaction.js";
 export { workflow, type WorkflowOptions } from "./define/workflow.js";

@@ -6,17 +6,18 @@
  */
 
 import type { ErrorRecord } from "../define/error-record.js";
-import { InvalidOutcome } from "../define/errors.js";
+import { InvalidOutcome, NondeterministicWorkflow } from "../define/errors.js";
 import type { Json } from "../define/json-types.js";
 import type { JournalChange, JournalEntry, RecordVerdict, StepKind, StoredStep } from "../store/journal.js";
 import { failed, perform, recordOf, type Performed } from "./attempt.js";
+import type { StoreTransaction } from "../store/store.js";
 import { Deliveries } from "./deliveries.js";
 import type { Execution } from "./execution.js";
 import { isForSignal, newCall, settle, type StepCall, type Work } from "./step-call.js";
 import { StepNames } from "./step-names.js";
 import type { Surroundings } from "./surroundings.js";
 import { type Suspension, suspensionOf } from "./suspension.js";
-import { commitTransaction } from "./transaction.js";
+import { CommitUnknown, commitTransaction } from "./transaction.js";
 import { onNextTurn } from "./turn.js";
 
 /** A rest this short does not take the run off its worker. */
@@ -85,7 +86,9 @@ export class Body {
   ): Promise<unknown> {
     if (this.#isDead) return new Promise(() => {});
     const promise = new Promise<unknown>((resolve, reject) => {
-      const { name, recorded } = this.#names.take(kind, given);
+      const taken = this.#takeName(kind, given);
+      if (taken === null) return;
+      const { name, recorded } = taken;
       this.#doings++;
       const call = newCall(kind, name, resolve, reject);
       this.#calls.set(name, call);
@@ -105,6 +108,17 @@ export class Body {
     return promise;
   }
 
+  /** The name of a step that is called, and what is recorded of it. A step that was something else ends the run: nobody can catch that. */
+  #takeName(kind: StepKind, given: unknown): ReturnType<StepNames["take"]> | null {
+    try {
+      return this.#names.take(kind, given);
+    } catch (error) {
+      if (!(error instanceof NondeterministicWorkflow)) throw error;
+      this.#die({ kind: "threw", error });
+      return null;
+    }
+  }
+
   /** Begins a step that is a function, or goes on with its retries. */
   work(call: StepCall, work: Work, pending: StoredStep | undefined): void {
     call.work = work;
@@ -121,6 +135,11 @@ export class Body {
     // The input of an invoke may have been checked for longer than the body has lived.
     if (this.#isDead) return;
     call.question = question;
+    // Who has waited for this event before is asked about first: it may have come meanwhile.
+    for (const earlier of this.#calls.values()) {
+      if (earlier === call) break;
+      if (earlier.state === "waiting" && isSameEvent(earlier.question, question)) void this.#ask(earlier);
+    }
     void this.#ask(call);
   }
 
@@ -164,9 +183,14 @@ export class Body {
 
   /** Calls the function of a transaction and records it there; gives what is left to record, if it failed. */
   async #transact(call: StepCall, work: Work): Promise<Performed | null> {
-    const opened = await this.#around.patiently(this.#execution, () => this.#around.store.begin());
-    if (opened === undefined) return null;
     const begunMs = performance.now();
+    let opened: StoreTransaction | undefined;
+    try {
+      opened = await this.#around.patiently(this.#execution, () => this.#around.store.begin());
+    } catch (error) {
+      return failed(call, work, error, begunMs);
+    }
+    if (opened === undefined) return null;
     const performed = await perform(call, work, this.#execution, this.#around, opened.tx);
     const { entry, value } = performed;
     if (entry.error !== null || this.#isDead) {
@@ -175,26 +199,33 @@ export class Body {
     }
     const seq = this.#beginDelivery();
     try {
-      const verdict = await commitTransaction(opened, () => opened.record(this.#entry(call, seq, entry)));
+      const write = (): Promise<RecordVerdict> => opened.record(this.#entry(call, seq, entry));
+      const verdict = await commitTransaction(opened, this.#around, () => this.#isDead, write);
       if (verdict.kind === "failed") throw refusal(verdict);
       if (!this.#isDead) this.#take(call, seq, verdict, value, null);
       return null;
     } catch (error) {
-      this.#deliveries.giveUp(seq);
-      if (!this.#around.isOutage(error)) return failed(call, work, error, begunMs);
-      // Nobody knows whether it is committed; the journal does.
-      if (!this.#isDead) void this.#ask(call);
+      if (!(error instanceof CommitUnknown)) {
+        this.#deliveries.giveUp(seq);
+        return failed(call, work, error, begunMs);
+      }
+      // The journal knows whether it is committed; if so, under this seq.
+      this.#around.logger.warn(
+        { err: error, step: call.name },
+        "pawl: nobody knows whether a transaction is committed",
+      );
+      if (!this.#isDead) void this.#ask(call, seq);
       return null;
     }
   }
 
   /** Asks the database about a wait. */
-  async #ask(call: StepCall): Promise<void> {
+  async #ask(call: StepCall, seq?: number): Promise<void> {
     call.state = "asking";
     clearTimeout(call.timer);
     call.timer = undefined;
     const { question } = call;
-    const pending = await this.#record(call, question, null);
+    const pending = await this.#record(call, question, null, seq);
     if (pending === null) return;
     if (question.op === "invoke" && call.childId === null) this.#around.hub.nudge(question.child.queue);
     this.#wait(call, pending);
@@ -228,8 +259,12 @@ export class Body {
   }
 
   /** Records something of a step and has it delivered; gives the answer if the step is not over. */
-  async #record(call: StepCall, change: JournalChange, value: Json | null): Promise<Pending | null> {
-    const seq = this.#beginDelivery();
+  async #record(
+    call: StepCall,
+    change: JournalChange,
+    value: Json | null,
+    seq = this.#beginDelivery(),
+  ): Promise<Pending | null> {
     const verdict = await this.#around.recorder.write(this.#entry(call, seq, change));
     if (this.#isDead) return null;
     if (verdict.kind !== "failed") {
@@ -237,9 +272,10 @@ export class Body {
       return this.#take(call, seq, verdict, value, error);
     }
     this.#deliveries.giveUp(seq);
-    if (change.op === "run" || change.op === "transaction") {
+    if ("attempt" in change) {
+      const op = change.op === "retry" ? change.kind : change.op;
       const error = recordOf(refusal(verdict));
-      return this.#record(call, { ...change, output: null, error }, null);
+      return this.#record(call, { op, attempt: call.attempt, output: null, error, tookMs: 0 }, null);
     }
     this.refuse(call, refusal(verdict));
     return null;
@@ -270,7 +306,8 @@ export class Body {
         if (verdict.inboxSeq !== null) this.#hear(verdict.inboxSeq);
         return null;
       case "done":
-        this.#deliver(call, seq, verdict.output, verdict.error);
+        this.#deliveries.giveUp(seq);
+        this.#deliver(call, verdict.seq, verdict.output, verdict.error);
         return null;
       case "pending":
         this.#deliveries.giveUp(seq);
@@ -347,7 +384,7 @@ export class Body {
   #die(end: BodyEnd): void {
     this.#kill();
     // What still runs is not waited for, and not recorded.
-    if (this.#running > 0) this.#execution.interrupt(new Error("the workflow has ended"));
+    if (end.kind !== "suspended") this.#execution.interrupt(new Error("the workflow has ended"));
     this.#end(end);
   }
 
@@ -360,6 +397,10 @@ export class Body {
     for (const { timer } of this.#calls.values()) clearTimeout(timer);
     this.#calls.clear();
   }
+}
+
+function isSameEvent(one: JournalChange, other: JournalChange): boolean {
+  return one.op === "wait" && other.op === "wait" && one.event === other.event;
 }
 
 function refusal({ code, message }: { code: string; message: string }): InvalidOutcome {

@@ -5,11 +5,11 @@
 
 import { fromJson } from "../define/json.js";
 import { InvalidOutcome, InvalidState, KeyConflict, type PawlError } from "../define/errors.js";
-import type { Claim, Commit, StoreTransaction, Verdict } from "../store/store.js";
+import type { Claim, Claimable, Commit, StoreTransaction, Verdict } from "../store/store.js";
 import { newClaimId } from "./claim-id.js";
 import type { Execution } from "./execution.js";
 import { sliceMs, sliceSteps, type Surroundings } from "./surroundings.js";
-import { abandonTransaction, commitTransaction } from "./transaction.js";
+import { abandonTransaction, CommitUnknown, commitTransaction } from "./transaction.js";
 import type { Decision } from "./transition.js";
 
 /** Commits a decision. Null: it is settled (committed, or dropped with the claim); else why the database refused it. */
@@ -102,14 +102,26 @@ async function commitOpened(
   around: Surroundings,
 ): Promise<Verdict> {
   execution.opened = null;
+  let freed: readonly Claimable[] = [];
   try {
-    return await commitTransaction(opened, async () => {
-      const { verdict, claimable } = await opened.apply(item);
-      around.hub.claimable(claimable);
-      return verdict;
-    });
+    const done = await commitTransaction(
+      opened,
+      around,
+      () => execution.aborted,
+      async () => {
+        const { verdict, claimable } = await opened.apply(item);
+        freed = claimable;
+        return verdict;
+      },
+    );
+    around.hub.claimable(freed);
+    return done;
   } catch (error) {
-    if (around.isOutage(error)) {
+    if (error instanceof CommitUnknown) {
+      around.logger.warn(
+        { err: error, runId: item.runId },
+        "pawl: nobody knows whether a transaction is committed",
+      );
       around.letGo(execution);
       return { kind: "stale" };
     }

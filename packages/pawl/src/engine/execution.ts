@@ -47,6 +47,8 @@ export class Execution {
   state: string | null;
   /** The transaction that the present step has opened. */
   opened: StoreTransaction | null = null;
+  /** What it is just opening, if it is. */
+  opening: object | null = null;
   /** The next run in line for the key of this one, handed over by the commit that freed it. */
   successor: Successor | null = null;
   /** The claim is gone, or the run is cancelled: whatever the step still does is dropped. */

@@ -148,8 +148,7 @@ export class Feeder {
 
   /** Gives a slot back that `reserve` took. */
   unreserve(): void {
-    this.#active--;
-    this.nudge();
+    this.#free();
   }
 
   /** Executes a run in a slot that `reserve` took. */

@@ -3,6 +3,7 @@
  * changed body would make of it. Code between the steps does run. Used by `pawl.check`.
  */
 
+import { NondeterministicWorkflow } from "../define/errors.js";
 import type { StepKind, StoredStep } from "../store/journal.js";
 import { Deliveries } from "./deliveries.js";
 import { newCall, settle } from "./step-call.js";
@@ -10,6 +11,7 @@ import { StepNames } from "./step-names.js";
 import { onNextTurn } from "./turn.js";
 
 const longestMs = 5_000;
+const quietMs = 250;
 
 export type Replayed =
   /** It has come to steps that are not recorded, or to its end. `uncalled` are recorded steps that it did not call. */
@@ -36,18 +38,32 @@ export function replay(journal: readonly StoredStep[], call: (step: Step) => unk
       resolve(replayed);
     };
     const timer = setTimeout(() => end({ kind: "stalled" }), longestMs);
-    const consider = (): void => {
+    const consider = (isPatient = false): void => {
       const before = doings;
       onNextTurn(() => {
         if (isOver || !deliveries.isIdle || open === 0) return;
-        if (before === doings) end({ kind: "followed", uncalled: names.uncalled() });
-        else consider();
+        if (before !== doings) {
+          consider();
+          return;
+        }
+        const uncalled = names.uncalled();
+        if (uncalled.length === 0 || isPatient) end({ kind: "followed", uncalled });
+        // Another branch may be waiting for something between its steps.
+        else setTimeout(() => consider(before === doings), quietMs);
       });
     };
     const step: Step = (kind, given) => {
       if (isOver) return new Promise(() => {});
       const promise = new Promise<unknown>((fulfil, reject) => {
-        const { name, recorded } = names.take(kind, given);
+        let taken: ReturnType<StepNames["take"]>;
+        try {
+          taken = names.take(kind, given);
+        } catch (error) {
+          // Whatever the body makes of it: the run would end by it.
+          if (error instanceof NondeterministicWorkflow) end({ kind: "threw", error });
+          throw error;
+        }
+        const { name, recorded } = taken;
         doings++;
         if (recorded === undefined || recorded.seq === null) {
           open++;

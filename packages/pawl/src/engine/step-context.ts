@@ -50,14 +50,24 @@ class RunContext {
 /** What jobs and the steps of machines have, and workflows have as a step. */
 class WorkContext extends RunContext {
   readonly #made: readonly [Execution, Surroundings];
+  readonly #turn: number;
+  readonly #interrupted: boolean;
 
   constructor(execution: Execution, around: Surroundings) {
     super(execution, around);
     this.#made = [execution, around];
+    this.#turn = execution.turn;
+    this.#interrupted = execution.interrupted;
   }
 
   get transaction(): (work: (tx: Transaction) => unknown) => Promise<unknown> {
-    return (work) => openTransaction(...this.#made, work);
+    const [execution, around] = this.#made;
+    return (work) => {
+      if (execution.turn !== this.#turn || execution.interrupted !== this.#interrupted) {
+        return Promise.reject(new Error("the step is over: it can open no transaction any more"));
+      }
+      return openTransaction(execution, around, work);
+    };
   }
 }
 

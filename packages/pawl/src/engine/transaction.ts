@@ -11,6 +11,7 @@ import type { Execution } from "./execution.js";
 import type { Surroundings } from "./surroundings.js";
 
 const busyMs = 20;
+const busyTries = 50;
 
 const problems = {
   ended: "the transaction was ended by the step itself; leave its end to Pawl",
@@ -29,20 +30,36 @@ export class InTransaction {
   }
 }
 
-/** `ctx.transaction`: runs user code in a transaction, which stays open until its outcome is committed. */
+/** The transaction was to be committed and the connection was lost: nobody knows whether it is. */
+export class CommitUnknown extends Error {}
+
+/** `ctx.transaction`: runs user code in a transaction, which stays open until its outcome is committed. Code of a step that is over opens none. */
 export async function openTransaction(
   execution: Execution,
   around: Surroundings,
   work: (tx: Transaction) => unknown,
 ): Promise<InTransaction> {
-  if (execution.opened !== null) throw new InvalidOutcome("ctx.transaction can be called once in a step");
-  const opened = await around.patiently(execution, () => around.store.begin());
-  if (opened === undefined) throw new Error("the claim on this run was lost");
+  if (execution.opened !== null || execution.opening !== null) {
+    throw new InvalidOutcome("ctx.transaction can be called once in a step");
+  }
+  const opening = {};
+  execution.opening = opening;
+  let opened: StoreTransaction | undefined;
+  try {
+    opened = await around.patiently(execution, () => around.store.begin());
+  } finally {
+    if (execution.opening === opening) execution.opening = null;
+    else {
+      await opened?.rollback();
+      opened = undefined;
+    }
+  }
+  if (opened === undefined) throw new Error("the step is over, or the claim on its run was lost");
   execution.opened = opened;
   try {
     return new InTransaction(await work(opened.tx), opened);
   } catch (error) {
-    await abandonTransaction(execution);
+    if (execution.opened === opened) await abandonTransaction(execution);
     throw error;
   }
 }
@@ -51,13 +68,14 @@ export async function openTransaction(
 export async function abandonTransaction(execution: Execution): Promise<void> {
   const { opened } = execution;
   execution.opened = null;
+  execution.opening = null;
   await opened?.rollback();
 }
 
 /** The outcome that a step returned, and the transaction it belongs to, if it was made in one. */
 export function takeOutcome(execution: Execution, returned: unknown): unknown {
   if (returned instanceof InTransaction && returned.opened === execution.opened) return returned.outcome;
-  if (execution.opened === null) return returned;
+  if (execution.opened === null && execution.opening === null) return returned;
   throw new InvalidOutcome(
     "ctx.transaction was called, but the step did not return what it gave: return ctx.transaction(…)",
   );
@@ -65,11 +83,13 @@ export function takeOutcome(execution: Execution, returned: unknown): unknown {
 
 /**
  * Writes the outcome of a step into its transaction and commits both. Gives the verdict on the outcome: if it was not written, all is
- * rolled back. Throws what the database says against the commit (a deferred constraint), or `Unavailable`: nobody knows whether it is
- * committed.
+ * rolled back. Throws what the database says against it (a deferred constraint), or `CommitUnknown`. Whoever holds the run is
+ * waited for, but not for long: it may be waiting for what this transaction holds.
  */
 export async function commitTransaction<V extends { readonly kind: string }>(
   opened: StoreTransaction,
+  around: Pick<Surroundings, "isOutage">,
+  isOver: () => boolean,
   write: () => Promise<V>,
 ): Promise<V> {
   const status = opened.status();
@@ -80,8 +100,7 @@ export async function commitTransaction<V extends { readonly kind: string }>(
   let verdict: V;
   try {
     verdict = await write();
-    // Somebody's open transaction holds the run: a signal in flight.
-    while (verdict.kind === "busy") {
+    for (let tries = 1; verdict.kind === "busy" && tries < busyTries && !isOver(); tries++) {
       await new Promise((resolve) => setTimeout(resolve, busyMs));
       verdict = await write();
     }
@@ -91,7 +110,17 @@ export async function commitTransaction<V extends { readonly kind: string }>(
     await opened.rollback();
     throw hasFailed ? new InvalidOutcome(problems.failed, { cause: error }) : error;
   }
-  if (verdict.kind === "committed" || verdict.kind === "recorded") await opened.commit();
-  else await opened.rollback();
+  if (verdict.kind !== "committed" && verdict.kind !== "recorded") {
+    await opened.rollback();
+    if (verdict.kind === "busy") throw new Error("somebody's open transaction holds the run");
+    return verdict;
+  }
+  try {
+    await opened.commit();
+  } catch (error) {
+    throw around.isOutage(error)
+      ? new CommitUnknown("the connection was lost at the commit", { cause: error })
+      : error;
+  }
   return verdict;
 }

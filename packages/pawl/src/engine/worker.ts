@@ -264,6 +264,7 @@ export class EngineWorker implements LocalWorker {
   /** Compares what the database said at a beat with what this worker executes. */
   #compare(workerId: string, { cancelled, held, sentAtMs }: ConfirmedBeat): void {
     if (workerId !== this.#workerId) return;
+    if (this.#claiming.size === 0) this.#cancelledMeanwhile.clear();
     for (const runId of Object.keys(cancelled)) this.cancel(runId);
     // Cancelled runs that this worker does not execute any more, but could not let go.
     this.#releaser.release(this.#notInHand(cancelled));

@@ -5,7 +5,6 @@
 
 import type pg from "pg";
 import { fromJson } from "../../define/json.js";
-import type { Transaction } from "../../define/transaction.js";
 import type { JournalEntry, RecordVerdict } from "../journal.js";
 import type {
   Claimable,
@@ -56,7 +55,6 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
     const inside = new PostgresStore(this.address, { connections: 0, pool: client as unknown as pg.Pool });
     return {
       ...ends,
-      tx: client as unknown as Transaction,
       record: async (entry) => (await inside.record([entry], { patient: false }))[0]!,
       apply: async (commit) => {
         const { verdicts, claimable } = await inside.commit([commit], { patient: false });

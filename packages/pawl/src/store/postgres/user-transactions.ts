@@ -4,18 +4,51 @@
  */
 
 import type pg from "pg";
+import { InvalidOption, InvalidOutcome } from "../../define/errors.js";
+import type { Transaction } from "../../define/transaction.js";
 import type { StoreTransaction } from "../store.js";
 import { type Address, openPool } from "./database.js";
 import { explain, isOutage, sqlState } from "./database-errors.js";
 
 const connections = 10;
 
+/** Undoes what a transaction may have left in its session. */
+const tidy = "reset session authorization; reset all; select pg_advisory_unlock_all(); unlisten *; close all";
+
 /** One open transaction. */
 export interface UserTransaction {
+  /** For the engine's own statements. */
   readonly client: pg.PoolClient;
+  /** For the user's: of no use any more once the transaction has ended. */
+  readonly tx: Transaction;
   status: StoreTransaction["status"];
   commit(): Promise<void>;
   rollback(): Promise<void>;
+}
+
+/** The client as user code gets it: the same object, until its transaction has ended. */
+function usersClient(client: pg.PoolClient) {
+  let isOver = false;
+  let queries = 0;
+  const ask = client.query.bind(client) as (...given: unknown[]) => Promise<unknown>;
+  const query = async (...given: unknown[]): Promise<unknown> => {
+    if (isOver)
+      throw new InvalidOption("the transaction of this step has ended: it takes no more statements");
+    queries++;
+    try {
+      return await ask(...given);
+    } finally {
+      queries--;
+    }
+  };
+  const tx = new Proxy(client, {
+    get: (target, name) => {
+      if (name === "query") return query;
+      const value: unknown = Reflect.get(target, name, target);
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
+  return { tx: tx as unknown as Transaction, end: () => void (isOver = true), isBusy: () => queries > 0 };
 }
 
 export class UserTransactions {
@@ -46,37 +79,48 @@ export class UserTransactions {
         throw explain(error, this.#address);
       }
     };
-    /** The last statement: then the connection goes back, unless it is lost. */
+    const giveBack = (isBroken: boolean): void => {
+      client.off("error", ignore);
+      client.release(isBroken);
+    };
+    /** The last statement: then the connection goes back, tidied up, unless it is lost. */
     const sayLast = async (statement: string): Promise<string> => {
-      let isBroken = false;
       try {
-        return await say(statement);
+        const command = await say(statement);
+        void say(tidy).then(
+          () => giveBack(false),
+          () => giveBack(true),
+        );
+        return command;
       } catch (error) {
-        isBroken = isOutage(error);
+        giveBack(true);
         throw error;
-      } finally {
-        client.off("error", ignore);
-        client.release(isBroken);
       }
     };
     try {
       await say("begin isolation level read committed");
     } catch (error) {
-      client.off("error", ignore);
-      client.release(true);
+      giveBack(true);
       throw error;
     }
+    const users = usersClient(client);
     const statuses = { T: "open", E: "failed", I: "ended" } as const;
     return {
       client,
+      tx: users.tx,
       status: () => statuses[client.getTransactionStatus() ?? "I"],
       commit: async () => {
+        users.end();
         // What fails at the very end is answered as ROLLBACK.
-        if ((await sayLast("commit")) !== "COMMIT") throw new Error("the transaction was rolled back");
+        if ((await sayLast("commit")) !== "COMMIT")
+          throw new InvalidOutcome("the transaction was rolled back");
       },
       rollback: async () => {
+        users.end();
+        // A statement of the user's still runs: only the end of the connection ends it.
+        if (users.isBusy()) giveBack(true);
         // If the connection is gone, the transaction went with it.
-        await sayLast("rollback").catch(() => {});
+        else await sayLast("rollback").catch(() => {});
       },
     };
   }

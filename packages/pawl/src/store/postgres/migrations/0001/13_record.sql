@@ -46,7 +46,7 @@ begin
         raise lock_not_available;    -- never before an earlier entry of its run
       end if;
       v_one := apply_records(p_shard, p_run_id[i : i], p_claim_id[i : i], p_name[i : i], p_op[i : i], p_seq[i : i], p_attempt[i : i],
-        p_output[i : i], p_error[i : i], p_delay_ms[i : i], p_detail[i : i], p_inbox_seq[i : i], true) -> 0;
+        p_output[i : i], p_error[i : i], p_delay_ms[i : i], p_detail[i : i], p_inbox_seq[i : i], true) -> -1;
     exception
       when lock_not_available then
         v_one := '{"verdict": "busy"}';
