@@ -37,6 +37,8 @@ export class Body {
   readonly #execution: Execution;
   readonly #around: Surroundings;
   readonly #names: StepNames;
+  /** The names of the signals that came with the claim; null: perhaps any. */
+  readonly #waiting: ReadonlySet<string> | null;
   /** What the body waits for, in the order of its calls. */
   readonly #calls = new Map<string, StepCall>();
   readonly #deliveries = new Deliveries(() => this.#consider());
@@ -44,7 +46,7 @@ export class Body {
   #running = 0;
   #seq: number;
   /** The seq of the last signal that is known of. */
-  #inboxSeq = 0;
+  #inboxSeq: number;
   /** Counts what the body does, to notice a turn in which it did nothing. */
   #doings = 0;
   #isConsidering = false;
@@ -55,6 +57,8 @@ export class Body {
     this.#execution = execution;
     this.#around = around;
     this.#names = new StepNames(journal);
+    this.#waiting = execution.waiting === null ? null : new Set(execution.waiting);
+    this.#inboxSeq = execution.incoming.inboxSeq;
     this.#seq = journal.reduce((highest, { seq }) => Math.max(highest, seq ?? 0), 0);
   }
 
@@ -130,17 +134,30 @@ export class Body {
     }
   }
 
-  /** Begins a wait, or looks whether it is over. */
-  wait(call: StepCall, question: JournalChange): void {
+  /** Begins a wait, or looks whether it is over, unless what came with the claim says that it is not. */
+  wait(call: StepCall, question: JournalChange, pending: StoredStep | undefined): void {
     // The input of an invoke may have been checked for longer than the body has lived.
     if (this.#isDead) return;
     call.question = question;
+    if (pending !== undefined && !this.#mayBeOver(question, pending)) {
+      this.#wait(call, { ...pending, inboxSeq: this.#inboxSeq });
+      return;
+    }
     // Who has waited for this event before is asked about first: it may have come meanwhile.
     for (const earlier of this.#calls.values()) {
       if (earlier === call) break;
       if (earlier.state === "waiting" && isSameEvent(earlier.question, question)) void this.#ask(earlier);
     }
     void this.#ask(call);
+  }
+
+  #mayBeOver(question: JournalChange, { childId, dueMs }: StoredStep): boolean {
+    if (dueMs !== null && dueMs <= 0) return true;
+    if (question.op === "sleep") return false;
+    const name = question.op === "wait" ? question.event : `~${childId}`;
+    return (
+      this.#waiting === null || this.#waiting.has(name) || this.#inboxSeq > this.#execution.incoming.inboxSeq
+    );
   }
 
   /** A call that is wrong. */

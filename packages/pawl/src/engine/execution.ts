@@ -34,6 +34,8 @@ export class Execution {
   readonly chain: Chain;
   /** What a workflow has recorded; null: it is to be read. */
   readonly journal: ClaimedRun["journal"];
+  /** The names of the signals that were in a workflow's inbox; null: perhaps any. */
+  readonly waiting: ClaimedRun["waiting"];
   /** The signals and children that its steps see. */
   readonly incoming: Incoming;
   /** On the clock that the heartbeat reads too. */
@@ -71,6 +73,7 @@ export class Execution {
     this.parentId = run.parentId;
     this.partitionKey = run.partitionKey;
     this.journal = run.journal;
+    this.waiting = run.waiting;
     this.incoming = new Incoming(run);
     this.step = run.step;
     this.attempt = run.attempt;

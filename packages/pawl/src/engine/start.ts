@@ -21,6 +21,7 @@ const newborn = {
   inbox: [],
   state: null,
   journal: [],
+  waiting: [],
   uniqueLost: false,
 } as const;
 

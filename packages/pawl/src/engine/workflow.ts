@@ -100,15 +100,17 @@ function makeContext(execution: Execution, around: Surroundings, body: Body): Wo
         body.work(call, { fn: checkWork(fn, of), policy: checkRetries(retry, of) }, pending);
       });
   const sleep = (name: unknown, until: unknown): Promise<unknown> =>
-    body.step("sleep", name, (call) => body.wait(call, sleepQuestion(call.name, until)));
+    body.step("sleep", name, (call, pending) => body.wait(call, sleepQuestion(call.name, until), pending));
   const waitForEvent = (name: unknown, options: unknown = {}): Promise<unknown> =>
-    body.step("wait", name, (call) => body.wait(call, waitQuestion(call.name, options, maxBytes)));
+    body.step("wait", name, (call, pending) =>
+      body.wait(call, waitQuestion(call.name, options, maxBytes), pending),
+    );
   const invoke = (name: unknown, target: unknown, input?: unknown, options: unknown = {}): Promise<unknown> =>
-    body.step("invoke", name, (call) => {
+    body.step("invoke", name, (call, pending) => {
       const of = `step "${call.name}"`;
       const what = { what: `the input of ${of}`, of, maxBytes };
       newRun(checkTarget(target), input, options, what).then(
-        (child) => body.wait(call, { op: "invoke", child }),
+        (child) => body.wait(call, { op: "invoke", child }, pending),
         (error: unknown) => body.refuse(call, error as Error),
       );
     });

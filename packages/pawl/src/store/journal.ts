@@ -15,6 +15,8 @@ export interface StoredStep {
   readonly seq: number | null;
   /** How often it has failed. */
   readonly attempt: number;
+  /** The run that an invoke has started. */
+  readonly childId: string | null;
   /** Of a pending step: how long until it is due, at most 0 if it is; null: it has no due time. */
   readonly dueMs: number | null;
   readonly dueAt: string | null;
@@ -24,7 +26,6 @@ export interface StoredStep {
 
 /** A step as it is listed. */
 export interface ListedStep extends StoredStep {
-  readonly childId: string | null;
   readonly startedAt: Date;
   readonly completedAt: Date | null;
 }

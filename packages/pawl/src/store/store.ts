@@ -84,6 +84,8 @@ export interface ClaimedRun {
   readonly state: string | null;
   /** What a workflow has recorded; null: too much to come along, to be read page by page. */
   readonly journal: readonly StoredStep[] | null;
+  /** The names of the signals in a workflow's inbox; null: too many to tell. */
+  readonly waiting: readonly string[] | null;
   readonly uniqueLost: boolean;
 }
 

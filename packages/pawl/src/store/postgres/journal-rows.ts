@@ -19,6 +19,7 @@ type InlineStep = [
   kind: StepKind,
   seq: number | null,
   attempt: number,
+  childId: string | null,
   dueMs: number | null,
   dueAt: string | null,
   output: Json,
@@ -32,8 +33,8 @@ export function toJournal(text: string | null): readonly StoredStep[] | null {
   if (text === null) return nothing;
   if (text === "") return null;
   const entries = fromJson(text) as unknown as InlineStep[];
-  return entries.map(([name, kind, seq, attempt, dueMs, dueAt, output, error]) => {
-    return { name, kind, seq, attempt, dueMs, dueAt, output, error };
+  return entries.map(([name, kind, seq, attempt, childId, dueMs, dueAt, output, error]) => {
+    return { name, kind, seq, attempt, childId, dueMs, dueAt, output, error };
   });
 }
 

@@ -105,6 +105,7 @@ export interface ClaimRow {
   input: string | null;
   state: string | null;
   journal: string | null;
+  waiting: string | null;
   unique_lost: boolean;
   meta: string | null;
 }
@@ -206,6 +207,7 @@ export function toClaimedRun(row: ClaimRow): ClaimedRun {
     input: row.input,
     state: row.state,
     journal: toJournal(row.journal),
+    waiting: row.waiting === null ? [] : row.waiting === "" ? null : (JSON.parse(row.waiting) as string[]),
     uniqueLost: row.unique_lost,
   };
 }

@@ -26,6 +26,7 @@ drop function hand_over(smallint, text, text, text, bigint, timestamptz);
 drop function has_match(smallint, bigint, jsonb, jsonb);
 drop function inbox(smallint, bigint, integer, integer);
 drop function inbox_inline(smallint, bigint, jsonb, integer);
+drop function inbox_names(smallint, bigint);
 drop function inbox_seqs(smallint, bigint[]);
 drop function is_key_held(smallint, text);
 drop function is_row_fault(text);

@@ -137,6 +137,7 @@ create function hand_over(p_shard smallint, p_key text, p_queue text, p_worker t
 returns jsonb language plpgsql as $f$
 declare
   v_run jsonb;
+  v_has_inbox boolean;
 begin
   update runs r set status = 'executing', hold = 0, locked_by = p_worker, claim_id = p_claim_id, turn = 0, throttled = false,
       timed_out = r.timed_out or r.status = 'awaiting_signal'
@@ -153,6 +154,10 @@ begin
       and w.seen_at + w.lease > clock_timestamp() and r.name || '@' || r.version = any (w.serves)
       and not exists (select 1 from runs h where h.shard = p_shard and h.partition_key = p_key
         and (h.locked_by is not null or h.lease_expires_at is not null))
-    returning claimed_run(r) into v_run;
+    returning claimed_run(r), r.inbox_seq > 0 into v_run, v_has_inbox;
+  if v_has_inbox then
+    -- again, in a statement that began after the lock: a signal may have come in between
+    select claimed_run(r) into v_run from runs r where r.shard = p_shard and r.id = (v_run ->> 'id')::bigint;
+  end if;
   return v_run;
 end $f$;

@@ -19,7 +19,7 @@ create function claim(
 ) returns table (
   id bigint, name text, version int, step text, priority smallint, attempt int, crashes int,
   parent_id bigint, partition_key text, timed_out boolean, children int, inbox_seq int, inbox text,
-  input text, state text, journal text, unique_lost boolean, meta text)
+  input text, state text, journal text, waiting text, unique_lost boolean, meta text)
 language plpgsql as $f$
 #variable_conflict use_column
 declare
@@ -186,7 +186,8 @@ begin
           (c.awaits ->> 'children')::int, c.inbox_seq,
           case when c.inbox_seq > 0 and not c.is_workflow then inbox_inline(p_shard, c.id, c.awaits, v_inline) end, c.input, c.state,
           case when c.is_workflow and (select 1 from steps s where s.shard = p_shard and s.run_id = c.id limit 1) is not null
-            then journal_inline(p_shard, c.id, v_inline) end, false, null::text
+            then journal_inline(p_shard, c.id, v_inline) end,
+          case when c.is_workflow and c.inbox_seq > 0 then inbox_names(p_shard, c.id) end, false, null::text
         from claimed c order by c.o;
       get diagnostics v_page_rows = row_count;
       v_found := v_found + v_page_rows;
@@ -201,7 +202,8 @@ begin
               (r.awaits ->> 'children')::int, r.inbox_seq,
               case when r.inbox_seq > 0 and r.kind is distinct from 'workflow' then inbox_inline(p_shard, r.id, r.awaits, v_inline) end,
               case when r.state is null then r.input::text end, r.state::text,
-              case when r.kind = 'workflow' then journal_inline(p_shard, r.id, v_inline) end, v_lost, null::text
+              case when r.kind = 'workflow' then journal_inline(p_shard, r.id, v_inline) end,
+              case when r.kind = 'workflow' and r.inbox_seq > 0 then inbox_names(p_shard, r.id) end, v_lost, null::text
             from runs r where r.shard = p_shard and r.id = v_one;
           get diagnostics v_page_rows = row_count;
           v_found := v_found + v_page_rows;

@@ -51,6 +51,16 @@ begin
     from signals t where t.shard = p_shard and t.run_id = p_run_id and t.consumed_at is null);
 end $f$;
 
+-- The names of the signals in a workflow's inbox as a JSON list, for claim; '' if there are too many to tell.
+create function inbox_names(p_shard smallint, p_run_id bigint) returns text language plpgsql stable as $f$
+declare
+  v_names text[];
+begin
+  select array_agg(s.name) into v_names from (select t.name from signals t
+    where t.shard = p_shard and t.run_id = p_run_id and t.consumed_at is null limit 1001) s;
+  return case when cardinality(v_names) > 1000 then '' else to_jsonb(v_names)::text end;
+end $f$;
+
 -- The seq of the last signal of each of these runs: for bodies of workflows that are alive and wait.
 create function inbox_seqs(p_shard smallint, p_id bigint[]) returns table (id bigint, inbox_seq int) language plpgsql stable as $f$
 begin

@@ -22,7 +22,7 @@ begin
     order by p.name;
 end $f$;
 
--- The whole journal as JSON [[name, kind, seq, attempt, due_ms, due_at, output, error], …], for claim; null if there is none, '' if
+-- The whole journal as JSON [[name, kind, seq, attempt, child_id, due_ms, due_at, output, error], …], for claim; null if there is none, '' if
 -- it is too big to come along with the run (then the worker reads it page by page).
 create function journal_inline(p_shard smallint, p_run_id bigint, p_budget int) returns text language plpgsql stable as $f$
 declare
@@ -39,6 +39,7 @@ begin
     return '';
   end if;
   return (
-    select jsonb_agg(jsonb_build_array(t.name, t.kind, t.seq, t.attempt, extract(epoch from t.due_at - v_now) * 1000, t.due_at, t.output, t.error))::text
+    select jsonb_agg(jsonb_build_array(t.name, t.kind, t.seq, t.attempt, t.child_id::text, extract(epoch from t.due_at - v_now) * 1000, t.due_at, t.output,
+      t.error))::text
     from steps t where t.shard = p_shard and t.run_id = p_run_id);
 end $f$;
