@@ -22,6 +22,27 @@ const dueOf = async (runId: string, name: string): Promise<Date> => {
 };
 const now = async (): Promise<Date> => (await sql<{ at: Date }>("select clock_timestamp() as at"))[0]!.at;
 
+describe("sleeps that were over while nobody served the run", () => {
+  it("end in the order in which they were due, whatever the order of the calls", async () => {
+    const napping = workflow({
+      name: "napping",
+      run: ({ step }) =>
+        Promise.race([
+          step.sleep("long", "2h").then(() => "long"),
+          step.sleep("short", "1h").then(() => "short"),
+        ]),
+    });
+    const worker = await serve([napping]);
+    const { runId } = await pawl.start(napping);
+    await until("it sleeps", async () => (await pawl.runs.get(runId)).phase === "awaiting_signal");
+    await worker.stop();
+    await database.sql("update steps set due_at = due_at - interval '1 day' where run_id = $1", [runId]);
+    await database.sql("update runs set eligible_at = eligible_at - interval '1 day' where id = $1", [runId]);
+    await serve([napping]);
+    expect(await pawl.result(runId)).toBe("short");
+  });
+});
+
 describe("sleep", () => {
   it("takes the run off its worker and goes on when due, never early by the database clock, with polls an hour apart", async () => {
     const seen: { at: Date; due: Date }[] = [];

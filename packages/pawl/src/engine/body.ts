@@ -6,18 +6,17 @@
  */
 
 import type { ErrorRecord } from "../define/error-record.js";
-import { InvalidOutcome, NondeterministicWorkflow } from "../define/errors.js";
+import { NondeterministicWorkflow } from "../define/errors.js";
 import type { Json } from "../define/json-types.js";
 import type { JournalChange, JournalEntry, RecordVerdict, StepKind, StoredStep } from "../store/journal.js";
-import { failed, perform, recordOf, type Performed } from "./attempt.js";
-import type { StoreTransaction } from "../store/store.js";
+import { perform, recordOf, type Performed } from "./attempt.js";
 import { Deliveries } from "./deliveries.js";
 import type { Execution } from "./execution.js";
 import { isForSignal, newCall, settle, type StepCall, type Work } from "./step-call.js";
 import { StepNames } from "./step-names.js";
+import { refusal, transact } from "./step-transaction.js";
 import type { Surroundings } from "./surroundings.js";
 import { type Suspension, suspensionOf } from "./suspension.js";
-import { CommitUnknown, commitTransaction } from "./transaction.js";
 import { onNextTurn } from "./turn.js";
 
 /** A rest this short does not take the run off its worker. */
@@ -42,6 +41,7 @@ export class Body {
   /** What the body waits for, in the order of its calls. */
   readonly #calls = new Map<string, StepCall>();
   readonly #deliveries = new Deliveries(() => this.#consider());
+  readonly #overdue: StepCall[] = [];
   /** How many functions of steps run. */
   #running = 0;
   #seq: number;
@@ -143,12 +143,28 @@ export class Body {
       this.#wait(call, { ...pending, inboxSeq: this.#inboxSeq });
       return;
     }
+    if (pending !== undefined && pending.dueMs !== null && pending.dueMs <= 0) {
+      call.dueAt = pending.dueAt;
+      this.#askInTurn(call);
+      return;
+    }
     // Who has waited for this event before is asked about first: it may have come meanwhile.
     for (const earlier of this.#calls.values()) {
       if (earlier === call) break;
       if (earlier.state === "waiting" && isSameEvent(earlier.question, question)) void this.#ask(earlier);
     }
     void this.#ask(call);
+  }
+
+  /** Waits that were over before the run was resumed end in the order in which they were due, not in which they are called. */
+  #askInTurn(call: StepCall): void {
+    if (this.#overdue.push(call) > 1) return;
+    onNextTurn(() => {
+      const due = this.#overdue.splice(0);
+      if (this.#isDead) return;
+      due.sort((one, other) => Date.parse(one.dueAt!) - Date.parse(other.dueAt!));
+      for (const each of due) void this.#ask(each);
+    });
   }
 
   #mayBeOver(question: JournalChange, { childId, dueMs }: StoredStep): boolean {
@@ -200,40 +216,19 @@ export class Body {
 
   /** Calls the function of a transaction and records it there; gives what is left to record, if it failed. */
   async #transact(call: StepCall, work: Work): Promise<Performed | null> {
-    const begunMs = performance.now();
-    let opened: StoreTransaction | undefined;
-    try {
-      opened = await this.#around.patiently(this.#execution, () => this.#around.store.begin());
-    } catch (error) {
-      return failed(call, work, error, begunMs);
+    const done = await transact(call, work, this.#execution, this.#around, {
+      isDead: () => this.#isDead,
+      entryOf: (change) => this.#entry(call, this.#beginDelivery(), change),
+    });
+    if (done.kind === "performed") {
+      if (done.seq !== null) this.#deliveries.giveUp(done.seq);
+      return done.performed;
     }
-    if (opened === undefined) return null;
-    const performed = await perform(call, work, this.#execution, this.#around, opened.tx);
-    const { entry, value } = performed;
-    if (entry.error !== null || this.#isDead) {
-      await opened.rollback();
-      return performed;
-    }
-    const seq = this.#beginDelivery();
-    try {
-      const write = (): Promise<RecordVerdict> => opened.record(this.#entry(call, seq, entry));
-      const verdict = await commitTransaction(opened, this.#around, () => this.#isDead, write);
-      if (verdict.kind === "failed") throw refusal(verdict);
-      if (!this.#isDead) this.#take(call, seq, verdict, value, null);
-      return null;
-    } catch (error) {
-      if (!(error instanceof CommitUnknown)) {
-        this.#deliveries.giveUp(seq);
-        return failed(call, work, error, begunMs);
-      }
-      // The journal knows whether it is committed; if so, under this seq.
-      this.#around.logger.warn(
-        { err: error, step: call.name },
-        "pawl: nobody knows whether a transaction is committed",
-      );
-      if (!this.#isDead) void this.#ask(call, seq);
-      return null;
-    }
+    if (this.#isDead || done.kind === "lost") return null;
+    // The journal knows whether an unknown one is committed; if so, under this seq.
+    if (done.kind === "unknown") void this.#ask(call, done.seq);
+    else this.#take(call, done.seq, done.verdict, done.value, null);
+    return null;
   }
 
   /** Asks the database about a wait. */
@@ -418,8 +413,4 @@ export class Body {
 
 function isSameEvent(one: JournalChange, other: JournalChange): boolean {
   return one.op === "wait" && other.op === "wait" && one.event === other.event;
-}
-
-function refusal({ code, message }: { code: string; message: string }): InvalidOutcome {
-  return new InvalidOutcome(`the database refused it (${code}): ${message}`);
 }

@@ -1,0 +1,84 @@
+/**
+ * One attempt at `step.transaction`: the user's SQL, then the journal entry, then the commit of both. Used by the body, which has the outcome
+ * delivered.
+ */
+
+import { InvalidOutcome } from "../define/errors.js";
+import type { Json } from "../define/json-types.js";
+import type { JournalChange, JournalEntry, RecordVerdict } from "../store/journal.js";
+import type { StoreTransaction } from "../store/store.js";
+import { failed, perform, type Performed } from "./attempt.js";
+import type { Execution } from "./execution.js";
+import type { StepCall, Work } from "./step-call.js";
+import type { Surroundings } from "./surroundings.js";
+import { CommitUnknown, commitTransaction } from "./transaction.js";
+
+export type Transacted =
+  /** It was rolled back, and this is to be recorded instead. `seq`: that of an entry which came to nothing. */
+  | { readonly kind: "performed"; readonly performed: Performed; readonly seq: number | null }
+  /** The entry was answered: recorded, and all is committed, or not, and all is rolled back. */
+  | {
+      readonly kind: "written";
+      readonly seq: number;
+      readonly verdict: Exclude<RecordVerdict, { kind: "failed" }>;
+      readonly value: Json | null;
+    }
+  /** The connection was lost at the commit. */
+  | { readonly kind: "unknown"; readonly seq: number }
+  /** The claim is gone. */
+  | { readonly kind: "lost" };
+
+export interface TransactionHost {
+  isDead(): boolean;
+  /** The entry for the journal, with its place in the order of delivery. */
+  entryOf(change: JournalChange): JournalEntry;
+}
+
+export async function transact(
+  call: StepCall,
+  work: Work,
+  execution: Execution,
+  around: Surroundings,
+  host: TransactionHost,
+): Promise<Transacted> {
+  const begunMs = performance.now();
+  let opened: StoreTransaction | undefined;
+  try {
+    opened = await around.patiently(execution, () => around.store.begin());
+  } catch (error) {
+    return { kind: "performed", performed: failed(call, work, error, begunMs), seq: null };
+  }
+  if (opened === undefined) return { kind: "lost" };
+  const transaction = opened;
+  const performed = await perform(call, work, execution, around, transaction.tx);
+  if (performed.entry.error !== null || host.isDead()) {
+    await opened.rollback();
+    return { kind: "performed", performed, seq: null };
+  }
+  const entry = host.entryOf(performed.entry);
+  const { seq } = entry;
+  try {
+    const verdict = await commitTransaction(
+      opened,
+      around,
+      () => host.isDead(),
+      () => transaction.record(entry),
+    );
+    if (verdict.kind === "failed") throw refusal(verdict);
+    return { kind: "written", seq, verdict, value: performed.value };
+  } catch (error) {
+    if (!(error instanceof CommitUnknown)) {
+      return { kind: "performed", performed: failed(call, work, error, begunMs), seq };
+    }
+    around.logger.warn(
+      { err: error, step: call.name },
+      "pawl: nobody knows whether a transaction is committed",
+    );
+    return { kind: "unknown", seq };
+  }
+}
+
+/** The database refused to record something. */
+export function refusal({ code, message }: { code: string; message: string }): InvalidOutcome {
+  return new InvalidOutcome(`the database refused it (${code}): ${message}`);
+}
