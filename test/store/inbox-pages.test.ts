@@ -1,21 +1,17 @@
 import { randomBytes } from "node:crypto";
 import { machine } from "pawl";
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { ClaimedRun, StoredSignal } from "../../packages/pawl/dist/store/store.js";
 import { testDatabase } from "../support/database.js";
 import { testEngine } from "../support/engine.js";
-import { claim, claimOne, register, signal, start } from "../support/store.js";
+import { claim, claimOne, endRunsAfterEach, register, signal, start } from "../support/store.js";
 import { until } from "../support/until.js";
 
 const database = await testDatabase();
 const { pawl, serve } = testEngine(database);
 const { store, sql } = database;
 await register(database, "worker");
-afterEach(async () => {
-  await sql(
-    "update runs set status = 'done', locked_by = null, completed_at = clock_timestamp() where completed_at is null",
-  );
-});
+endRunsAfterEach(database);
 
 const mebibyte = 1_048_576;
 /** A payload of so many bytes that cannot be compressed. */

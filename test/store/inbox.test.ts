@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { ClaimedRun, Transition, Verdict } from "../../packages/pawl/dist/store/store.js";
 import { testDatabase } from "../support/database.js";
 import {
@@ -6,6 +6,7 @@ import {
   claimOne,
   commit,
   done,
+  endRunsAfterEach,
   keep,
   key,
   next,
@@ -22,11 +23,7 @@ import { until } from "../support/until.js";
 const database = await testDatabase();
 const { store, sql } = database;
 await register(database, "worker");
-afterEach(async () => {
-  await sql(
-    "update runs set status = 'done', locked_by = null, completed_at = clock_timestamp() where completed_at is null",
-  );
-});
+endRunsAfterEach(database);
 
 type Claimed = ClaimedRun & { claimId: string };
 

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { testDatabase } from "../support/database.js";
 import { journalOf } from "../support/journal.js";
 import {
@@ -19,6 +19,7 @@ import {
   claimOne,
   commit,
   done,
+  endRunsAfterEach,
   key,
   register,
   signal,
@@ -29,11 +30,7 @@ import {
 const database = await testDatabase();
 const { store, sql } = database;
 await register(database, "worker");
-afterEach(async () => {
-  await sql(
-    "update runs set status = 'done', locked_by = null, completed_at = clock_timestamp() where completed_at is null",
-  );
-});
+endRunsAfterEach(database);
 
 /** A run that has invoked another, which a worker executes. */
 async function invoked(given: Parameters<typeof invoke>[0] = {}): Promise<{ parent: Held; kid: Held }> {

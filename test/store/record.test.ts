@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { JournalChange } from "../../packages/pawl/dist/store/journal.js";
 import { testDatabase } from "../support/database.js";
 import { journalOf } from "../support/journal.js";
@@ -15,16 +15,12 @@ import {
   suspend,
   waitFor,
 } from "../support/record.js";
-import { commit, done, register, signal } from "../support/store.js";
+import { commit, done, endRunsAfterEach, register, signal } from "../support/store.js";
 
 const database = await testDatabase();
 const { store, sql } = database;
 await register(database, "worker");
-afterEach(async () => {
-  await sql(
-    "update runs set status = 'done', locked_by = null, completed_at = clock_timestamp() where completed_at is null",
-  );
-});
+endRunsAfterEach(database);
 
 const recorded = { kind: "recorded", inboxSeq: null };
 const makeDue = (runId: string, name: string): Promise<unknown> =>

@@ -1,16 +1,23 @@
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { NewRun } from "../../packages/pawl/dist/store/store.js";
 import { testDatabase } from "../support/database.js";
-import { claim, claimOne, commit, done, key, next, park, register, start } from "../support/store.js";
+import {
+  claim,
+  claimOne,
+  commit,
+  done,
+  endRunsAfterEach,
+  key,
+  next,
+  park,
+  register,
+  start,
+} from "../support/store.js";
 
 const database = await testDatabase();
 const { store, sql } = database;
 await register(database, "worker");
-afterEach(async () => {
-  await sql(
-    "update runs set status = 'done', locked_by = null, completed_at = clock_timestamp() where completed_at is null",
-  );
-});
+endRunsAfterEach(database);
 
 /** A run that waits for "go". */
 async function parked(given: Partial<NewRun> = {}, then = park("go")): Promise<string> {

@@ -9,6 +9,7 @@ import type {
   Transition,
   Verdict,
 } from "../../packages/pawl/dist/store/store.js";
+import { afterEach } from "vitest";
 import type { TestDatabase } from "./database.js";
 
 let lastClaim = 0;
@@ -199,4 +200,13 @@ export async function signal(
 ): Promise<SignalVerdict> {
   const { verdicts } = await database.store.signal([{ runId, name, payload, dedupKey }], { patient: true });
   return verdicts[0]!;
+}
+
+/** After each test nothing is left that another could claim. */
+export function endRunsAfterEach({ sql }: Pick<TestDatabase, "sql">): void {
+  afterEach(async () => {
+    await sql(
+      "update runs set status = 'done', locked_by = null, completed_at = clock_timestamp() where completed_at is null",
+    );
+  });
 }

@@ -13,7 +13,7 @@ import { phasesOf } from "./define/phase.js";
 import { parse, type Schema } from "./define/schema.js";
 import type { WorkflowContext } from "./define/workflow-context.js";
 import { replay } from "./engine/replay.js";
-import type { ListedStep } from "./store/journal.js";
+import { readJournal } from "./store/read-journal.js";
 import type { ClientStore, StoredRun } from "./store/store.js";
 
 /** A run that would not go on. */
@@ -124,11 +124,7 @@ async function checkWorkflow(
   definition: WorkflowDefinition,
   run: StoredRun,
 ): Promise<Problem | null> {
-  const journal: ListedStep[] = [];
-  for (let page = await store.journal(run.runId, ""); page.length > 0;) {
-    journal.push(...page);
-    page = await store.journal(run.runId, page.at(-1)!.name);
-  }
+  const journal = await readJournal(store, run.runId);
   const { input: schema } = definition;
   const stored = fromJson(run.input);
   const input = schema === undefined ? stored : await parse(schema, stored, "InvalidInput", "input");

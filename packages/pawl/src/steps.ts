@@ -3,6 +3,7 @@
 import type { ErrorRecord } from "./define/error-record.js";
 import type { Json } from "./define/json-types.js";
 import type { ListedStep, StepKind } from "./store/journal.js";
+import { readJournal } from "./store/read-journal.js";
 import type { ClientStore } from "./store/store.js";
 
 /** A step of a workflow run. */
@@ -25,11 +26,7 @@ export interface Step {
 
 /** All recorded steps of a run, in the order in which the body got them, then the pending ones. */
 export async function listSteps(store: Pick<ClientStore, "journal">, runId: string): Promise<Step[]> {
-  const listed: ListedStep[] = [];
-  for (let page = await store.journal(runId, ""); page.length > 0;) {
-    listed.push(...page);
-    page = await store.journal(runId, page.at(-1)!.name);
-  }
+  const listed = await readJournal(store, runId);
   const order = ({ seq }: ListedStep): number => seq ?? Number.POSITIVE_INFINITY;
   return listed
     .toSorted(

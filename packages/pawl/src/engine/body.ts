@@ -12,7 +12,8 @@ import type { JournalChange, JournalEntry, RecordVerdict, StepKind, StoredStep }
 import { perform, recordOf, type Performed } from "./attempt.js";
 import { Deliveries } from "./deliveries.js";
 import type { Execution } from "./execution.js";
-import { isForSignal, newCall, settle, type StepCall, type Work } from "./step-call.js";
+import { Overdue } from "./overdue.js";
+import { isForSignal, isSameEvent, newCall, settle, type StepCall, type Work } from "./step-call.js";
 import { StepNames } from "./step-names.js";
 import { refusal, transact } from "./step-transaction.js";
 import type { Surroundings } from "./surroundings.js";
@@ -41,7 +42,7 @@ export class Body {
   /** What the body waits for, in the order of its calls. */
   readonly #calls = new Map<string, StepCall>();
   readonly #deliveries = new Deliveries(() => this.#consider());
-  readonly #overdue: StepCall[] = [];
+  readonly #overdue = new Overdue((call) => this.#isDead || void this.#ask(call));
   /** How many functions of steps run. */
   #running = 0;
   #seq: number;
@@ -145,7 +146,7 @@ export class Body {
     }
     if (pending !== undefined && pending.dueMs !== null && pending.dueMs <= 0) {
       call.dueAt = pending.dueAt;
-      this.#askInTurn(call);
+      this.#overdue.add(call);
       return;
     }
     // Who has waited for this event before is asked about first: it may have come meanwhile.
@@ -154,17 +155,6 @@ export class Body {
       if (earlier.state === "waiting" && isSameEvent(earlier.question, question)) void this.#ask(earlier);
     }
     void this.#ask(call);
-  }
-
-  /** Waits that were over before the run was resumed end in the order in which they were due, not in which they are called. */
-  #askInTurn(call: StepCall): void {
-    if (this.#overdue.push(call) > 1) return;
-    onNextTurn(() => {
-      const due = this.#overdue.splice(0);
-      if (this.#isDead) return;
-      due.sort((one, other) => Date.parse(one.dueAt!) - Date.parse(other.dueAt!));
-      for (const each of due) void this.#ask(each);
-    });
   }
 
   #mayBeOver(question: JournalChange, { childId, dueMs }: StoredStep): boolean {
@@ -409,8 +399,4 @@ export class Body {
     for (const { timer } of this.#calls.values()) clearTimeout(timer);
     this.#calls.clear();
   }
-}
-
-function isSameEvent(one: JournalChange, other: JournalChange): boolean {
-  return one.op === "wait" && other.op === "wait" && one.event === other.event;
 }

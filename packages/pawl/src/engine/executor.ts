@@ -22,11 +22,11 @@ import {
   decide,
   decideFailure,
   decideJobError,
-  decideResult,
   decideUnhandled,
   type Decision,
   type Situation,
 } from "./transition.js";
+import { decideReturned, readInput } from "./values.js";
 import { isThenable, withinTime } from "./within-time.js";
 import { executeWorkflow } from "./workflow.js";
 
@@ -66,9 +66,10 @@ async function executeJob(
   definition: JobDefinition,
   around: Surroundings,
 ): Promise<void> {
-  let input: unknown = fromJson(execution.input ?? "null");
+  let input: unknown;
   try {
-    if (definition.input !== undefined) input = await parse(definition.input, input, "InvalidInput", "input");
+    input = readInput(execution, definition);
+    if (input instanceof Promise) input = await input;
   } catch (error) {
     await commitFailure(execution, decideFailure(null, error), around);
     return;
@@ -89,9 +90,8 @@ async function executeJob(
   // The work is done: trying again would repeat its effects and not mend a result that cannot be stored.
   let decision: Decision;
   try {
-    const { output } = definition;
-    const checked = output === undefined ? result : await parse(output, result, "InvalidOutcome", "result");
-    decision = decideResult(checked, around.maxPayloadBytes);
+    const decided = decideReturned(result, definition, around);
+    decision = decided instanceof Promise ? await decided : decided;
   } catch (error) {
     await abandonTransaction(execution);
     decision = decideFailure(null, error);

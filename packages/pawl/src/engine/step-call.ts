@@ -53,6 +53,11 @@ function toError({ name, kind }: StepCall, error: ErrorRecord): Error {
 /** Whether it waits for something that comes into the inbox. */
 export const isForSignal = ({ kind }: StepCall): boolean => kind === "wait" || kind === "invoke";
 
+/** Whether both wait for the same event. */
+export function isSameEvent(one: JournalChange, other: JournalChange): boolean {
+  return one.op === "wait" && other.op === "wait" && one.event === other.event;
+}
+
 export function newCall(
   kind: StepKind,
   name: string,

@@ -5,37 +5,40 @@
 
 import { isDefinition, type WorkflowDefinition } from "../define/definition.js";
 import { ChildFailed, InvalidOption, StepFailed } from "../define/errors.js";
-import { fromJson, toJson } from "../define/json.js";
+import { toJson } from "../define/json.js";
 import { toMilliseconds } from "../define/duration.js";
 import { checkName, checkSignalName } from "../define/names.js";
 import { checkFunction, checkOptions, isObject } from "../define/options.js";
 import { checkRetries } from "../define/retry.js";
-import { parse } from "../define/schema.js";
 import { show } from "../define/show.js";
 import type { WorkflowContext } from "../define/workflow-context.js";
-import type { JournalChange, StoredStep } from "../store/journal.js";
+import type { JournalChange } from "../store/journal.js";
+import { readJournal } from "../store/read-journal.js";
 import { Body } from "./body.js";
 import { commit, commitFailure } from "./commit.js";
 import type { Execution } from "./execution.js";
 import { checkDate, newRun } from "./new-run.js";
 import { bodyContext } from "./step-context.js";
 import type { Surroundings } from "./surroundings.js";
-import { decideFailure, decideResult, type Decision } from "./transition.js";
+import { decideFailure, type Decision } from "./transition.js";
+import { decideReturned, readInput } from "./values.js";
 
 export async function executeWorkflow(
   execution: Execution,
   definition: WorkflowDefinition,
   around: Surroundings,
 ): Promise<void> {
-  let input: unknown = fromJson(execution.input ?? "null");
+  let input: unknown;
   try {
-    if (definition.input !== undefined) input = await parse(definition.input, input, "InvalidInput", "input");
+    input = await readInput(execution, definition);
   } catch (error) {
     await commitFailure(execution, decideFailure(null, error), around);
     return;
   }
-  const journal = execution.journal ?? (await readJournal(execution, around));
-  if (execution.aborted) return;
+  const { runId } = execution;
+  const journal =
+    execution.journal ?? (await around.patiently(execution, () => readJournal(around.store, runId)));
+  if (journal === undefined || execution.aborted) return;
   const body = new Body(execution, around, journal);
   const context = makeContext(execution, around, body);
   const end = await body.run(() => definition.run(context, input));
@@ -58,14 +61,13 @@ export async function executeWorkflow(
 
 async function commitResult(
   execution: Execution,
-  { output }: WorkflowDefinition,
+  definition: WorkflowDefinition,
   result: unknown,
   around: Surroundings,
 ): Promise<void> {
   let decision: Decision;
   try {
-    const checked = output === undefined ? result : await parse(output, result, "InvalidOutcome", "result");
-    decision = decideResult(checked, around.maxPayloadBytes);
+    decision = await decideReturned(result, definition, around);
   } catch (error) {
     decision = decideFailure(null, error);
   }
@@ -76,17 +78,6 @@ async function commitResult(
 function decideError(error: unknown): Decision {
   const step = error instanceof StepFailed || error instanceof ChildFailed ? error.step : null;
   return decideFailure(step, error);
-}
-
-/** Reads a journal that was too big to come along with the claim; an outage only delays it, as long as the claim lasts. */
-async function readJournal(execution: Execution, around: Surroundings): Promise<StoredStep[]> {
-  const journal: StoredStep[] = [];
-  for (let after = ""; ;) {
-    const page = await around.patiently(execution, () => around.store.journal(execution.runId, after));
-    if (page === undefined || page.length === 0) return journal;
-    for (const step of page) journal.push(step);
-    after = page.at(-1)!.name;
-  }
 }
 
 function makeContext(execution: Execution, around: Surroundings, body: Body): WorkflowContext {
