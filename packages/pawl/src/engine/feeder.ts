@@ -173,12 +173,13 @@ export class Feeder {
       this.#isNudged = false;
       this.#dueAtMs = Number.POSITIVE_INFINITY;
       const limit = Math.min(demand, maxClaim);
+      const askedMs = performance.now();
       const claimed = await this.#claim(workerId, limit);
       if (claimed === null) {
         await this.#sleep(this.#patience.next(), { forDue: false });
         continue;
       }
-      if (!claimed.more && claimed.after === null) await this.#idle(claimed);
+      if (!claimed.more && claimed.after === null) await this.#idle(claimed, askedMs);
       // Let the commits of this turn free their slots before the next look.
       else await new Promise((resolve) => setImmediate(resolve));
     }
@@ -243,10 +244,13 @@ export class Feeder {
     if (this.#isBehind || this.#wantsSlot) this.nudge();
   }
 
-  /** Nothing is left to claim: wait for a nudge, the next due time, or the poll interval. */
-  async #idle({ runs, dueMs }: Claimed): Promise<void> {
+  /**
+   * Nothing is left to claim: wait for a nudge, the next due time, or the poll interval. The due time counts from when the
+   * database was asked: from its answer, every timer would be late by the way back.
+   */
+  async #idle({ runs, dueMs }: Claimed, askedMs: number): Promise<void> {
     const nowMs = performance.now();
-    if (dueMs !== null) this.#dueAtMs = Math.min(this.#dueAtMs, nowMs + dueMs);
+    if (dueMs !== null) this.#dueAtMs = Math.min(this.#dueAtMs, askedMs + dueMs);
     const walkedMs = this.#walkSinceMs === null ? 0 : nowMs - this.#walkSinceMs;
     this.#walkSinceMs = null;
     const restMs = Math.min(walkedMs * walkRest, this.#options.maxPollMs);
