@@ -25,7 +25,7 @@ import { countUsage, type Usage } from "./usage.js";
 
 const latencyRuns = { usual: 1_000, quick: 200, warmUp: 200 };
 const concurrency = 10;
-const warmUpRuns = 500;
+const warmUpRuns = 2_000;
 /** Slower than runs are ever started: all are there before they fall due. */
 const startedPerSecond = 10_000;
 /** How long the journals are, and how many runs of each are resumed. */

@@ -1,4 +1,5 @@
 -- One row is one run. Wide columns last; no foreign keys and no triggers on hot tables.
+-- What is indexed compares by bytes (collate "C"): cheaper, and a new version of the system's locales breaks no index.
 create table runs (
   shard             smallint    not null,
   id                bigint      not null,
@@ -13,7 +14,7 @@ create table runs (
   throttled         boolean     not null default false,  -- put off to eligible_at by its rate limit
   turn              int         not null default 0,      -- 0 at claim, + 1 per applied transition of that claim
   claim_id          bigint,                              -- random, made by the caller per claim call; outlives the claim
-  locked_by         text,                                -- the worker that holds the claim; its end clears this column only
+  locked_by         text collate "C",                                -- the worker that holds the claim; its end clears this column only
   inbox_seq         int         not null default 0,      -- seq of the last signal delivered
   shown             int[],                               -- seqs already in ctx.awaited when this wait began
   eligible_at       timestamptz not null,                -- when it may be claimed; the deadline while awaiting; 'infinity' if none
@@ -22,15 +23,15 @@ create table runs (
   completed_at      timestamptz,
   expires_at        timestamptz,
   retention         interval,
-  queue             text,                                -- null: where its definition says, once a worker registers it
+  queue             text collate "C",                                -- null: where its definition says, once a worker registers it
   kind              text,                                -- null: not known before a worker registers the definition
-  name              text        not null,
+  name              text collate "C"        not null,
   step              text,                                -- null until the first claim takes the initial step
   awaits            jsonb,                               -- {names, match, since}, or {children, held, since} of a spawn; until the next progress
-  partition_key     text,
-  rate_limit        text,                                -- limit, or limit:key; until the next progress
+  partition_key     text collate "C",
+  rate_limit        text collate "C",                                -- limit, or limit:key; until the next progress
   weight            int,
-  idempotency_key   text,
+  idempotency_key   text collate "C",
   unique_key        bytea,
   unique_scope      run_status[],
   unique_guard      bytea generated always as (
@@ -63,7 +64,7 @@ create table signals (
   seq         int         not null,
   name        text        not null,
   payload     jsonb,
-  dedup_key   text,
+  dedup_key   text collate "C",
   inserted_at timestamptz not null,
   consumed_at timestamptz,
   primary key (shard, run_id, seq)
@@ -73,7 +74,7 @@ create table signals (
 create table steps (
   shard        smallint    not null,
   run_id       bigint      not null,
-  name         text        not null,
+  name         text collate "C"        not null,
   kind         text        not null,
   seq          int,
   attempt      int         not null default 0,
@@ -88,7 +89,7 @@ create table steps (
 
 -- What workers have registered: the defaults for starts by name.
 create table definitions (
-  name       text        not null,
+  name       text collate "C"        not null,
   version    int         not null,
   kind       text        not null,
   queue      text        not null,
@@ -100,7 +101,7 @@ create table definitions (
 
 -- One row per worker: the lease of all its claims. A row is deleted only when no run names it.
 create table workers (
-  id            text        primary key,
+  id            text collate "C"        primary key,
   lease         interval    not null,
   serves        text[]      not null,                    -- name@version
   queues        text[]      not null,
@@ -111,7 +112,7 @@ create table workers (
 
 -- Rate limits: `allowed` tokens per `period`, at most `burst` at once. The last writer wins.
 create table limits (
-  name       text     primary key,
+  name       text collate "C"     primary key,
   allowed    double precision not null check (allowed > 0),
   period     interval not null check (period > interval '0'),
   burst      double precision not null check (burst > 0)
@@ -121,8 +122,8 @@ create table limits (
 -- to promised_at: who comes later queues behind it.
 create table buckets (
   shard       smallint not null,
-  name        text     not null,
-  key         text     not null default '',
+  name        text collate "C"     not null,
+  key         text collate "C"     not null default '',
   tokens      double precision not null,
   updated_at  timestamptz not null,
   promised_at timestamptz not null,
