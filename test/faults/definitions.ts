@@ -1,27 +1,14 @@
 /** What the worker processes of the fault tests serve. Every step tells the ledger before it does anything. */
 
 import { job, machine, type Next, type StepContext, type, workflow } from "pawl";
-import pg from "pg";
-
-const pool = new pg.Pool({ connectionString: process.env["LEDGER_URL"], max: 2, allowExitOnIdle: true });
-pool.on("error", () => {});
-
-const tell = async (runId: string, step: string, attempt: number): Promise<void> => {
-  await pool.query("insert into ledger (run_id, step, attempt, pid) values ($1, $2, $3, $4)", [
-    runId,
-    step,
-    attempt,
-    process.pid,
-  ]);
-};
-
-const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 1 + Math.random() * 10));
+import { pause, tell } from "./effects.js";
 
 const order = ["start", "second", "third", "fourth", "last"] as const;
 
 /** Each step adds its name to the state: what was committed twice, or over a successor, shows in the path. */
 export const linear = machine({
   name: "linear",
+  maxCrashes: 1_000,
   state: type<{ path: string[] }>(),
   steps: {
     start: (ctx) => walk(ctx),

@@ -3,6 +3,7 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { testDatabase } from "../support/database.js";
+import { type Chance, makeChance } from "./seed.js";
 
 const program = fileURLToPath(new URL("../dist/faults/worker.js", import.meta.url));
 
@@ -11,6 +12,10 @@ export interface Fleet {
   grow(size: number): Promise<void>;
   /** Ends one that serves with SIGKILL; answers whether there was one. */
   killOne(): boolean;
+  /** Stops one that serves for so long (SIGSTOP, SIGCONT); answers whether there was one. */
+  freezeOne(ms: number): boolean;
+  /** Tells all to stop in peace and waits until they have. */
+  drain(): Promise<void>;
   /** How many ended by themselves or were killed. */
   deaths(): number;
   /** From now on a worker that ends is replaced. */
@@ -21,12 +26,16 @@ export interface Fleet {
 export async function makeLedger() {
   const ledger = await testDatabase({ empty: true });
   await ledger.sql(
-    "create table public.ledger (id bigserial, run_id text, step text, attempt int, pid int, at timestamptz default clock_timestamp())",
+    "create table public.ledger (id bigserial, run_id text, step text, attempt int, version int, pid int, at timestamptz default clock_timestamp())",
   );
   return ledger;
 }
 
-export function makeFleet(databaseUrl: string, ledgerUrl: string): Fleet {
+export function makeFleet(
+  databaseUrl: string,
+  ledgerUrl: string,
+  chance: Chance = makeChance(Math.floor(Math.random() * 2 ** 31)),
+): Fleet {
   const workers = new Set<ChildProcess>();
   const serving = new Set<ChildProcess>();
   let deaths = 0;
@@ -54,14 +63,14 @@ export function makeFleet(databaseUrl: string, ledgerUrl: string): Fleet {
     });
   };
 
-  const stop = async (): Promise<void> => {
+  const end = async (signal: NodeJS.Signals): Promise<void> => {
     replaces = false;
     await Promise.all(
       [...workers].map(
         (worker) =>
           new Promise<void>((resolve) => {
             worker.once("exit", () => resolve());
-            worker.kill("SIGKILL");
+            worker.kill(signal);
           }),
       ),
     );
@@ -72,16 +81,22 @@ export function makeFleet(databaseUrl: string, ledgerUrl: string): Fleet {
       await Promise.all(Array.from({ length: size - workers.size }, spawn));
     },
     killOne: () => {
-      const all = [...serving];
-      const victim = all[Math.floor(Math.random() * all.length)];
-      if (victim === undefined) return false;
+      if (serving.size === 0) return false;
+      const victim = chance.pick([...serving]);
       serving.delete(victim);
       return victim.kill("SIGKILL");
     },
+    freezeOne: (ms) => {
+      if (serving.size === 0) return false;
+      const victim = chance.pick([...serving]);
+      setTimeout(() => victim.kill("SIGCONT"), ms);
+      return victim.kill("SIGSTOP");
+    },
+    drain: () => end("SIGTERM"),
     deaths: () => deaths,
     replaceTheDead: () => {
       replaces = true;
     },
-    stop,
+    stop: () => end("SIGKILL"),
   };
 }

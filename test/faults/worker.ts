@@ -1,9 +1,10 @@
 /** A worker process of the fault tests: serves until it is killed or told to stop by SIGTERM. */
 
 import { serve } from "pawl";
-import { fragile, journey, leaving, linear, slow, suicidal } from "./definitions.js";
+import { fragile, journey, leaving, slow, suicidal } from "./definitions.js";
+import { shapes } from "./shapes.js";
 
-const worker = serve([linear, suicidal, fragile, leaving, slow, journey], {
+const worker = serve([...shapes, suicidal, fragile, leaving, slow, journey], {
   queues: { default: 40 },
   lease: "2s",
   heartbeat: "400ms",

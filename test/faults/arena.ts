@@ -1,0 +1,125 @@
+/**
+ * Where the fault tests take place: a Postgres server of its own that may be ended at any time, worker processes, a client under
+ * load, the ledger of effects on another server, and the judgement at the end.
+ */
+
+import { type LocalPostgres, startLocalPostgres } from "@pawl/local-postgres";
+import { migrate } from "pawl";
+import pg from "pg";
+import { afterAll, expect } from "vitest";
+import { until } from "../support/until.js";
+import { type Fleet, makeFleet, makeLedger } from "./fleet.js";
+import { afterStop, endOf, type Evidence, type Invariant, invariants } from "./invariants.js";
+import { Load } from "./load.js";
+import { type Chance, makeChance } from "./seed.js";
+import { sideTables } from "./shapes.js";
+
+export interface Arena {
+  readonly server: LocalPostgres;
+  readonly fleet: Fleet;
+  readonly load: Load;
+  readonly chance: Chance;
+  /** SQL on the database under test, over a new connection; waits while nobody is there. */
+  sql<Row = Record<string, unknown>>(text: string, values?: unknown[]): Promise<Row[]>;
+  ledger: Evidence["ledger"];
+  /** Resolves when nothing is open any more. */
+  quiet(longestMs?: number): Promise<void>;
+  /** Stops the workers in peace and expects every invariant to hold. */
+  judge(): Promise<void>;
+}
+
+const lookMs = 250;
+
+export async function makeArena(
+  options: {
+    settings?: Record<string, string | number>;
+    /** The address that workers and the client use instead of the server's. */
+    through?: (url: string) => Promise<string>;
+  } = {},
+): Promise<Arena> {
+  const chance = makeChance();
+  console.log(`seed ${chance.seed} (PAWL_SEED repeats it)`);
+  const server = await startLocalPostgres({ port: "free", settings: options.settings ?? {} });
+  await migrate({ url: server.url });
+  const url = (await options.through?.(server.url)) ?? server.url;
+  const ledger = await makeLedger();
+  const load = new Load(url, chance);
+  const fleet = makeFleet(url, ledger.url, chance);
+
+  const sql = async <Row>(text: string, values: unknown[] = []): Promise<Row[]> =>
+    until("the database answers", () => ask<Row>(server.url, text, values), 60_000) as Promise<Row[]>;
+  for (const table of sideTables) await sql(table);
+
+  const seenEnds = new Map<string, string>();
+  const looking = setInterval(() => void look().catch(() => {}), lookMs);
+  let isLooking = false;
+  const look = async (): Promise<void> => {
+    if (isLooking) return;
+    isLooking = true;
+    try {
+      const ended = await ask<{ id: string; how: string }>(
+        server.url,
+        `select id, ${endOf} as how from runs where completed_at > clock_timestamp() - interval '2 seconds'`,
+      );
+      for (const { id, how } of ended ?? []) if (!seenEnds.has(id)) seenEnds.set(id, how);
+    } finally {
+      isLooking = false;
+    }
+  };
+
+  afterAll(async () => {
+    clearInterval(looking);
+    await fleet.stop();
+    await load.close();
+    await server.stop();
+  });
+
+  const expectAll = async (all: readonly Invariant[]): Promise<void> => {
+    const evidence = { sql, ledger: ledger.sql, history: load.history, seenEnds };
+    const broken: Record<string, unknown[]> = {};
+    for (const { says, broken: find } of all) {
+      const found = await find(evidence);
+      if (found.length > 0) broken[says] = found.slice(0, 5);
+    }
+    expect(broken, `seed ${chance.seed}`).toEqual({});
+  };
+
+  return {
+    server,
+    fleet,
+    load,
+    chance,
+    sql,
+    ledger: ledger.sql,
+    quiet: async (longestMs = 60_000) => {
+      const open = "select from runs where status not in ('done', 'failed', 'cancelled') limit 1";
+      await until("everything has ended", async () => (await sql(open)).length === 0, longestMs);
+    },
+    judge: async () => {
+      await expectAll(invariants);
+      await fleet.drain();
+      await expectAll(afterStop);
+      expect(seenEnds.size).toBeGreaterThan(0);
+    },
+  };
+}
+
+/** Null: nobody is there. */
+async function ask<Row>(url: string, text: string, values: unknown[] = []): Promise<Row[] | null> {
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 2_000 });
+  client.on("error", () => {});
+  try {
+    await client.connect();
+    await client.query("set search_path = pawl, public");
+    return (await client.query(text, values)).rows as Row[];
+  } catch (error) {
+    if (error instanceof pg.DatabaseError && !isAway(error.code)) throw error;
+    return null;
+  } finally {
+    await client.end().catch(() => {});
+  }
+}
+
+/** Shutting down, starting, or ended by a crash. */
+const isAway = (code: string | undefined): boolean =>
+  code !== undefined && (code.startsWith("57P") || code === "08006");
