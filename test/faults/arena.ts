@@ -47,7 +47,7 @@ export async function makeArena(
   const fleet = makeFleet(url, ledger.url, chance);
 
   const sql = async <Row>(text: string, values: unknown[] = []): Promise<Row[]> =>
-    until("the database answers", () => ask<Row>(server.url, text, values), 60_000) as Promise<Row[]>;
+    until("the database answers", () => ask<Row>(server.url, text, values), 60_000);
   for (const table of sideTables) await sql(table);
 
   const seenEnds = new Map<string, string>();

@@ -58,7 +58,7 @@ export const gather = machine({
   },
 });
 
-export const leaf = job({
+const leaf = job({
   name: "leaf",
   maxCrashes,
   run: async (ctx, { n }: { n: number }) => {
