@@ -10,6 +10,7 @@ import { NondeterministicWorkflow } from "../define/errors.js";
 import type { Json } from "../define/json-types.js";
 import type { JournalChange, JournalEntry, RecordVerdict, StepKind, StoredStep } from "../store/journal.js";
 import { perform, recordOf, type Performed } from "./attempt.js";
+import { loseClaim } from "./commit.js";
 import { Deliveries } from "./deliveries.js";
 import type { Execution } from "./execution.js";
 import { Overdue } from "./overdue.js";
@@ -317,7 +318,7 @@ export class Body {
         this.#hear(verdict.inboxSeq);
         return verdict;
       case "stale":
-        this.#execution.abort(new Error("the claim on this run was lost"));
+        loseClaim(this.#execution, this.#around);
         return null;
       case "busy":
         throw new Error("the flusher answered busy");

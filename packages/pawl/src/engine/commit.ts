@@ -44,7 +44,7 @@ export async function commit(
     case "already":
       break;
     case "stale":
-      execution.abort(new Error("the claim on this run was lost"));
+      loseClaim(execution, around);
       return null;
     case "failed":
       // Keys of a child that belong to two runs; a rate limit that nobody has set.
@@ -92,6 +92,18 @@ export async function commit(
       break;
   }
   return null;
+}
+
+/** What this execution wanted to write was refused: the run is not its own any more. */
+export function loseClaim(execution: Execution, { logger }: Surroundings): void {
+  const { runId, definition, step, attempt, aborted } = execution;
+  if (!aborted) {
+    logger.warn(
+      { runId, name: definition.name, step, attempt },
+      "pawl: what a step did was not recorded, because the claim on its run was lost",
+    );
+  }
+  execution.abort(new Error("the claim on this run was lost"));
 }
 
 /** Commits an outcome in the transaction of its step. If nobody knows whether it is, the claim is let go: the guard decides. */
