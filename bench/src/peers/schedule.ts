@@ -1,0 +1,55 @@
+/**
+ * The order of the work: measurement by measurement, within it one contestant after the other, each repetition beginning
+ * with another one. What disturbs the machine for a while so falls on all of them, and nobody is always first.
+ */
+
+import type { Contestant, Way } from "./contestants.js";
+import type { Measurement } from "./protocol.js";
+
+/** One contestant's one way of doing one measurement. */
+export interface Entry {
+  readonly contestant: Contestant;
+  readonly measurement: Measurement;
+  readonly way: Way;
+}
+
+/** What is to be measured in each repetition. */
+export function entriesOf(
+  contestants: readonly Contestant[],
+  measurements: readonly Measurement[],
+): readonly Entry[] {
+  return measurements.flatMap((measurement) =>
+    contestants.flatMap((contestant) => {
+      const ways = contestant.ways[measurement];
+      return typeof ways === "string" ? [] : ways.map((way) => ({ contestant, measurement, way }));
+    }),
+  );
+}
+
+/** The entries of one repetition: those of each measurement turned by one more than in the repetition before. */
+export function inTurn(entries: readonly Entry[], repetition: number): readonly Entry[] {
+  return measurementsOf(entries).flatMap((measurement) => {
+    const own = entries.filter((entry) => entry.measurement === measurement);
+    const first = repetition % own.length;
+    return [...own.slice(first), ...own.slice(0, first)];
+  });
+}
+
+/**
+ * Until when, from the beginning, this entry may be begun: in the first repetition each measurement has an equal part of the
+ * budget, and what those before it have left, so that a slow machine does not keep the last ones from being measured at all.
+ */
+export function latestBeginMs(
+  entries: readonly Entry[],
+  { measurement }: Entry,
+  repetition: number,
+  budgetMs: number,
+): number {
+  if (repetition > 0) return budgetMs;
+  const measurements = measurementsOf(entries);
+  return (budgetMs * (measurements.indexOf(measurement) + 1)) / measurements.length;
+}
+
+const measurementsOf = (entries: readonly Entry[]): Measurement[] => [
+  ...new Set(entries.map(({ measurement }) => measurement)),
+];
