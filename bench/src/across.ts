@@ -11,6 +11,7 @@ import type { Bench, BenchRequest, Figure } from "./bench.js";
 import { clockedJob, input, machineMs } from "./definitions.js";
 import { percentiles } from "./figures.js";
 import { databaseTime } from "./observe.js";
+import { besideLimit } from "./raw-limit.js";
 import { exactCpuMs } from "./usage.js";
 import { startWorker } from "./worker-process.js";
 
@@ -26,9 +27,17 @@ const pollIntervalsMs = [undefined, 10, 5];
 export const across: Bench = {
   defaults: { count: 1_000, quickCount: 200, concurrency: 10 },
   async measure(request: BenchRequest): Promise<Figure[]> {
-    const figures: Figure[] = [];
-    for (const pollMs of pollIntervalsMs) figures.push(...(await trickle(request, pollMs)));
-    return [...figures, ...(await rest(request))];
+    const { observer } = request.database;
+    const { limit, result } = await besideLimit(observer, request.quick, async () => {
+      const figures: Figure[] = [];
+      for (const pollMs of pollIntervalsMs) figures.push(...(await trickle(request, pollMs)));
+      return figures;
+    });
+    return [
+      ...result,
+      { key: "commit_p50_ms", label: "raw limit: one-row commit, p50", value: limit.commitMs, unit: "ms" },
+      ...(await rest(request)),
+    ];
   },
 };
 

@@ -8,7 +8,7 @@ import type { BenchRequest } from "./bench.js";
 import { numberedJobName, type Servable, stepsPerMachine } from "./definitions.js";
 import { fillRunnable, fillTerminal, plainJobs, settle } from "./fill.js";
 import { emptyDatabase } from "./observe.js";
-import { type Cost, cpuUs, type Steady, whileSteady } from "./steady.js";
+import { type Cost, cpuUs, type Slice, type Steady, whileSteady } from "./steady.js";
 
 export const partNames = [
   "backlog",
@@ -52,92 +52,105 @@ const jobsAtOnce = (request: BenchRequest): Steady => ({
   warmUpSteps: Math.ceil(request.count / 2),
 });
 
-/**
- * One point: an empty database, what `prepare` puts in, the backlog, and then so many steps in slices, of which the cheapest counts: other
- * load on the machine makes the same work cost more CPU time, never less.
- */
-async function point(
-  request: BenchRequest,
-  steady: Steady,
-  steps: number,
-  prepare: (observer: pg.Client) => Promise<void> = async () => {},
-): Promise<Cost> {
-  const { observer } = request.database;
-  await emptyDatabase(observer);
-  await prepare(observer);
-  await fillRunnable(observer, steady.runs, steady.backlog);
-  await settle(observer);
-  return whileSteady(request, steady, async (slice) => {
-    const costs: Cost[] = [];
-    for (let index = 0; index < slices; index++) {
-      costs.push(await slice((done) => done >= steps / slices));
-    }
-    return costs.toSorted((one, other) => cpuUs(one) - cpuUs(other))[0]!;
-  });
+/** How one point of a curve is made. */
+interface Setup {
+  readonly steady: Steady;
+  /** How many steps are measured. */
+  readonly steps: number;
+  /** Puts in what is to be there beside the backlog. */
+  readonly prepare?: (observer: pg.Client) => Promise<void>;
 }
 
-/** The same curve for every value of x. */
+/** The points of a curve, one after the other, each in an empty database. */
 async function curve(
+  request: BenchRequest,
   about: Omit<Curve, "lines">,
   xs: readonly number[],
-  measure: (x: number) => Promise<Cost>,
+  setupOf: (x: number) => Setup,
 ): Promise<Curve> {
+  const { database, profiling } = request;
   const points: Point[] = [];
-  for (const x of xs) points.push({ x, ...(await measure(x)) });
+  for (const x of xs) {
+    const { steady, steps, prepare } = setupOf(x);
+    await emptyDatabase(database.observer);
+    await prepare?.(database.observer);
+    await fillRunnable(database.observer, steady.runs, steady.backlog);
+    await settle(database.observer);
+    const cost = await whileSteady(request, steady, (slice) =>
+      profiling.server(`${x} ${about.xLabel}`, database, () => cheapest(slice, steps)),
+    );
+    points.push({ x, ...cost });
+  }
   return { ...about, lines: { "": points } };
+}
+
+/** The cheapest of some slices: other load on the machine makes the same work cost more CPU time, never less. */
+async function cheapest(slice: Slice, steps: number): Promise<Cost> {
+  const costs: Cost[] = [];
+  for (let index = 0; index < slices; index++) costs.push(await slice((done) => done >= steps / slices));
+  return costs.toSorted((one, other) => cpuUs(one) - cpuUs(other))[0]!;
 }
 
 export const parts: Record<PartName, Part> = {
   backlog: (request) =>
     curve(
+      request,
       { title: "Backlog", xLabel: "runnable runs in the queue", xScale: "log" },
       request.quick ? [1_000, 10_000, 100_000] : [1_000, 10_000, 100_000, 1_000_000],
-      (backlog) => point(request, { ...jobsAtOnce(request), backlog }, request.count),
+      (backlog) => ({ steady: { ...jobsAtOnce(request), backlog }, steps: request.count }),
     ),
 
   terminal: (request) =>
     curve(
+      request,
       { title: "Completed runs", xLabel: "completed runs in the table", xScale: "log" },
       request.quick ? [0, 10_000, 100_000] : [0, 100_000, 1_000_000, 10_000_000],
-      (terminal) =>
-        point(request, jobsAtOnce(request), request.count, (observer) => fillTerminal(observer, terminal)),
+      (terminal) => ({
+        steady: jobsAtOnce(request),
+        steps: request.count,
+        prepare: (observer) => fillTerminal(observer, terminal),
+      }),
     ),
 
   workers: (request) =>
-    curve({ title: "Worker processes", xLabel: "worker processes", xScale: "log" }, [1, 2, 4], (workers) =>
-      point(request, { ...jobsAtOnce(request), workers }, request.count),
+    curve(
+      request,
+      { title: "Worker processes", xLabel: "worker processes", xScale: "log" },
+      [1, 2, 4],
+      (workers) => ({ steady: { ...jobsAtOnce(request), workers }, steps: request.count }),
     ),
 
   state: (request) =>
     curve(
+      request,
       {
         title: "Size of the state (machines)",
         xLabel: "bytes of state, written in each step",
         xScale: "log",
       },
       [200, 4_096, 65_536],
-      (bytes) =>
-        point(
-          request,
-          {
-            ...jobsAtOnce(request),
-            definition: "padded",
-            runs: {
-              kind: "machine",
-              names: ["bench-padded"],
-              queues: ["default"],
-              input: { visited: 0, pad: incompressible(bytes - 27) },
-            },
-            stepsPerRun: stepsPerMachine,
-            // A backlog that would not fit into memory says more about the disk.
-            backlog: 2 * request.concurrency,
+      (bytes) => ({
+        steady: {
+          ...jobsAtOnce(request),
+          definition: "padded",
+          runs: {
+            kind: "machine",
+            names: ["bench-padded"],
+            queues: ["default"],
+            input: { visited: 0, pad: incompressible(bytes - 27) },
           },
-          bytes > 10_000 ? Math.ceil(request.count / 4) : request.count,
-        ),
+          stepsPerRun: stepsPerMachine,
+          // A backlog that would not fit into memory says more about the disk.
+          backlog: 2 * request.concurrency,
+          warmUpSteps: request.concurrency,
+        },
+        steps: bytes > 10_000 ? Math.ceil(request.count / 10) : request.count,
+      }),
     ),
 
   concurrency: (request) =>
     curve(
+      request,
       {
         title: "Concurrency (1: claims and commits are not batched)",
         xLabel: "runs at once",
@@ -146,85 +159,85 @@ export const parts: Record<PartName, Part> = {
       [1, 10, 100, 500, 2_000],
       (concurrency) => {
         // Lone commits take a hundred times as long.
-        const steps = concurrency <= 10 ? Math.ceil(request.count / 10) : request.count;
-        return point(
-          request,
-          { ...jobsAtOnce(request), concurrency, warmUpSteps: Math.ceil(steps / 2) },
+        const steps = concurrency <= 10 ? Math.ceil(request.count / 20) : request.count;
+        return {
+          steady: { ...jobsAtOnce(request), concurrency, warmUpSteps: Math.ceil(steps / 2) },
           steps,
-        );
+        };
       },
     ),
 
-  queues: (request) =>
-    curve(
-      {
-        title: `Queues (${request.concurrency} slots in all)`,
-        xLabel: "queues of the worker",
-        xScale: "log",
-      },
-      [1, 10, 100],
-      (count) => {
+  queues: async (request) => {
+    const about = { title: "Queues", xLabel: "queues of the worker", xScale: "log" } as const;
+    const slotsAll = request.concurrency;
+    const slotsEach = Math.ceil(request.concurrency / 10);
+    const ofSlots = (slotsOf: (queues: number) => number): Promise<Curve> =>
+      curve(request, about, [1, 10, 100], (count) => {
         const queues = Array.from({ length: count }, (_, index) => `queue-${index}`);
-        const slots = Math.ceil(request.concurrency / count);
-        return point(
-          request,
-          {
+        const slots = Object.fromEntries(queues.map((queue) => [queue, slotsOf(count)]));
+        return {
+          steady: {
             ...jobsAtOnce(request),
             runs: { ...plainJobs, queues },
-            options: { queues: { default: 1, ...Object.fromEntries(queues.map((queue) => [queue, slots])) } },
+            options: { queues: { default: 1, ...slots } },
           },
-          request.count,
-        );
-      },
-    ),
+          steps: request.count,
+        };
+      });
+    const shared = await ofSlots((count) => Math.ceil(slotsAll / count));
+    const each = await ofSlots(() => slotsEach);
+    const lines = {
+      [`${slotsAll} slots in all`]: shared.lines[""] ?? [],
+      [`${slotsEach} slots each`]: each.lines[""] ?? [],
+    };
+    return { ...about, lines };
+  },
 
   definitions: (request) =>
     curve(
+      request,
       { title: "Definitions", xLabel: "definitions of the worker", xScale: "log" },
       [1, 10, 100, 1_000],
-      (count) => {
-        const definition: Servable = count === 1 ? "1 job" : (`${count} jobs` as Servable);
-        const names = Array.from({ length: count }, (_, index) => numberedJobName(index));
-        return point(
-          request,
-          { ...jobsAtOnce(request), definition, runs: { ...plainJobs, names } },
-          request.count,
-        );
-      },
+      (count) => ({
+        steady: {
+          ...jobsAtOnce(request),
+          definition: count === 1 ? "1 job" : (`${count} jobs` as Servable),
+          runs: { ...plainJobs, names: Array.from({ length: count }, (_, index) => numberedJobName(index)) },
+        },
+        steps: request.count,
+      }),
     ),
 
   journal: (request) =>
     curve(
+      request,
       {
         title: "Length of the journal (workflows, 100 at once)",
         xLabel: "steps of a workflow",
         xScale: "log",
       },
       request.quick ? [10, 100, 1_000] : [10, 100, 1_000, 10_000],
-      (steps) =>
-        point(
-          request,
-          {
-            ...jobsAtOnce(request),
-            definition: "journal",
-            concurrency: 100,
-            runs: { kind: "workflow", names: ["bench-journal"], queues: ["default"], input: { steps } },
-            stepsPerRun: steps,
-            backlog: 300,
-          },
-          // At least once from the first step of a run to its last.
-          Math.max(request.count, 100 * steps),
-        ),
+      (steps) => ({
+        steady: {
+          ...jobsAtOnce(request),
+          definition: "journal",
+          concurrency: 100,
+          runs: { kind: "workflow", names: ["bench-journal"], queues: ["default"], input: { steps } },
+          stepsPerRun: steps,
+          backlog: 300,
+        },
+        // At least once from the first step of a run to its last.
+        steps: Math.max(request.count, 100 * steps),
+      }),
     ),
 
   pinned: async (request) => {
+    const { observer, url } = request.database;
     const sliceSeconds = request.quick ? 3 : 5;
     const sliceCount = request.quick ? 5 : 12;
-    const about = { title: "An old transaction is open", xLabel: "seconds", xScale: "linear" } as const;
+    const steady = jobsAtOnce(request);
     const lines: Record<string, Point[]> = {};
     for (const line of ["vacuum blocked", "not blocked"]) {
-      const { observer, url } = request.database;
-      const steady = jobsAtOnce(request);
       await emptyDatabase(observer);
       await fillRunnable(observer, steady.runs, steady.backlog);
       await settle(observer);
@@ -234,19 +247,19 @@ export const parts: Record<PartName, Part> = {
         await old.query("begin isolation level repeatable read");
         await old.query("select count(*) from pawl.workers");
       }
-      lines[line] = await whileSteady(request, steady, async (slice) => {
-        const points: Point[] = [];
-        for (let index = 1; index <= sliceCount; index++) {
-          points.push({
-            x: index * sliceSeconds,
-            ...(await slice((_, seconds) => seconds >= sliceSeconds)),
-          });
-        }
-        return points;
-      });
+      lines[line] = await whileSteady(request, steady, (slice) =>
+        request.profiling.server(line, request.database, async () => {
+          const points: Point[] = [];
+          for (let index = 1; index <= sliceCount; index++) {
+            const cost = await slice((_, seconds) => seconds >= sliceSeconds);
+            points.push({ x: index * sliceSeconds, ...cost });
+          }
+          return points;
+        }),
+      );
       await old.end();
     }
-    return { ...about, lines };
+    return { title: "An old transaction is open", xLabel: "seconds", xScale: "linear", lines };
   },
 };
 

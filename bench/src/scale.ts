@@ -14,7 +14,7 @@ export const scale: Bench = {
   async measure(request: BenchRequest): Promise<Figure[]> {
     const figures: Figure[] = [];
     for (const name of request.part === undefined ? partNames : [request.part]) {
-      const curve = await request.profiling.server(name, request.database, () => parts[name](request));
+      const curve = await parts[name](request);
       figures.push(...figuresOf(name, curve));
       keep(name, curve);
     }

@@ -6,6 +6,7 @@
 
 import { performance } from "node:perf_hooks";
 import type { ServeOptions } from "pawl";
+import pg from "pg";
 import type { BenchRequest } from "./bench.js";
 import type { Servable } from "./definitions.js";
 import { fillRunnable, type Runnable } from "./fill.js";
@@ -39,19 +40,25 @@ export interface Cost {
 /** Server and worker together; the worker alone where the server cannot be measured. */
 export const cpuUs = ({ postgresUs, workerUs }: Cost): number => (postgresUs ?? 0) + workerUs;
 
+/** The cost of the steps from now until it is enough. */
+export type Slice = (isEnough: (steps: number, seconds: number) => boolean) => Promise<Cost>;
+
 /** Lets workers work, and measures them as often and as long as `measure` says. */
 export async function whileSteady<T>(
   { database, signal }: BenchRequest,
   steady: Steady,
-  measure: (slice: (isOver: (steps: number, seconds: number) => boolean) => Promise<Cost>) => Promise<T>,
+  measure: (slice: Slice) => Promise<T>,
 ): Promise<T> {
-  const { observer } = database;
   const { definition, concurrency, options = {}, stepsPerRun } = steady;
   const progress: Progress[] = [];
   const total = (): Progress => ({
     ended: progress.reduce((sum, one) => sum + one.ended, 0),
     cpuMs: progress.reduce((sum, one) => sum + one.cpuMs, 0),
   });
+  const refiller = new pg.Client({ connectionString: database.url });
+  await refiller.connect();
+  const { rows } = await refiller.query<{ pid: number }>("select pg_backend_pid() as pid");
+  const without = rows[0]!.pid;
   const workers: WorkerProcess[] = [];
   let isOver = false;
   let putIn = 0;
@@ -60,13 +67,13 @@ export async function whileSteady<T>(
       const missing = Math.floor(total().ended / stepsPerRun) - putIn;
       if (missing > 0) {
         putIn += missing;
-        await fillRunnable(observer, steady.runs, missing);
+        await fillRunnable(refiller, steady.runs, missing);
       }
       await pause(lookMs);
     }
   };
-  const slice = async (isEnough: (steps: number, seconds: number) => boolean): Promise<Cost> => {
-    const used = await countUsage(database, { withoutObserver: true });
+  const slice: Slice = async (isEnough) => {
+    const used = await countUsage(database, { without });
     const before = total();
     const beginMs = performance.now();
     const seconds = (): number => (performance.now() - beginMs) / 1_000;
@@ -108,6 +115,7 @@ export async function whileSteady<T>(
   } finally {
     isOver = true;
     await refilling;
+    await refiller.end();
     await Promise.all(workers.map((worker) => worker.stop()));
   }
 }

@@ -12,17 +12,16 @@ export interface Usage {
 }
 
 /**
- * Begins to count; the function it answers with says what was used since. `withoutObserver`: the CPU time of the bench's own
- * connection is left out, where it does more than look now and then.
+ * Begins to count; the function it answers with says what was used since. The CPU time of the session `without` is left out: one of
+ * the bench's own that does more than look now and then.
  */
 export async function countUsage(
   database: BenchDatabase,
-  { withoutObserver = false } = {},
+  { without }: { without?: number } = {},
 ): Promise<() => Promise<Usage>> {
-  const left = withoutObserver ? await backendPid(database) : undefined;
-  const before = await read(database, left);
+  const before = await read(database, without);
   return async () => {
-    const after = await read(database, left);
+    const after = await read(database, without);
     const isKnown = before.cpuMs !== null && after.cpuMs !== null;
     return {
       walBytes: after.walBytes - before.walBytes,
@@ -31,18 +30,13 @@ export async function countUsage(
   };
 }
 
-async function backendPid({ observer }: BenchDatabase): Promise<number> {
-  const { rows } = await observer.query<{ pid: number }>("select pg_backend_pid() as pid");
-  return rows[0]!.pid;
-}
-
-async function read({ observer, postmasterPid }: BenchDatabase, leftOut: number | undefined): Promise<Usage> {
+async function read({ observer, postmasterPid }: BenchDatabase, without: number | undefined): Promise<Usage> {
   const { rows } = await observer.query<{ bytes: number }>(
     "select pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::float8 as bytes",
   );
   return {
     walBytes: rows[0]?.bytes ?? 0,
-    cpuMs: postmasterPid === undefined ? null : cpuMsOf(postmasterPid, leftOut),
+    cpuMs: postmasterPid === undefined ? null : cpuMsOf(postmasterPid, without),
   };
 }
 
@@ -52,11 +46,11 @@ const ticksPerSecond = 100;
 const mostReadings = 100;
 
 /** All server processes are children of the postmaster; what ended ones used is counted in the postmaster's own row. */
-function cpuMsOf(postmasterPid: number, leftOut: number | undefined): number | null {
+function cpuMsOf(postmasterPid: number, without: number | undefined): number | null {
   if (process.platform !== "linux") return null;
   for (let reading = 1; reading <= mostReadings; reading++) {
     const before = readStat(postmasterPid);
-    const live = liveTicks(postmasterPid) - (leftOut === undefined ? 0 : (readStat(leftOut)?.own ?? 0));
+    const live = liveTicks(postmasterPid) - (without === undefined ? 0 : (readStat(without)?.own ?? 0));
     const after = readStat(postmasterPid);
     if (before === undefined || after === undefined) return null;
     // A process that ended in between would be counted twice or not at all: look again.
