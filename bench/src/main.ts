@@ -66,7 +66,7 @@ async function run(options: BenchOptions, server: BenchServer, signal: AbortSign
   const count = options.count ?? (options.quick ? bench.defaults.quickCount : bench.defaults.count);
   const concurrency = options.concurrency ?? bench.defaults.concurrency;
   console.log(
-    `bench ${name}: ${count} runs, worker concurrency ${concurrency}, measured ${repeat === 1 ? "once" : `${repeat} times`}`,
+    `bench ${name}: count ${count}, worker concurrency ${concurrency}, measured ${repeat === 1 ? "once" : `${repeat} times`}`,
   );
   console.log(
     `Node.js ${process.versions.node}, ${availableParallelism()} cores; Postgres: ${server.description}\n`,

@@ -22,8 +22,8 @@ export interface Plot {
 }
 
 const panelWidth = 430;
-const height = 330;
-const margin = { left: 66, right: 22, top: 72, bottom: 56 };
+const height = 346;
+const margin = { left: 66, right: 22, top: 88, bottom: 56 };
 const inner = { width: panelWidth - margin.left - margin.right, height: height - margin.top - margin.bottom };
 const colours = ["#1f5fa8", "#c2541b", "#2f7d4f", "#7a4b9d", "#8a6d1a", "#555555"];
 const ink = "#333333";
@@ -115,16 +115,15 @@ function drawSeries({ points }: Series, x: Axis, y: Axis, colour: string): strin
   ].join("");
 }
 
-/** Above the panel, unless there is only one line: then its title says it all. */
+/** Above the panel, two lines of two; unless there is only one curve: then the title says it all. */
 function legend(series: readonly Series[]): string[] {
   if (series.length < 2) return [];
-  let at = margin.left;
   return series.map(({ name }, index) => {
-    const from = at;
-    at += 24 + name.length * 6.2;
+    const from = margin.left + (index % 2) * (inner.width / 2);
+    const y = 60 + Math.floor(index / 2) * 15;
     return (
-      `<line x1="${from}" y1="58" x2="${from + 14}" y2="58" stroke="${colours[index % colours.length]}" stroke-width="2"/>` +
-      text(from + 18, 62, name, {})
+      `<line x1="${from}" y1="${y}" x2="${from + 14}" y2="${y}" stroke="${colours[index % colours.length]}" stroke-width="2"/>` +
+      text(from + 18, y + 4, name, {})
     );
   });
 }

@@ -40,7 +40,8 @@ function figuresOf(name: PartName, { lines }: Curve): Figure[] {
   );
 }
 
-function keep(name: PartName, { title, xLabel, xScale, lines }: Curve): void {
+function keep(name: PartName, curve: Curve): void {
+  const { title, xLabel, xScale, lines } = curve;
   const series = (what: string, of: (point: Point) => number): Series[] =>
     Object.entries(lines).map(([line, points]) => ({
       name: [what, line].filter((part) => part !== "").join(", "),
@@ -57,5 +58,5 @@ function keep(name: PartName, { title, xLabel, xScale, lines }: Curve): void {
     },
     { title: "Throughput", unit: "steps/s", series: series("", rateOf) },
   ];
-  keepResults(`scale-${name}`, { part: name, ...lines }, { title, xLabel, xScale, panels });
+  keepResults(`scale-${name}`, { part: name, ...curve }, { title, xLabel, xScale, panels });
 }
