@@ -97,6 +97,8 @@ async function rest(request: BenchRequest): Promise<Figure[]> {
   const { observer } = database;
   const { stop } = await worker(request, undefined);
   try {
+    // What this connection has done before is not to be counted late.
+    await observer.query("select pg_stat_force_next_flush()");
     await pause(settleMs);
     const before = await look(observer, database.postmasterPid !== undefined);
     await pause(quick ? idleMs.quick : idleMs.usual);
