@@ -5,6 +5,7 @@
 
 import { parseArgs } from "node:util";
 import type { BenchName } from "./bench.js";
+import { type PartName, partNames } from "./scale-parts.js";
 
 export interface BenchOptions {
   readonly bench: BenchName;
@@ -17,6 +18,10 @@ export interface BenchOptions {
   readonly count: number | undefined;
   /** Runs that the worker executes at once; undefined: what measured best. */
   readonly concurrency: number | undefined;
+  /** Of `scale`: only this curve. */
+  readonly part: PartName | undefined;
+  /** Of `sustained`: how long. */
+  readonly minutes: number | undefined;
   /** Directory for CPU profiles; undefined: nothing is profiled. */
   readonly profile: string | undefined;
 }
@@ -36,13 +41,19 @@ export const usage = `usage: npm run bench -- <bench> [options]
   keys       how fast the runs of one partition key go one by one, and what other work notices of them
   children   how fast parents and their children end, and whether many children cost more each than few
   limits     how exactly four worker processes keep to one rate limit
+  across     how long a run takes that another process serves, and what an idle worker costs
+  scale      what a step costs as something grows: curves, printed and kept in bench/results
+  sustained  whether everything stays as it is for minutes at 70 % of what a worker can do
 
   --json             the last line is one JSON object
   --quick            small counts: seconds instead of minutes, less exact
   --repeat <n>       measure n times and report medians (default 1, at most 20)
-  --count <n>        how many runs (default: sleepers 100000, jobs and keys 50000, machines 5000, workflows and latency 1000,
-                     signals and children 2000), timers (500), or runs that the limit admits in its window (2200)
-  --concurrency <n>  runs that a worker executes at once (default: 2000; latency 10, workflows, timers and limits 100)
+  --count <n>        how many runs (default: sleepers 100000, jobs and keys 50000, machines 5000, workflows, latency and across
+                     1000,
+                     scale 60000 steps a point, signals and children 2000), timers (500), or runs that the limit admits in its window (2200)
+  --concurrency <n>  runs that a worker executes at once (default: 2000; latency and across 10, workflows, timers and limits 100, scale 500)
+  --part <name>      scale: only this curve (${partNames.join(", ")})
+  --minutes <n>      sustained: how long (default 10; with --quick half a minute)
   --profile <dir>    write CPU profiles into this directory and print what took the time; slows the measurement
   --help
 
@@ -59,6 +70,9 @@ const names: readonly BenchName[] = [
   "keys",
   "children",
   "limits",
+  "across",
+  "scale",
+  "sustained",
 ];
 
 /** What the command line asks for; null if it asks for help. */
@@ -78,6 +92,8 @@ export function parseArguments(given: readonly string[]): BenchOptions | null {
     repeat: wholeNumber("repeat", values.repeat, 20) ?? 1,
     count: wholeNumber("count", values.count, 10_000_000),
     concurrency: wholeNumber("concurrency", values.concurrency, 10_000),
+    part: partOf(bench, values.part),
+    minutes: wholeNumber("minutes", values.minutes, 600),
     profile: values.profile,
   };
 }
@@ -90,6 +106,8 @@ interface Read {
     readonly repeat?: string;
     readonly count?: string;
     readonly concurrency?: string;
+    readonly part?: string;
+    readonly minutes?: string;
     readonly profile?: string;
   };
   readonly positionals: readonly string[];
@@ -107,12 +125,23 @@ function read(given: readonly string[]): Read {
         repeat: { type: "string" },
         count: { type: "string" },
         concurrency: { type: "string" },
+        part: { type: "string" },
+        minutes: { type: "string" },
         profile: { type: "string" },
       },
     });
   } catch (error) {
     throw new UsageError(error instanceof Error ? error.message : String(error));
   }
+}
+
+function partOf(bench: BenchName, given: string | undefined): PartName | undefined {
+  if (given === undefined) return undefined;
+  const part = partNames.find((one) => one === given);
+  if (part === undefined)
+    throw new UsageError(`there is no part "${given}"; there are ${partNames.join(", ")}`);
+  if (bench !== "scale") throw new UsageError("only scale has parts");
+  return part;
 }
 
 function wholeNumber(name: string, given: string | undefined, max: number): number | undefined {

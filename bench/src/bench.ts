@@ -3,6 +3,7 @@
  * one line of the table and one key of the JSON object show; the order of a bench's figures is the order of both.
  */
 
+import type { PartName } from "./scale-parts.js";
 import type { Profiling } from "./profiling.js";
 import type { BenchDatabase } from "./server.js";
 
@@ -16,7 +17,10 @@ export type BenchName =
   | "timers"
   | "keys"
   | "children"
-  | "limits";
+  | "limits"
+  | "across"
+  | "scale"
+  | "sustained";
 
 export interface Figure {
   /** The key in the JSON object. */
@@ -34,6 +38,10 @@ export interface BenchRequest {
   readonly count: number;
   readonly concurrency: number;
   readonly quick: boolean;
+  /** Of `scale`: only this curve. */
+  readonly part: PartName | undefined;
+  /** Of `sustained`: how long; undefined: as long as the bench thinks best. */
+  readonly minutes: number | undefined;
   readonly profiling: Profiling;
   /** Aborted when the user interrupts the bench. */
   readonly signal: AbortSignal;

@@ -156,6 +156,65 @@ export function parentMachine(onEnd: () => void = () => {}) {
   });
 }
 
+/** A job that answers with when it was entered, on the clock that all processes of a machine share. */
+export function clockedJob() {
+  return job({
+    name: "bench-clocked",
+    run: (_ctx, _input: State) => ({ enteredMs: machineMs() }),
+  });
+}
+
+/** Milliseconds on a clock that all processes of this machine share. */
+export const machineMs = (): number => Number(process.hrtime.bigint()) / 1e6;
+
+/** The n-th of many jobs that do nothing. */
+export const numberedJobName = (index: number): string => `bench-job-${index}`;
+
+const numberedJobs = (count: number, onEnd: () => void) =>
+  Array.from({ length: count }, (_, index) =>
+    job({
+      name: numberedJobName(index),
+      run: (_ctx, _input: State) => {
+        onEnd();
+        return null;
+      },
+    }),
+  );
+
+/** A machine of ten steps whose state is as large as what it was started with; `onStep` is called in each. */
+function paddedMachine(onStep: () => void) {
+  return machine({
+    name: "bench-padded",
+    initial: "step",
+    state: type<{ visited: number; pad: string }>(),
+    steps: {
+      step: (ctx) => {
+        onStep();
+        const steps = ctx.state.visited + 1;
+        return steps < stepsPerMachine
+          ? ctx.next("step", { ...ctx.state, visited: steps })
+          : ctx.done({ visited: steps });
+      },
+    },
+  });
+}
+
+/** A workflow of so many steps, one after the other; `onStep` is called in each. */
+function journalWorkflow(onStep: () => void) {
+  return workflow({
+    name: "bench-journal",
+    run: async (ctx, { steps }: { steps: number }) => {
+      for (let index = 0; index < steps; index++) {
+        await ctx.step.run(`step-${index}`, () => {
+          onStep();
+          return index;
+        });
+      }
+      return steps;
+    },
+  });
+}
+
 /** What a worker process can be told to serve; `onEnd` is called for the runs that are counted. */
 export const servable = {
   job: (onEnd: () => void) => [noOpJob(onEnd)],
@@ -164,6 +223,13 @@ export const servable = {
   waiting: (onEnd: () => void) => [waitingMachine(onEnd)],
   "job-and-keyed": (onEnd: () => void) => [noOpJob(onEnd), keyedJob()],
   parent: (onEnd: () => void) => [parentMachine(onEnd), noOpJob()],
+  clocked: () => [clockedJob()],
+  padded: (onStep: () => void) => [paddedMachine(onStep)],
+  journal: (onStep: () => void) => [journalWorkflow(onStep)],
+  "1 job": (onEnd: () => void) => numberedJobs(1, onEnd),
+  "10 jobs": (onEnd: () => void) => numberedJobs(10, onEnd),
+  "100 jobs": (onEnd: () => void) => numberedJobs(100, onEnd),
+  "1000 jobs": (onEnd: () => void) => numberedJobs(1_000, onEnd),
 };
 
 export type Servable = keyof typeof servable;

@@ -7,6 +7,7 @@
 import { availableParallelism } from "node:os";
 import { type BenchOptions, parseArguments, usage, UsageError } from "./arguments.js";
 import type { Bench, BenchName, Figure } from "./bench.js";
+import { across } from "./across.js";
 import { children } from "./children.js";
 import { jobs } from "./jobs.js";
 import { keys } from "./keys.js";
@@ -16,8 +17,10 @@ import { machines } from "./machines.js";
 import { Profiling } from "./profiling.js";
 import { summarize, toJson, toTable } from "./report.js";
 import { type BenchServer, openServer } from "./server.js";
+import { scale } from "./scale.js";
 import { signals } from "./signals.js";
 import { sleepers } from "./sleepers.js";
+import { sustained } from "./sustained.js";
 import { timers } from "./timers.js";
 import { workflows } from "./workflows.js";
 
@@ -32,6 +35,9 @@ const benches: Record<BenchName, Bench> = {
   keys,
   children,
   limits,
+  across,
+  scale,
+  sustained,
 };
 
 async function main(): Promise<void> {
@@ -60,7 +66,7 @@ async function run(options: BenchOptions, server: BenchServer, signal: AbortSign
   const count = options.count ?? (options.quick ? bench.defaults.quickCount : bench.defaults.count);
   const concurrency = options.concurrency ?? bench.defaults.concurrency;
   console.log(
-    `bench ${name}: ${count} runs, worker concurrency ${concurrency}, measured ${repeat === 1 ? "once" : `${repeat} times`}`,
+    `bench ${name}: count ${count}, worker concurrency ${concurrency}, measured ${repeat === 1 ? "once" : `${repeat} times`}`,
   );
   console.log(
     `Node.js ${process.versions.node}, ${availableParallelism()} cores; Postgres: ${server.description}\n`,
@@ -71,7 +77,16 @@ async function run(options: BenchOptions, server: BenchServer, signal: AbortSign
     const database = await server.createDatabase();
     const profiling = new Profiling(options.profile, name);
     repeats.push(
-      await bench.measure({ database, count, concurrency, quick: options.quick, profiling, signal }),
+      await bench.measure({
+        database,
+        count,
+        concurrency,
+        quick: options.quick,
+        part: options.part,
+        minutes: options.minutes,
+        profiling,
+        signal,
+      }),
     );
     await server.dropDatabase(database);
     for (const line of profiling.report()) console.log(line);

@@ -11,11 +11,17 @@ export interface Usage {
   readonly cpuMs: number | null;
 }
 
-/** Begins to count; the function it answers with says what was used since. */
-export async function countUsage(database: BenchDatabase): Promise<() => Promise<Usage>> {
-  const before = await read(database);
+/**
+ * Begins to count; the function it answers with says what was used since. The CPU time of the session `without` is left out: one of
+ * the bench's own that does more than look now and then.
+ */
+export async function countUsage(
+  database: BenchDatabase,
+  { without }: { without?: number } = {},
+): Promise<() => Promise<Usage>> {
+  const before = await read(database, without);
   return async () => {
-    const after = await read(database);
+    const after = await read(database, without);
     const isKnown = before.cpuMs !== null && after.cpuMs !== null;
     return {
       walBytes: after.walBytes - before.walBytes,
@@ -24,13 +30,13 @@ export async function countUsage(database: BenchDatabase): Promise<() => Promise
   };
 }
 
-async function read({ observer, postmasterPid }: BenchDatabase): Promise<Usage> {
+async function read({ observer, postmasterPid }: BenchDatabase, without: number | undefined): Promise<Usage> {
   const { rows } = await observer.query<{ bytes: number }>(
     "select pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::float8 as bytes",
   );
   return {
     walBytes: rows[0]?.bytes ?? 0,
-    cpuMs: postmasterPid === undefined ? null : cpuMsOf(postmasterPid),
+    cpuMs: postmasterPid === undefined ? null : cpuMsOf(postmasterPid, without),
   };
 }
 
@@ -40,11 +46,11 @@ const ticksPerSecond = 100;
 const mostReadings = 100;
 
 /** All server processes are children of the postmaster; what ended ones used is counted in the postmaster's own row. */
-function cpuMsOf(postmasterPid: number): number | null {
+function cpuMsOf(postmasterPid: number, without: number | undefined): number | null {
   if (process.platform !== "linux") return null;
   for (let reading = 1; reading <= mostReadings; reading++) {
     const before = readStat(postmasterPid);
-    const live = liveTicks(postmasterPid);
+    const live = liveTicks(postmasterPid) - (without === undefined ? 0 : (readStat(without)?.own ?? 0));
     const after = readStat(postmasterPid);
     if (before === undefined || after === undefined) return null;
     // A process that ended in between would be counted twice or not at all: look again.
@@ -74,4 +80,18 @@ function readStat(pid: number): { parent: number; own: number; ofEndedChildren: 
   const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
   const field = (number: number): number => Number(fields[number - 3]);
   return { parent: field(4), own: field(14) + field(15), ofEndedChildren: field(16) + field(17) };
+}
+
+/** CPU time of these server processes, to the nanosecond; null where the system does not tell. */
+export function exactCpuMs(pids: readonly number[]): number | null {
+  let nanoseconds = 0;
+  for (const pid of pids) {
+    try {
+      // The first number: time spent on the CPU. See the kernel's sched-stats; a server process has one thread.
+      nanoseconds += Number(readFileSync(`/proc/${pid}/schedstat`, "utf8").split(" ")[0]);
+    } catch {
+      return null;
+    }
+  }
+  return nanoseconds / 1e6;
 }

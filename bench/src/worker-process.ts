@@ -6,9 +6,10 @@
 
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
+import type { ServeOptions } from "pawl";
 import type { Servable } from "./definitions.js";
 import type { BenchDatabase } from "./server.js";
-import type { Order, Report } from "./worker.js";
+import type { Order, Progress, Report } from "./worker.js";
 
 const longestWorkMs = 600_000;
 const longestStopMs = 15_000;
@@ -20,6 +21,12 @@ export interface WorkerRequest {
   /** How many runs are to end in its hands. */
   readonly expected: number;
   readonly profilePath: string | undefined;
+  /** Beside the URL and the default queue, which they may replace. */
+  readonly options?: ServeOptions;
+  /** How long it may work. */
+  readonly longestMs?: number;
+  /** Hears all the time how far it is. */
+  readonly onProgress?: (progress: Progress) => void;
   /** Aborted: the worker is killed at once. */
   readonly signal: AbortSignal;
 }
@@ -35,8 +42,8 @@ export interface WorkerProcess {
 
 /** Resolves when the worker serves. */
 export async function startWorker(request: WorkerRequest): Promise<WorkerProcess> {
-  const { database, definition, concurrency, expected, profilePath } = request;
-  const deadline = AbortSignal.any([request.signal, AbortSignal.timeout(longestWorkMs)]);
+  const { database, definition, concurrency, expected, profilePath, onProgress, options = {} } = request;
+  const deadline = AbortSignal.any([request.signal, AbortSignal.timeout(request.longestMs ?? longestWorkMs)]);
   const child = fork(new URL("worker.js", import.meta.url), {
     stdio: ["ignore", process.stderr, "inherit", "ipc"],
     signal: deadline,
@@ -45,7 +52,21 @@ export async function startWorker(request: WorkerRequest): Promise<WorkerProcess
   const ready = reported(child, "ready");
   const executed = reported(child, "executed").then(({ cpuMs }) => cpuMs);
   executed.catch(() => {}); // not everybody waits for it
-  tell(child, { kind: "serve", url: database.url, definition, concurrency, expected, profilePath });
+  if (onProgress !== undefined) {
+    child.on("message", (report: Report) => void (report.kind === "progress" && onProgress(report)));
+  }
+  const tellsProgress = onProgress !== undefined;
+  const { url } = database;
+  tell(child, {
+    kind: "serve",
+    url,
+    definition,
+    concurrency,
+    options,
+    expected,
+    profilePath,
+    tellsProgress,
+  });
   const worker = { executed, deadline, stop: () => end(child) };
   try {
     await ready;

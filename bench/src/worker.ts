@@ -4,7 +4,7 @@
  * `worker-process.ts`.
  */
 
-import { serve, type Worker } from "pawl";
+import { serve, type ServeOptions, type Worker } from "pawl";
 import { recordCpuProfile } from "./cpu-profile.js";
 import { servable, type Servable } from "./definitions.js";
 
@@ -15,16 +15,27 @@ export type Order =
       readonly url: string;
       readonly definition: Servable;
       readonly concurrency: number;
+      /** Beside the URL and the default queue, which they may replace. */
+      readonly options: ServeOptions;
       /** How many runs to wait for. */
       readonly expected: number;
       /** Where to write a CPU profile of the work. */
       readonly profilePath: string | undefined;
+      /** Whether to tell all the time how far it is. */
+      readonly tellsProgress: boolean;
     }
   | { readonly kind: "stop" };
+
+/** What has been executed so far, and the CPU time that the process has used. */
+export interface Progress {
+  readonly ended: number;
+  readonly cpuMs: number;
+}
 
 /** What the worker answers: first that it serves, later that all expected runs were executed. */
 export type Report =
   | { readonly kind: "ready" }
+  | ({ readonly kind: "progress" } & Progress)
   | { readonly kind: "executed"; readonly cpuMs: number }
   | { readonly kind: "failed"; readonly message: string };
 
@@ -40,13 +51,21 @@ async function work(order: Extract<Order, { kind: "serve" }>): Promise<void> {
   worker = serve(servable[order.definition](onEnd), {
     url: order.url,
     queues: { default: order.concurrency },
+    ...order.options,
   });
   await worker.ready;
   report({ kind: "ready" });
+  const used = (): number => {
+    const { user, system } = process.cpuUsage(cpuBefore);
+    return (user + system) / 1_000;
+  };
+  if (order.tellsProgress) {
+    setInterval(() => report({ kind: "progress", ended, cpuMs: used() }), lookMs).unref();
+  }
   while (ended < order.expected) await new Promise((resolve) => setTimeout(resolve, lookMs));
-  const { user, system } = process.cpuUsage(cpuBefore);
+  const cpuMs = used();
   await stopProfile?.();
-  report({ kind: "executed", cpuMs: (user + system) / 1_000 });
+  report({ kind: "executed", cpuMs });
 }
 
 function report(message: Report): void {

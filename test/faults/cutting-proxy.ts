@@ -7,6 +7,7 @@
 
 import { connect, createServer, type Socket } from "node:net";
 import pg from "pg";
+import { Messages } from "../support/messages.js";
 
 export interface CuttingProxy {
   readonly url: string;
@@ -15,37 +16,6 @@ export interface CuttingProxy {
   /** How many instants have passed. */
   instants(): number;
   close(): void;
-}
-
-/** One message of the protocol, or (the first of a client) without a type. */
-interface Message {
-  readonly type: string;
-  readonly bytes: Buffer;
-}
-
-/** Splits a stream into messages. */
-class Messages {
-  #buffered: Buffer = Buffer.alloc(0);
-  #isFirst: boolean;
-
-  constructor({ fromClient }: { fromClient: boolean }) {
-    this.#isFirst = fromClient;
-  }
-
-  take(chunk: Buffer): Message[] {
-    this.#buffered = Buffer.concat([this.#buffered, chunk]);
-    const messages: Message[] = [];
-    for (;;) {
-      const lengthAt = this.#isFirst ? 0 : 1;
-      if (this.#buffered.length < lengthAt + 4) return messages;
-      const end = lengthAt + this.#buffered.readInt32BE(lengthAt);
-      if (this.#buffered.length < end) return messages;
-      const bytes = this.#buffered.subarray(0, end);
-      messages.push({ type: this.#isFirst ? "" : String.fromCharCode(bytes[0]!), bytes });
-      this.#buffered = this.#buffered.subarray(end);
-      this.#isFirst = false;
-    }
-  }
 }
 
 /** What is written for a run under way: its journal, its suspensions, its end, and all statements of its transactions. */
