@@ -19,7 +19,8 @@ export interface BenchDatabase {
 
 export interface BenchServer {
   readonly description: string;
-  createDatabase(): Promise<BenchDatabase>;
+  /** With the schema of Pawl, or, for those who bring their own, without. */
+  createDatabase(content?: "migrated" | "empty"): Promise<BenchDatabase>;
   dropDatabase(database: BenchDatabase): Promise<void>;
   /** Drops what is left and ends the local server; may be called again. */
   close(): Promise<void>;
@@ -66,7 +67,7 @@ async function benchServer(
   return {
     description: await describe(administration),
     dropDatabase,
-    async createDatabase() {
+    async createDatabase(content = "migrated") {
       const name = `pawl_bench_${randomBytes(4).toString("hex")}`;
       await administration.query(`create database ${name}`);
       if (withStatistics) await administration.query(`alter database ${name} set track_functions = 'all'`);
@@ -74,7 +75,7 @@ async function benchServer(
       own.pathname = `/${name}`;
       const database = { url: own.href, observer: await connectTo(own.href), postmasterPid };
       open.set(name, database);
-      await migrate({ url: own.href });
+      if (content === "migrated") await migrate({ url: own.href });
       return database;
     },
     close() {

@@ -1,0 +1,150 @@
+/**
+ * Pawl, by its public API. The worker's concurrency for jobs is 2,000, so that two commits of 500 can be in flight while as many
+ * execute; all else is as it comes.
+ */
+
+import { performance } from "node:perf_hooks";
+import { connect, job, serve, signal, workflow } from "pawl";
+import {
+  enqueueing,
+  inBatches,
+  input,
+  oneByOne,
+  recorded,
+  stepsPerWorkflow,
+  Tally,
+  Timers,
+  WakeUps,
+} from "./measuring.ts";
+import { contend } from "./program.ts";
+import { rowCounter } from "./rows.ts";
+
+type Input = typeof input;
+
+const jobConcurrency = 2_000;
+
+const done = (url: string): Promise<() => Promise<number>> =>
+  rowCounter(url, "select count(*) from pawl.runs where status = 'done' and name = 'counted'");
+
+function noOpJob(tally: Tally, name: string) {
+  return job({
+    name,
+    run: (_ctx, _input: Input) => {
+      tally.end();
+      return null;
+    },
+  });
+}
+
+function tenSteps(tally: Tally, name: string) {
+  return workflow({
+    name,
+    run: async ({ step }, given: Input) => {
+      tally.begin();
+      let visited = given.visited;
+      for (let index = 0; index < stepsPerWorkflow; index++) {
+        visited = await step.run(`visit-${index}`, () => visited + 1);
+      }
+      tally.end();
+      return { visited };
+    },
+  });
+}
+
+const items = (size: number) => Array.from({ length: size }, () => ({ input }));
+
+contend({
+  async workflow_steps({ databaseUrl: url, count, warmUp, concurrency }) {
+    const pawl = connect(url);
+    const warm = tenSteps(new Tally(), "warm-up");
+    const tally = new Tally();
+    const counted = tenSteps(tally, "counted");
+    const options = { url, queues: { default: concurrency } };
+    const worker = serve([warm], options);
+    const started = await pawl.startMany(warm, items(warmUp));
+    for (const { runId } of started) await pawl.result(runId);
+    await worker.stop();
+
+    await inBatches(count, (size) => pawl.startMany(counted, items(size)));
+    const found = await done(url);
+    serve([counted], options);
+    return recorded(tally, count, stepsPerWorkflow, () => tally.firstMs, found);
+  },
+
+  async jobs_drained({ databaseUrl: url, count, warmUp }) {
+    const pawl = connect(url);
+    const warm = noOpJob(new Tally(), "warm-up");
+    const tally = new Tally();
+    const counted = noOpJob(tally, "counted");
+    const options = { url, queues: { default: jobConcurrency } };
+    const worker = serve([warm], options);
+    const started = await pawl.startMany(warm, items(warmUp));
+    for (const { runId } of started) await pawl.result(runId);
+    await worker.stop();
+
+    await inBatches(count, (size) => pawl.startMany(counted, items(size)));
+    const found = await done(url);
+    const beginMs = performance.now();
+    serve([counted], options);
+    return recorded(tally, count, 1, () => beginMs, found);
+  },
+
+  async enqueued(order) {
+    const pawl = connect(order.databaseUrl);
+    const counted = noOpJob(new Tally(), "counted");
+    return enqueueing(
+      order,
+      (count) => inBatches(count, (size) => pawl.startMany(counted, items(size))),
+      await rowCounter(order.databaseUrl, "select count(*) from pawl.runs"),
+    );
+  },
+
+  async result_latency(order) {
+    const oneStep = workflow({
+      name: "one-step",
+      run: ({ step }, given: Input) => step.run("visit", () => ({ visited: given.visited + 1 })),
+    });
+    const pawl = connect(order.databaseUrl);
+    await serve([oneStep], { url: order.databaseUrl, queues: { default: order.concurrency } }).ready;
+    return oneByOne(order, async () => {
+      const { runId } = await pawl.start(oneStep, input);
+      const { visited } = await pawl.result(runId);
+      if (visited !== 1) throw new Error("a wrong result");
+    });
+  },
+
+  async timer_lateness(order) {
+    const timers = new Timers(order);
+    const sleeper = workflow({
+      name: "sleeper",
+      run: async ({ step }, { dueMs }: { dueMs: number }) => {
+        await step.sleep("until-due", new Date(dueMs));
+        timers.fired(dueMs);
+      },
+    });
+    const pawl = connect(order.databaseUrl);
+    await serve([sleeper], { url: order.databaseUrl, queues: { default: order.concurrency } }).ready;
+    return timers.measure((due) => pawl.start(sleeper, { dueMs: due.getTime() }));
+  },
+
+  async signal_wakeup(order) {
+    const wakeUps = new WakeUps();
+    const waiter = workflow({
+      name: "waiter",
+      signals: { go: signal<{ visited: number }>() },
+      run: async ({ step }) => {
+        wakeUps.waiting();
+        const { visited } = await step.waitForEvent("go");
+        wakeUps.wokenUp();
+        return visited;
+      },
+    });
+    const pawl = connect(order.databaseUrl);
+    await serve([waiter], { url: order.databaseUrl, queues: { default: order.concurrency } }).ready;
+    return wakeUps.measure(
+      order,
+      async () => (await pawl.start(waiter, {})).runId,
+      (runId) => pawl.signal(runId, "go", { visited: 1 }),
+    );
+  },
+});

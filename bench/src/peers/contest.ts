@@ -1,0 +1,92 @@
+/**
+ * The contest: every entry in turn, each in a new database with a new process, and what came of it. One that fails is noted with its
+ * reason, and the others go on.
+ */
+
+import { percentile } from "../statistics.js";
+import type { BenchServer } from "../server.js";
+import { plans } from "./measurements.js";
+import { runProgram } from "./program.js";
+import { type Figure, summarize, type Summary } from "./ratios.js";
+import { type Entry, inTurn } from "./schedule.js";
+import { startService } from "./services.js";
+
+export interface ContestRequest {
+  readonly server: BenchServer;
+  readonly entries: readonly Entry[];
+  readonly repetitions: number;
+  readonly quick: boolean;
+  /** No repetition is begun that would not end within this time, by the length of those before; and what is left then is given up. */
+  readonly budgetMs: number;
+  readonly signal: AbortSignal;
+  readonly tell: (line: string) => void;
+}
+
+interface Outcome {
+  readonly figures: Figure[];
+  readonly errors: string[];
+}
+
+export async function hold(request: ContestRequest): Promise<{ summaries: Summary[]; repetitions: number }> {
+  const { entries, budgetMs, tell } = request;
+  const outcomes = new Map<Entry, Outcome>(entries.map((entry) => [entry, { figures: [], errors: [] }]));
+  const beginMs = performance.now();
+  const elapsedMs = (): number => performance.now() - beginMs;
+  let held = 0;
+  while (held < request.repetitions && elapsedMs() * (held + 1) <= budgetMs * Math.max(held, 1)) {
+    tell(`repetition ${held + 1} of ${request.repetitions}`);
+    for (const entry of inTurn(entries, held)) {
+      const outcome = outcomes.get(entry)!;
+      if (elapsedMs() > budgetMs) {
+        outcome.errors.push("no time was left");
+        continue;
+      }
+      try {
+        const figure = await measure(request, entry);
+        outcome.figures.push(figure);
+        tell(`  ${describe(entry)}: ${figure.value.toFixed(2)} ${plans[entry.measurement].unit}`);
+      } catch (error) {
+        request.signal.throwIfAborted();
+        const reason = error instanceof Error ? error.message : String(error);
+        outcome.errors.push(reason);
+        tell(`  ${describe(entry)}: ${reason}`);
+      }
+    }
+    held++;
+  }
+  const summaries = entries.map((entry) => {
+    const { figures, errors } = outcomes.get(entry)!;
+    return summarize(entry, figures, errors);
+  });
+  return { summaries, repetitions: held };
+}
+
+const describe = ({ measurement, contestant, way }: Entry): string =>
+  [measurement, contestant.name, way.variant].filter((word) => word !== "").join(" · ");
+
+async function measure({ server, quick, signal }: ContestRequest, entry: Entry): Promise<Figure> {
+  const { contestant, measurement, way } = entry;
+  const plan = plans[measurement];
+  const size = quick ? "quick" : "usual";
+  signal.throwIfAborted();
+  const database = await server.createDatabase(contestant.name === "pawl" ? "migrated" : "empty");
+  const service = await startService(contestant.storage);
+  try {
+    const order = {
+      measurement,
+      variant: way.variant,
+      databaseUrl: database.url,
+      serviceUrl: service.url,
+      count: Math.ceil(plan[size].count * (way.share ?? 1)),
+      warmUp: plan[size].warmUp,
+      concurrency: plan.concurrency,
+      spreadMs: plan.spreadMs[size],
+    };
+    const answer = await runProgram(contestant.name, order, plan.longestMs[size], signal);
+    if (answer.kind === "rate") return { value: answer.done / answer.seconds, p99: null };
+    return { value: percentile(answer.timesMs, 50), p99: percentile(answer.timesMs, 99) };
+  } finally {
+    await service.stop();
+    await server.dropDatabase(database);
+  }
+}

@@ -1,0 +1,122 @@
+/**
+ * Who is compared, in which ways, and who is not and why. Each contestant is a program of its own in `bench/peers/src`; how it is
+ * tuned, and by which advice of its documentation, is said there.
+ */
+
+import type { Measurement } from "./protocol.js";
+
+/** One way in which a contestant does a measurement. */
+export interface Way {
+  /** What the table calls it; "" if there is only one. */
+  readonly variant: string;
+  /** Measures something less than what is asked: shown, but no match for the ratio. */
+  readonly isPart?: boolean;
+  /** Slow ones are given this share of the work, so that a run ends; a rate stays a rate. */
+  readonly share?: number;
+}
+
+export interface Contestant {
+  readonly name: string;
+  /** What keeps its data. Only those on Postgres count for the ratios of rates. */
+  readonly storage: "postgres" | "redis" | "own server";
+  /** What it does; a text says why it does not. */
+  readonly ways: Readonly<Record<Measurement, readonly Way[] | string>>;
+}
+
+const one: readonly Way[] = [{ variant: "" }];
+
+const noWorkflows = "a job queue: it records no steps";
+const noSignals = "a job queue: a job cannot wait for a signal";
+
+/** Of a job queue. */
+const queue = {
+  workflow_steps: noWorkflows,
+  jobs_drained: one,
+  enqueued: one,
+  result_latency: one,
+  timer_lateness: one,
+  signal_wakeup: noSignals,
+};
+
+export const contestants: readonly Contestant[] = [
+  {
+    name: "pawl",
+    storage: "postgres",
+    ways: {
+      workflow_steps: one,
+      jobs_drained: one,
+      enqueued: one,
+      result_latency: one,
+      timer_lateness: one,
+      signal_wakeup: one,
+    },
+  },
+  {
+    name: "graphile-worker",
+    storage: "postgres",
+    ways: {
+      ...queue,
+      jobs_drained: [{ variant: "batched" }, { variant: "unbatched", share: 0.2 }],
+      result_latency: [{ variant: "completion event" }],
+    },
+  },
+  {
+    name: "pg-boss",
+    storage: "postgres",
+    ways: {
+      ...queue,
+      jobs_drained: [{ variant: "batches of 1,000" }, { variant: "singly", share: 0.05 }],
+      result_latency: [{ variant: "pick-up only", isPart: true }],
+    },
+  },
+  {
+    name: "dbos",
+    storage: "postgres",
+    ways: {
+      workflow_steps: [{ variant: "started" }, { variant: "queued" }],
+      jobs_drained: [{ variant: "", share: 0.1 }],
+      enqueued: [{ variant: "singly", share: 0.2 }],
+      result_latency: one,
+      timer_lateness: one,
+      signal_wakeup: one,
+    },
+  },
+  {
+    name: "openworkflow",
+    storage: "postgres",
+    ways: {
+      workflow_steps: [{ variant: "", share: 0.4 }],
+      jobs_drained: [{ variant: "", share: 0.05 }],
+      enqueued: [{ variant: "singly", share: 0.2 }],
+      result_latency: [{ variant: "", share: 0.1 }],
+      timer_lateness: one,
+      signal_wakeup: [{ variant: "", share: 0.5 }],
+    },
+  },
+  {
+    name: "bullmq-postgres",
+    storage: "postgres",
+    ways: { ...queue, jobs_drained: [{ variant: "", share: 0.2 }] },
+  },
+  { name: "bullmq", storage: "redis", ways: queue },
+  {
+    name: "restate",
+    storage: "own server",
+    ways: {
+      workflow_steps: one,
+      jobs_drained: "no backlog can be made: what is sent begins at once",
+      enqueued: "no enqueueing apart from executing: what is sent begins at once",
+      result_latency: one,
+      timer_lateness: one,
+      signal_wakeup: one,
+    },
+  },
+];
+
+/** Asked for, and not there. */
+export const leftOut: readonly { readonly name: string; readonly reason: string }[] = [
+  {
+    name: "absurd",
+    reason: "absurd-sdk 0.5.0 on npm has no SQL: its schema comes with absurdctl, which is not on npm",
+  },
+];

@@ -1,0 +1,81 @@
+/**
+ * The six measurements: what is counted, how much of it, and which direction is better. `bench/README.md` says how each is
+ * measured; the programs of the contestants do it.
+ */
+
+import type { Measurement } from "./protocol.js";
+
+export interface Amount {
+  readonly count: number;
+  readonly warmUp: number;
+}
+
+export interface MeasurementPlan {
+  readonly title: string;
+  readonly unit: "/s" | "ms";
+  /** Latencies: less is better, and the ratio is against the best of all; rates: against the best on Postgres. */
+  readonly better: "more" | "less";
+  readonly usual: Amount;
+  readonly quick: Amount;
+  readonly concurrency: number;
+  readonly spreadMs: { readonly usual: number; readonly quick: number };
+  /** After this the contestant is killed, and the measurement is an error. */
+  readonly longestMs: { readonly usual: number; readonly quick: number };
+}
+
+const noSpread = { usual: 0, quick: 0 };
+const rates = { unit: "/s", better: "more", spreadMs: noSpread } as const;
+const latencies = { unit: "ms", better: "less", spreadMs: noSpread } as const;
+const longestMs = { usual: 120_000, quick: 20_000 };
+
+export const plans: Record<Measurement, MeasurementPlan> = {
+  workflow_steps: {
+    ...rates,
+    title: "steps of 10-step workflows, 100 at a time",
+    usual: { count: 1_000, warmUp: 200 },
+    quick: { count: 500, warmUp: 100 },
+    concurrency: 100,
+    longestMs,
+  },
+  jobs_drained: {
+    ...rates,
+    title: "no-op jobs drained by one process",
+    usual: { count: 50_000, warmUp: 1_000 },
+    quick: { count: 20_000, warmUp: 500 },
+    concurrency: 100,
+    longestMs,
+  },
+  enqueued: {
+    ...rates,
+    title: "jobs enqueued, 1,000 a call",
+    usual: { count: 50_000, warmUp: 2_000 },
+    quick: { count: 20_000, warmUp: 1_000 },
+    concurrency: 100,
+    longestMs,
+  },
+  result_latency: {
+    ...latencies,
+    title: "one step, start to result, p50",
+    usual: { count: 500, warmUp: 100 },
+    quick: { count: 100, warmUp: 50 },
+    concurrency: 10,
+    longestMs,
+  },
+  timer_lateness: {
+    ...latencies,
+    title: "lateness of timers, p50",
+    usual: { count: 200, warmUp: 5 },
+    quick: { count: 50, warmUp: 5 },
+    concurrency: 100,
+    spreadMs: { usual: 5_000, quick: 1_500 },
+    longestMs,
+  },
+  signal_wakeup: {
+    ...latencies,
+    title: "signal to woken workflow, p50",
+    usual: { count: 200, warmUp: 20 },
+    quick: { count: 40, warmUp: 10 },
+    concurrency: 10,
+    longestMs,
+  },
+};
