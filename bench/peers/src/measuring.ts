@@ -105,7 +105,9 @@ export async function oneByOne(order: Order, once: (round: number) => Promise<un
   return { kind: "times", timesMs };
 }
 
-/** Timers at random times within the spread, the first half a second from now, so that all are set before. */
+const restMs = (timers: number): number => 1_000 + timers * 10;
+
+/** Timers at random times within the spread, which begins late enough that all are set before. */
 export class Timers {
   private readonly latenessMs: number[] = [];
   private readonly order: Order;
@@ -123,21 +125,20 @@ export class Timers {
 
   /** `set` sets one timer durably for that time. */
   async measure(set: (due: Date) => Promise<unknown>): Promise<Times> {
-    await this.round(this.order.warmUp, 200, 300, set);
+    await this.round(this.order.warmUp, 300, set);
     this.isWarm = true;
     await pause(500); // idle
-    const timesMs = await this.round(this.order.count, 1_000, this.order.spreadMs, set);
+    const timesMs = await this.round(this.order.count, this.order.spreadMs, set);
     return { kind: "times", timesMs };
   }
 
   private async round(
     count: number,
-    restMs: number,
     spreadMs: number,
     set: (due: Date) => Promise<unknown>,
   ): Promise<number[]> {
     this.latenessMs.length = 0;
-    const beginMs = Date.now() + restMs;
+    const beginMs = Date.now() + restMs(count);
     const dues = Array.from({ length: count }, () => new Date(beginMs + Math.floor(Math.random() * spreadMs)));
     await Promise.all(dues.map(set));
     if (Date.now() > beginMs) throw new Error("the timers could not be set in time");

@@ -9,7 +9,7 @@ import { plans } from "./measurements.js";
 import { runProgram } from "./program.js";
 import { type Figure, summarize, type Summary } from "./ratios.js";
 import { type Entry, inTurn } from "./schedule.js";
-import { startService } from "./services.js";
+import { type Service, startService } from "./services.js";
 
 export interface ContestRequest {
   readonly server: BenchServer;
@@ -70,15 +70,16 @@ async function measure({ server, quick, signal }: ContestRequest, entry: Entry):
   const size = quick ? "quick" : "usual";
   signal.throwIfAborted();
   const database = await server.createDatabase(contestant.name === "pawl" ? "migrated" : "empty");
-  const service = await startService(contestant.storage);
+  let service: Service | undefined;
   try {
+    service = await startService(contestant.storage);
     const order = {
       measurement,
       variant: way.variant,
       databaseUrl: database.url,
       serviceUrl: service.url,
       count: Math.ceil(plan[size].count * (way.share ?? 1)),
-      warmUp: plan[size].warmUp,
+      warmUp: Math.ceil(plan[size].warmUp * (way.share ?? 1)),
       concurrency: plan.concurrency,
       spreadMs: plan.spreadMs[size],
     };
@@ -86,7 +87,7 @@ async function measure({ server, quick, signal }: ContestRequest, entry: Entry):
     if (answer.kind === "rate") return { value: answer.done / answer.seconds, p99: null };
     return { value: percentile(answer.timesMs, 50), p99: percentile(answer.timesMs, 99) };
   } finally {
-    await service.stop();
+    await service?.stop();
     await server.dropDatabase(database);
   }
 }

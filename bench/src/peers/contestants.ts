@@ -88,9 +88,9 @@ export const contestants: readonly Contestant[] = [
       workflow_steps: [{ variant: "", share: 0.4 }],
       jobs_drained: [{ variant: "", share: 0.05 }],
       enqueued: [{ variant: "singly", share: 0.2 }],
-      result_latency: [{ variant: "", share: 0.1 }],
+      result_latency: [{ variant: "", share: 0.06 }],
       timer_lateness: one,
-      signal_wakeup: [{ variant: "", share: 0.5 }],
+      signal_wakeup: [{ variant: "", share: 0.2 }],
     },
   },
   {
