@@ -44,7 +44,13 @@ export function bullmqMeasures<Backend extends IQueueBackend, Connection>({
         return null;
       };
       new Worker("counted", execute, { connection, concurrency });
-      return recorded(tally, count, 1, () => beginMs, () => queue.getCompletedCount());
+      return recorded(
+        tally,
+        count,
+        1,
+        () => beginMs,
+        () => queue.getCompletedCount(),
+      );
     },
 
     async enqueued(order) {

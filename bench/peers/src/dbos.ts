@@ -24,7 +24,7 @@ type Input = typeof input;
 
 const name = "bench-peers";
 const queueName = "bench";
-const poolSize = 50;
+const poolSize = 20;
 const minPollingIntervalMs = 10;
 
 async function launch({ databaseUrl, concurrency }: Order): Promise<void> {
@@ -76,7 +76,8 @@ contend({
     const warm = tenSteps(new Tally(), "warm-up");
     const counted = tenSteps(tally, "counted");
     await launch(order);
-    const execute = async (workflow: typeof counted) => (await DBOS.startWorkflow(workflow)(input)).getResult();
+    const execute = async (workflow: typeof counted) =>
+      (await DBOS.startWorkflow(workflow)(input)).getResult();
     await inParallel(warmUp, concurrency, () => execute(warm));
     const found = await succeeded(databaseUrl, "counted");
     if (variant === "started") {

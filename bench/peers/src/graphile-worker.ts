@@ -56,7 +56,13 @@ contend({
     const beginMs = performance.now();
     await start(databaseUrl, { noop: () => tally.end() }, isBatched);
     // A job that is done is deleted.
-    return recorded(tally, count, 1, () => beginMs, async () => count - (await found()));
+    return recorded(
+      tally,
+      count,
+      1,
+      () => beginMs,
+      async () => count - (await found()),
+    );
   },
 
   async enqueued(order) {

@@ -25,8 +25,18 @@ type Input = typeof input;
 /** Of single starts, which are all that it has. */
 const callers = 100;
 
-async function open(url: string): Promise<OpenWorkflow> {
-  return new OpenWorkflow({ backend: await BackendPostgres.connect(url, { namespaceId: "bench" }) });
+async function open(databaseUrl: string): Promise<OpenWorkflow> {
+  const backend = await BackendPostgres.connect(forPostgresJs(databaseUrl), { namespaceId: "bench" });
+  return new OpenWorkflow({ backend });
+}
+
+/** Its driver takes the directory of a socket from the environment, not from the URL. */
+function forPostgresJs(databaseUrl: string): string {
+  const url = new URL(databaseUrl);
+  const socket = url.searchParams.get("host");
+  if (socket === null) return databaseUrl;
+  Object.assign(process.env, { PGHOST: socket, PGPORT: url.port, PGUSER: url.username });
+  return `postgres://${url.pathname}`;
 }
 
 const completed = (url: string, name: string): Promise<() => Promise<number>> =>
@@ -120,10 +130,13 @@ contend({
   async timer_lateness(order) {
     const timers = new Timers(order);
     const client = await open(order.databaseUrl);
-    const delayed = client.defineWorkflow<{ dueMs: number }, null>({ name: "delayed" }, ({ input: given }) => {
-      timers.fired(given.dueMs);
-      return null;
-    });
+    const delayed = client.defineWorkflow<{ dueMs: number }, null>(
+      { name: "delayed" },
+      ({ input: given }) => {
+        timers.fired(given.dueMs);
+        return null;
+      },
+    );
     await client.newWorker({ concurrency: order.concurrency }).start();
     return timers.measure((due) => delayed.run({ dueMs: due.getTime() }, { availableAt: due }));
   },

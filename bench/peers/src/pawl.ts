@@ -14,6 +14,7 @@ import {
   stepsPerWorkflow,
   Tally,
   Timers,
+  until,
   WakeUps,
 } from "./measuring.ts";
 import { contend } from "./program.ts";
@@ -56,13 +57,14 @@ const items = (size: number) => Array.from({ length: size }, () => ({ input }));
 contend({
   async workflow_steps({ databaseUrl: url, count, warmUp, concurrency }) {
     const pawl = connect(url);
-    const warm = tenSteps(new Tally(), "warm-up");
+    const warmTally = new Tally();
+    const warm = tenSteps(warmTally, "warm-up");
     const tally = new Tally();
     const counted = tenSteps(tally, "counted");
     const options = { url, queues: { default: concurrency } };
     const worker = serve([warm], options);
-    const started = await pawl.startMany(warm, items(warmUp));
-    for (const { runId } of started) await pawl.result(runId);
+    await pawl.startMany(warm, items(warmUp));
+    await until(() => warmTally.count >= warmUp);
     await worker.stop();
 
     await inBatches(count, (size) => pawl.startMany(counted, items(size)));
@@ -73,13 +75,14 @@ contend({
 
   async jobs_drained({ databaseUrl: url, count, warmUp }) {
     const pawl = connect(url);
-    const warm = noOpJob(new Tally(), "warm-up");
+    const warmTally = new Tally();
+    const warm = noOpJob(warmTally, "warm-up");
     const tally = new Tally();
     const counted = noOpJob(tally, "counted");
     const options = { url, queues: { default: jobConcurrency } };
     const worker = serve([warm], options);
-    const started = await pawl.startMany(warm, items(warmUp));
-    for (const { runId } of started) await pawl.result(runId);
+    await pawl.startMany(warm, items(warmUp));
+    await until(() => warmTally.count >= warmUp);
     await worker.stop();
 
     await inBatches(count, (size) => pawl.startMany(counted, items(size)));

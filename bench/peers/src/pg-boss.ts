@@ -13,7 +13,8 @@ import { contend } from "./program.ts";
 import { rowCounter } from "./rows.ts";
 
 const pollingIntervalSeconds = 0.5;
-const workers = 24;
+const connections = 25;
+const workers = 400;
 const ways = {
   "batches of 1,000": { batchSize: 1_000, burstWhenBatchFull: true, localConcurrency: 2 },
   singly: { batchSize: 1, burstWhenReadyExceeds: 1, localConcurrency: workers },
@@ -21,7 +22,7 @@ const ways = {
 const eager = { superviseIntervalSeconds: 1, monitorIntervalSeconds: 1, queueCacheIntervalSeconds: 1 };
 
 async function open(connectionString: string, options = {}): Promise<PgBoss> {
-  const boss = new PgBoss({ connectionString, schedule: false, max: workers + 1, ...options });
+  const boss = new PgBoss({ connectionString, schedule: false, max: connections, ...options });
   boss.on("error", (error) => console.error(error));
   await boss.start();
   return boss;

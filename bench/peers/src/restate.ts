@@ -8,7 +8,16 @@ import { createServer } from "node:http2";
 import type { AddressInfo } from "node:net";
 import * as restate from "@restatedev/restate-sdk";
 import * as clients from "@restatedev/restate-sdk-clients";
-import { inParallel, input, oneByOne, recorded, stepsPerWorkflow, Tally, Timers, WakeUps } from "./measuring.ts";
+import {
+  inParallel,
+  input,
+  oneByOne,
+  recorded,
+  stepsPerWorkflow,
+  Tally,
+  Timers,
+  WakeUps,
+} from "./measuring.ts";
 import { contend, type Order } from "./program.ts";
 
 type Input = typeof input;
@@ -77,7 +86,13 @@ contend({
       const { visited } = await call.tenSteps(input);
       if (visited === stepsPerWorkflow) results++;
     });
-    return recorded(tally, order.count, stepsPerWorkflow, () => tally.firstMs, async () => results);
+    return recorded(
+      tally,
+      order.count,
+      stepsPerWorkflow,
+      () => tally.firstMs,
+      async () => results,
+    );
   },
 
   async result_latency(order) {

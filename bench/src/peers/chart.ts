@@ -68,7 +68,7 @@ function panel(
 ): string {
   const { title, better, unit } = plans[measurement];
   const { ratio, best } = ratioOf(all, measurement);
-  const note = `${unit === "/s" ? "per second, more is better" : "ms, less is better, logarithmic"}`;
+  const note = unit === "/s" ? "per second, more is better" : "ms, less is better, logarithmic";
   const verdict =
     ratio === null || best === null
       ? ""

@@ -38,7 +38,7 @@ export async function hold(request: ContestRequest): Promise<{ summaries: Summar
     for (const entry of inTurn(entries, held)) {
       const outcome = outcomes.get(entry)!;
       if (elapsedMs() > budgetMs) {
-        outcome.errors.push("no time was left");
+        if (outcome.figures.length === 0) outcome.errors.push("no time was left");
         continue;
       }
       try {

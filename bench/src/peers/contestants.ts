@@ -65,7 +65,7 @@ export const contestants: readonly Contestant[] = [
     storage: "postgres",
     ways: {
       ...queue,
-      jobs_drained: [{ variant: "batches of 1,000" }, { variant: "singly", share: 0.05 }],
+      jobs_drained: [{ variant: "batches of 1,000" }, { variant: "singly", share: 0.1 }],
       result_latency: [{ variant: "pick-up only", isPart: true }],
     },
   },
@@ -73,7 +73,10 @@ export const contestants: readonly Contestant[] = [
     name: "dbos",
     storage: "postgres",
     ways: {
-      workflow_steps: [{ variant: "started" }, { variant: "queued" }],
+      workflow_steps: [
+        { variant: "started", share: 0.4 },
+        { variant: "queued", share: 0.4 },
+      ],
       jobs_drained: [{ variant: "", share: 0.1 }],
       enqueued: [{ variant: "singly", share: 0.2 }],
       result_latency: one,

@@ -4,10 +4,10 @@
  */
 
 import { spawnSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
-import { peersDirectory } from "./program.js";
+import { nodePath, peersDirectory } from "./program.js";
 
 export function prepare(): void {
   if (!isInstalled()) install();
@@ -16,8 +16,8 @@ export function prepare(): void {
 
 /** Every dependency is there at its pinned version, the Node.js of npm included. */
 function isInstalled(): boolean {
-  const { dependencies } = readJson("package.json") as { dependencies: Record<string, string> };
-  return Object.entries(dependencies).every(([name, version]) => {
+  if (!existsSync(nodePath)) return false;
+  return Object.entries(pinnedVersions()).every(([name, version]) => {
     try {
       return (readJson(`node_modules/${name}/package.json`) as { version: string }).version === version;
     } catch {
@@ -37,9 +37,12 @@ function readJson(path: string): unknown {
 
 function install(): void {
   console.log("installing the peers into bench/peers …");
-  if (npm("ci")) return;
-  console.log("npm ci failed; trying npm install …");
-  if (!npm("install")) throw new Error("the peers could not be installed into bench/peers");
+  if (!npm("ci")) {
+    console.log("npm ci failed; trying npm install …");
+    if (!npm("install")) throw new Error("the peers could not be installed into bench/peers");
+  }
+  if (!existsSync(nodePath))
+    throw new Error("the npm package `node` brought no Node.js: is its install script allowed to run?");
 }
 
 function npm(command: string): boolean {
@@ -48,7 +51,10 @@ function npm(command: string): boolean {
   const env = { ...process.env, SCARF_ANALYTICS: "false" };
   const cli = process.env["npm_execpath"];
   const options = { cwd: peersDirectory, stdio: ["ignore", 2, 2] as ["ignore", number, number], env };
-  const ended = cli === undefined ? spawnSync("npm", args, options) : spawnSync(process.execPath, [cli, ...args], options);
+  const ended =
+    cli === undefined
+      ? spawnSync("npm", args, options)
+      : spawnSync(process.execPath, [cli, ...args], options);
   return ended.status === 0;
 }
 

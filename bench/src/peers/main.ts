@@ -36,6 +36,9 @@ async function main(): Promise<void> {
   process.once("SIGINT", interrupt).once("SIGTERM", interrupt);
   try {
     await run(options, server, interruption.signal);
+  } catch (error) {
+    if (!interruption.signal.aborted) throw error;
+    process.exitCode = 130;
   } finally {
     await server.close();
   }

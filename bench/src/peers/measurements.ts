@@ -5,7 +5,7 @@
 
 import type { Measurement } from "./protocol.js";
 
-export interface Amount {
+interface Amount {
   readonly count: number;
   readonly warmUp: number;
 }
@@ -33,7 +33,7 @@ export const plans: Record<Measurement, MeasurementPlan> = {
     ...rates,
     title: "steps of 10-step workflows, 100 at a time",
     usual: { count: 1_000, warmUp: 200 },
-    quick: { count: 500, warmUp: 100 },
+    quick: { count: 500, warmUp: 50 },
     concurrency: 100,
     longestMs,
   },
@@ -41,7 +41,7 @@ export const plans: Record<Measurement, MeasurementPlan> = {
     ...rates,
     title: "no-op jobs drained by one process",
     usual: { count: 50_000, warmUp: 1_000 },
-    quick: { count: 20_000, warmUp: 500 },
+    quick: { count: 10_000, warmUp: 500 },
     concurrency: 100,
     longestMs,
   },
@@ -49,7 +49,7 @@ export const plans: Record<Measurement, MeasurementPlan> = {
     ...rates,
     title: "jobs enqueued, 1,000 a call",
     usual: { count: 50_000, warmUp: 2_000 },
-    quick: { count: 20_000, warmUp: 1_000 },
+    quick: { count: 10_000, warmUp: 1_000 },
     concurrency: 100,
     longestMs,
   },
@@ -57,7 +57,7 @@ export const plans: Record<Measurement, MeasurementPlan> = {
     ...latencies,
     title: "one step, start to result, p50",
     usual: { count: 500, warmUp: 100 },
-    quick: { count: 100, warmUp: 50 },
+    quick: { count: 60, warmUp: 20 },
     concurrency: 10,
     longestMs,
   },
@@ -65,16 +65,16 @@ export const plans: Record<Measurement, MeasurementPlan> = {
     ...latencies,
     title: "lateness of timers, p50",
     usual: { count: 200, warmUp: 5 },
-    quick: { count: 50, warmUp: 5 },
+    quick: { count: 40, warmUp: 3 },
     concurrency: 100,
-    spreadMs: { usual: 5_000, quick: 1_500 },
+    spreadMs: { usual: 5_000, quick: 1_000 },
     longestMs,
   },
   signal_wakeup: {
     ...latencies,
     title: "signal to woken workflow, p50",
     usual: { count: 200, warmUp: 20 },
-    quick: { count: 40, warmUp: 10 },
+    quick: { count: 25, warmUp: 5 },
     concurrency: 10,
     longestMs,
   },

@@ -10,7 +10,7 @@ import { fileURLToPath } from "node:url";
 import type { Answer, Order } from "./protocol.js";
 
 export const peersDirectory = fileURLToPath(new URL("../../peers/", import.meta.url));
-const nodePath = `${peersDirectory}node_modules/node/bin/node`;
+export const nodePath = `${peersDirectory}node_modules/node/bin/node`;
 /** What is kept of what a program says on its way, for the reason of a failure. */
 const longestNoise = 2_000;
 
@@ -20,6 +20,7 @@ export async function runProgram(
   longestMs: number,
   interrupted: AbortSignal,
 ): Promise<Exclude<Answer, { kind: "failed" }>> {
+  interrupted.throwIfAborted();
   const child = fork(`${peersDirectory}src/${name}.ts`, {
     execPath: nodePath,
     execArgv: ["--disable-warning=ExperimentalWarning"],

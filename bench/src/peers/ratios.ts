@@ -60,20 +60,34 @@ export function summarize(
   };
 }
 
+/** Pawl against the best peer that is a match. */
 export function ratioOf(summaries: readonly Summary[], measurement: Measurement): Ratio {
   const { better } = plans[measurement];
-  const own = summaries.filter((summary) => summary.measurement === measurement && summary.value !== null);
-  const bestOf = (some: readonly Summary[]): Summary | null =>
-    some.toSorted((one, other) =>
-      better === "more" ? other.value! - one.value! : one.value! - other.value!,
-    )[0] ?? null;
-  const ours = bestOf(own.filter(({ contestant }) => contestant === "pawl"));
-  const best = bestOf(
-    own.filter(
-      ({ contestant, isOnPostgres, isPart }) =>
-        contestant !== "pawl" && !isPart && (better === "less" || isOnPostgres),
+  const matches = summaries.filter(
+    (summary) =>
+      summary.measurement === measurement &&
+      summary.contestant !== "pawl" &&
+      !summary.isPart &&
+      (better === "less" || summary.isOnPostgres),
+  );
+  const best = bestOf(matches);
+  return { ratio: best === null ? null : pawlAgainst(summaries, best), best };
+}
+
+/** Pawl against this peer; null if one of them has no figure. */
+export function pawlAgainst(summaries: readonly Summary[], peer: Summary): number | null {
+  const ours = bestOf(
+    summaries.filter(
+      ({ measurement, contestant }) => measurement === peer.measurement && contestant === "pawl",
     ),
   );
-  if (ours === null || best === null) return { ratio: null, best };
-  return { ratio: better === "more" ? ours.value! / best.value! : best.value! / ours.value!, best };
+  if (ours?.value == null || peer.value === null || peer.contestant === "pawl") return null;
+  return plans[peer.measurement].better === "more" ? ours.value / peer.value : peer.value / ours.value;
+}
+
+/** Of summaries of one measurement. */
+function bestOf(summaries: readonly Summary[]): Summary | null {
+  const measured = summaries.filter(({ value }) => value !== null);
+  const sign = measured[0] !== undefined && plans[measured[0].measurement].better === "more" ? -1 : 1;
+  return measured.toSorted((one, other) => sign * (one.value! - other.value!))[0] ?? null;
 }

@@ -2,7 +2,7 @@
 
 import { plans } from "./measurements.js";
 import type { Measurement } from "./protocol.js";
-import { ratioOf, type Summary } from "./ratios.js";
+import { pawlAgainst, ratioOf, type Summary } from "./ratios.js";
 
 export interface Omission {
   readonly name: string;
@@ -22,17 +22,20 @@ export function sorted(summaries: readonly Summary[], measurement: Measurement):
 }
 
 export function toTable(summaries: readonly Summary[], measurement: Measurement): string {
-  const { title, unit } = plans[measurement];
-  const rows = sorted(summaries, measurement).map((summary) => `  ${row(summary, unit)}`);
+  const { title } = plans[measurement];
+  const rows = sorted(summaries, measurement).map((summary) => `  ${row(summaries, summary)}`);
   return [`${measurement}: ${title}`, ...rows, `  ${ratioLine(summaries, measurement)}`].join("\n");
 }
 
-function row(summary: Summary, unit: string): string {
-  const { value, least, most, p99, errors } = summary;
+function row(all: readonly Summary[], summary: Summary): string {
+  const { measurement, value, least, most, p99, errors } = summary;
+  const { unit } = plans[measurement];
   const label = labelOf(summary).padEnd(34);
   if (value === null) return `${label} failed: ${firstLine(errors[0])}`;
   const cells = [label, `${show(value).padStart(9)} ${unit.padEnd(3)}`];
   cells.push(`${show(least!)} … ${show(most!)}`.padEnd(20));
+  const ratio = pawlAgainst(all, summary);
+  cells.push((ratio === null ? "" : `pawl ${ratio.toFixed(2)} ×`).padEnd(13));
   if (p99 !== null) cells.push(`p99 ${show(p99)} ms`);
   if (!summary.isOnPostgres) cells.push("not on Postgres");
   if (errors.length > 0) cells.push(`failed ${errors.length} times: ${firstLine(errors[0])}`);

@@ -8,7 +8,7 @@ import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { createRequire } from "node:module";
-import { createServer, type AddressInfo } from "node:net";
+import { type AddressInfo, connect, createServer } from "node:net";
 import { arch, platform, tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Contestant } from "./contestants.js";
@@ -49,12 +49,18 @@ export async function startService(storage: Contestant["storage"]): Promise<Serv
 
 async function startRedis(): Promise<Service> {
   const [port] = await freePorts(1);
-  // BullMQ's "Going to production": append-only file, written out every second, and nothing is ever evicted.
-  const durable = ["--appendonly", "yes", "--appendfsync", "everysec", "--maxmemory-policy", "noeviction"];
-  const args = (directory: string): string[] => [
-    ...["--port", String(port), "--bind", "127.0.0.1", "--dir", directory, "--save", "", "--daemonize", "no"],
-    ...durable,
-  ];
+  const options = {
+    port: String(port),
+    bind: "127.0.0.1",
+    daemonize: "no",
+    // BullMQ's "Going to production": an append-only file, written out every second, and nothing is ever evicted.
+    save: "",
+    appendonly: "yes",
+    appendfsync: "everysec",
+    "maxmemory-policy": "noeviction",
+  };
+  const args = (directory: string): string[] =>
+    Object.entries({ ...options, dir: directory }).flatMap(([name, value]) => [`--${name}`, value]);
   return launch("redis-server", args, {}, `redis://127.0.0.1:${port}`, () => accepts(port!));
 }
 
@@ -132,8 +138,7 @@ async function answers(url: string): Promise<boolean> {
   }
 }
 
-async function accepts(port: number): Promise<boolean> {
-  const { connect } = await import("node:net");
+function accepts(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(port, "127.0.0.1");
     socket.once("connect", () => resolve(true)).once("error", () => resolve(false));
