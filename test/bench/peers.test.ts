@@ -11,7 +11,7 @@ import { contestants } from "../../bench/dist/peers/contestants.js";
 import { type Measurement, measurements } from "../../bench/dist/peers/protocol.js";
 import { pawlAgainst, ratioOf, type Summary, summarize } from "../../bench/dist/peers/ratios.js";
 import { toJson, toTable } from "../../bench/dist/peers/report.js";
-import { entriesOf, inTurn } from "../../bench/dist/peers/schedule.js";
+import { entriesOf, inTurn, latestBeginMs } from "../../bench/dist/peers/schedule.js";
 
 function summary(
   measurement: Measurement,
@@ -103,6 +103,14 @@ test("each repetition measures everything, and begins each measurement with anot
   for (const measurement of measurements)
     expect(firstOf(second, measurement)).not.toBe(firstOf(first, measurement));
   expect(first.map(({ measurement }) => measurement)).toEqual(second.map(({ measurement }) => measurement));
+});
+
+test("in the first repetition no measurement takes the time of those after it", () => {
+  const entries = entriesOf(contestants, ["enqueued", "result_latency"]);
+  const [first, last] = [entries[0]!, entries.at(-1)!];
+  expect(latestBeginMs(entries, first, 0, 1_000)).toBe(500);
+  expect(latestBeginMs(entries, last, 0, 1_000)).toBe(1_000);
+  expect(latestBeginMs(entries, first, 1, 1_000)).toBe(1_000);
 });
 
 test("the command line chooses contestants and measurements, and says what is wrong with it", () => {

@@ -50,12 +50,11 @@ export function toSvg(
 
 function legend(): string[] {
   const items = [
-    ["Pawl", colours.pawl],
-    ["on Postgres", colours.postgres],
-    ["not on Postgres", colours.other],
+    ["Pawl", colours.pawl, 680],
+    ["on Postgres", colours.postgres, 740],
+    ["not on Postgres", colours.other, 842],
   ] as const;
-  return items.map(([label, colour], index) => {
-    const left = 640 + index * 106;
+  return items.map(([label, colour, left]) => {
     return `<rect x="${left}" y="23" width="10" height="10" fill="${colour}"/>${text(left + 15, 32, label, { size: 12 })}`;
   });
 }
@@ -72,7 +71,7 @@ function panel(
   const verdict =
     ratio === null || best === null
       ? ""
-      : `${show(ratio)} × ${labelOf(best)}${better === "less" ? " (its time by ours)" : ""}`;
+      : `Pawl: ${show(ratio)} × ${labelOf(best)}${better === "less" ? " (its time by ours)" : ""}`;
   const scale = scaleOf(rows, better === "less");
   const bars = rows.map((row, index) => bar(row, unit, scale, top + headHeight + index * rowHeight));
   return [

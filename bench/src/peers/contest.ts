@@ -8,7 +8,8 @@ import type { BenchServer } from "../server.js";
 import { plans } from "./measurements.js";
 import { runProgram } from "./program.js";
 import { type Figure, summarize, type Summary } from "./ratios.js";
-import { type Entry, inTurn } from "./schedule.js";
+import { show } from "./report.js";
+import { type Entry, inTurn, latestBeginMs } from "./schedule.js";
 import { type Service, startService } from "./services.js";
 
 export interface ContestRequest {
@@ -16,7 +17,7 @@ export interface ContestRequest {
   readonly entries: readonly Entry[];
   readonly repetitions: number;
   readonly quick: boolean;
-  /** No repetition is begun that would not end within this time, by the length of those before; and what is left then is given up. */
+  /** No repetition is begun that would not end within this time, by the length of those before. */
   readonly budgetMs: number;
   readonly signal: AbortSignal;
   readonly tell: (line: string) => void;
@@ -37,20 +38,9 @@ export async function hold(request: ContestRequest): Promise<{ summaries: Summar
     tell(`repetition ${held + 1} of ${request.repetitions}`);
     for (const entry of inTurn(entries, held)) {
       const outcome = outcomes.get(entry)!;
-      if (elapsedMs() > budgetMs) {
-        if (outcome.figures.length === 0) outcome.errors.push("no time was left");
-        continue;
-      }
-      try {
-        const figure = await measure(request, entry);
-        outcome.figures.push(figure);
-        tell(`  ${describe(entry)}: ${figure.value.toFixed(2)} ${plans[entry.measurement].unit}`);
-      } catch (error) {
-        request.signal.throwIfAborted();
-        const reason = error instanceof Error ? error.message : String(error);
-        outcome.errors.push(reason);
-        tell(`  ${describe(entry)}: ${reason}`);
-      }
+      if (elapsedMs() <= latestBeginMs(entries, entry, held, budgetMs))
+        await attempt(request, entry, outcome);
+      else if (outcome.figures.length === 0) outcome.errors.push("no time was left");
     }
     held++;
   }
@@ -59,6 +49,24 @@ export async function hold(request: ContestRequest): Promise<{ summaries: Summar
     return summarize(entry, figures, errors);
   });
   return { summaries, repetitions: held };
+}
+
+async function attempt(request: ContestRequest, entry: Entry, outcome: Outcome): Promise<void> {
+  const beginMs = performance.now();
+  const tell = (what: string): void => {
+    const seconds = ((performance.now() - beginMs) / 1_000).toFixed(1);
+    request.tell(`  ${describe(entry)}: ${what} (took ${seconds} s in all)`);
+  };
+  try {
+    const figure = await measure(request, entry);
+    outcome.figures.push(figure);
+    tell(`${show(figure.value)} ${plans[entry.measurement].unit}`);
+  } catch (error) {
+    request.signal.throwIfAborted();
+    const reason = error instanceof Error ? error.message : String(error);
+    outcome.errors.push(reason);
+    tell(reason);
+  }
 }
 
 const describe = ({ measurement, contestant, way }: Entry): string =>

@@ -26,7 +26,7 @@ export interface MeasurementPlan {
 const noSpread = { usual: 0, quick: 0 };
 const rates = { unit: "/s", better: "more", spreadMs: noSpread } as const;
 const latencies = { unit: "ms", better: "less", spreadMs: noSpread } as const;
-const longestMs = { usual: 120_000, quick: 20_000 };
+const longestMs = { usual: 120_000, quick: 15_000 };
 
 export const plans: Record<Measurement, MeasurementPlan> = {
   workflow_steps: {

@@ -28,10 +28,28 @@ export function entriesOf(
 
 /** The entries of one repetition: those of each measurement turned by one more than in the repetition before. */
 export function inTurn(entries: readonly Entry[], repetition: number): readonly Entry[] {
-  const measurements = [...new Set(entries.map(({ measurement }) => measurement))];
-  return measurements.flatMap((measurement) => {
+  return measurementsOf(entries).flatMap((measurement) => {
     const own = entries.filter((entry) => entry.measurement === measurement);
     const first = repetition % own.length;
     return [...own.slice(first), ...own.slice(0, first)];
   });
 }
+
+/**
+ * Until when, from the beginning, this entry may be begun: in the first repetition each measurement has an equal part of the
+ * budget, and what those before it have left, so that a slow machine does not keep the last ones from being measured at all.
+ */
+export function latestBeginMs(
+  entries: readonly Entry[],
+  { measurement }: Entry,
+  repetition: number,
+  budgetMs: number,
+): number {
+  if (repetition > 0) return budgetMs;
+  const measurements = measurementsOf(entries);
+  return (budgetMs * (measurements.indexOf(measurement) + 1)) / measurements.length;
+}
+
+const measurementsOf = (entries: readonly Entry[]): Measurement[] => [
+  ...new Set(entries.map(({ measurement }) => measurement)),
+];
