@@ -57,7 +57,7 @@ export const contestants: readonly Contestant[] = [
     storage: "postgres",
     ways: {
       ...queue,
-      jobs_drained: [{ variant: "batched" }, { variant: "unbatched", share: 0.1 }],
+      jobs_drained: [{ variant: "batched" }, { variant: "unbatched", share: 0.05 }],
       result_latency: [{ variant: "completion event" }],
     },
   },
@@ -66,7 +66,7 @@ export const contestants: readonly Contestant[] = [
     storage: "postgres",
     ways: {
       ...queue,
-      jobs_drained: [{ variant: "batches of 1,000" }, { variant: "singly", share: 0.05 }],
+      jobs_drained: [{ variant: "batches of 1,000" }, { variant: "singly", share: 0.025 }],
       result_latency: [{ variant: "pick-up only", isPart: true }],
     },
   },
@@ -101,18 +101,18 @@ export const contestants: readonly Contestant[] = [
   {
     name: "bullmq-postgres",
     storage: "postgres",
-    ways: { ...queue, jobs_drained: [{ variant: "", share: 0.1 }] },
+    ways: { ...queue, jobs_drained: [{ variant: "", share: 0.05 }] },
   },
   {
     name: "openworkflow",
     storage: "postgres",
     ways: {
       workflow_steps: [{ variant: "", share: 0.3 }],
-      jobs_drained: [{ variant: "", share: 0.05 }],
+      jobs_drained: [{ variant: "", share: 0.025 }],
       enqueued: [{ variant: "singly", share: 0.1 }],
       result_latency: [{ variant: "", share: 0.06 }],
       timer_lateness: one,
-      signal_wakeup: [{ variant: "", share: 0.2 }],
+      signal_wakeup: one,
     },
   },
 ];
