@@ -108,7 +108,7 @@ export async function oneByOne(order: Order, once: (round: number) => Promise<un
 /** As far as the clocks of two processes and a timer's resolution may differ. */
 const earlyMs = 2;
 
-const restMs = (timers: number): number => 1_000 + timers * 10;
+const restMs = (timers: number): number => 500 + timers * 10;
 
 /** Timers at random times within the spread, which begins late enough that all are set before. */
 export class Timers {
