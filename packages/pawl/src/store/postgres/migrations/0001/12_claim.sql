@@ -34,6 +34,7 @@ declare
   v_bounded boolean := p_floor_priority is not null and p_after_priority is null;
   v_page int := p_limit;
   v_ids bigint[];
+  v_sizes int[];                                          -- their bytes
   v_examined int;
   v_block int;                                            -- how many to examine at once
   v_block_min int := 0;
@@ -52,7 +53,7 @@ declare
   v_is_full boolean;
   v_page_rows int;
   v_page_bytes bigint;
-  v_first_priority smallint;
+  v_first_priority smallint;                              -- no run of this page is before
   v_first_at timestamptz;
   v_last_priority smallint;
   v_last_at timestamptz;
@@ -101,14 +102,12 @@ begin
       select p.*, (p.name, p.version) in (select s.name, s.version from unnest(p_names, p_versions) s(name, version)) as served
       from page p
     )
-    select array_agg(m.id order by m.priority, m.eligible_at, m.id) filter (where m.served),
+    select array_agg(m.id) filter (where m.served),
       array_agg(m.id) filter (where not m.served and m.eligible_at < v_now - interval '1 minute'),
       count(*), count(*) filter (where not m.served),
-      (array_agg(m.priority order by m.priority desc, m.eligible_at desc, m.id desc))[1],
-      (array_agg(m.eligible_at order by m.priority desc, m.eligible_at desc, m.id desc))[1],
-      (array_agg(m.id order by m.priority desc, m.eligible_at desc, m.id desc))[1]
+      (array_agg(m.priority))[count(*)], (array_agg(m.eligible_at))[count(*)], (array_agg(m.id))[count(*)]
     into v_ids, v_others, v_page_rows, v_one, v_last_priority, v_last_at, v_last_id
-    from marked m;
+    from marked m;    -- in order, as the page is: the last is the last
     v_foreign := v_foreign + v_one;
     v_unserved := v_unserved || v_others;
     v_is_left := v_page_rows = v_page;
@@ -118,10 +117,11 @@ begin
 
     v_block := greatest(p_limit - v_found, v_block_min);
     if v_ids is not null then
-      -- lock, bounded by count and by bytes (compressed values are measured, others bounded by their stored size);
-      -- by primary key alone: a predicate on status in there lures the planner to runs_claim
+      -- lock, bounded by count (and by bytes, below: compressed values are measured, others bounded by their stored size);
+      -- by primary key alone: a predicate on status in there lures the planner to runs_claim. The aggregates get the rows in the
+      -- order of v_ids: a lateral join has no other, and none of them sorts (a DISTINCT would, for all).
       with locked as materialized (
-        select l.*, c.o from unnest(v_ids) with ordinality c(id, o)
+        select l.* from unnest(v_ids) c(id)
         cross join lateral (
           select r.id, r.priority, r.eligible_at, r.status, r.hold, r.partition_key, r.rate_limit,
             case when pg_column_compression(coalesce(r.state, r.input)) is null then pg_column_size(coalesce(r.state, r.input))
@@ -129,18 +129,20 @@ begin
           from runs r where r.shard = p_shard and r.id = c.id
           limit 1 for no key update skip locked) l
         where l.status in ('runnable', 'awaiting_signal') and l.hold = 0 and l.eligible_at <= v_now
-        limit v_block
-      ), summed as (
-        select l.*, sum(l.bytes) over (order by l.o) as upto from locked l
-      )
-      select array_agg(s.id order by s.o) filter (where s.fits), coalesce(sum(s.bytes) filter (where s.fits), 0),
-        not bool_and(s.fits), count(*),
-        array_agg(distinct s.partition_key) filter (where s.fits and s.partition_key is not null),
-        coalesce(bool_or(s.rate_limit is not null), false),
-        (array_agg(s.priority order by s.o) filter (where s.fits))[1],
-        (array_agg(s.eligible_at order by s.o) filter (where s.fits))[1]
-      into v_ids, v_page_bytes, v_is_full, v_examined, v_keys, v_limited, v_first_priority, v_first_at
-      from (select f.*, v_bytes + f.upto <= c_bytes or (v_found = 0 and f.upto = f.bytes) as fits from summed f) s;
+        limit v_block)
+      select array_agg(l.id), array_agg(l.bytes), coalesce(sum(l.bytes), 0), count(*),
+        array_agg(l.partition_key) filter (where l.partition_key is not null),
+        coalesce(bool_or(l.rate_limit is not null), false), min(l.priority), min(l.eligible_at)
+      into v_ids, v_sizes, v_page_bytes, v_examined, v_keys, v_limited, v_first_priority, v_first_at
+      from locked l;
+      v_is_full := v_bytes + v_page_bytes > c_bytes and v_found + v_examined > 1;
+      if v_is_full then
+        -- as many as fit, and at least one in all
+        select coalesce(max(f.o) filter (where v_bytes + f.upto <= c_bytes), 0) into v_one
+          from (select u.o, sum(u.bytes) over (order by u.o) as upto from unnest(v_sizes) with ordinality u(bytes, o)) f;
+        v_ids := nullif(v_ids[1 : greatest(v_one, case when v_found = 0 then 1 else 0 end)], '{}');
+        v_page_bytes := (select sum(u.bytes) from unnest(v_sizes[1 : cardinality(v_ids)]) u(bytes));
+      end if;
     end if;
 
     if (v_keys is not null or v_limited) and v_examined = v_block then
@@ -150,6 +152,7 @@ begin
         from runs r where r.shard = p_shard and r.id = v_ids[cardinality(v_ids)];
     end if;
     if v_keys is not null then
+      v_keys := array(select distinct u.key from unnest(v_keys) u(key));
       select k.allowed, k.contended into v_refused from claim_keyed(p_shard, v_ids, v_keys, v_now) k;
       v_ids := nullif(v_refused.allowed, '{}');
       v_contended := v_contended or v_refused.contended;
@@ -173,22 +176,19 @@ begin
 
     if v_ids is not null then
       v_inline := least(262144, c_inline / p_limit);
+      -- in the order of v_ids, like above
       return query
-        with claimed as (
-          update runs r set status = 'executing', locked_by = p_worker, claim_id = p_claim_id, turn = 0, throttled = false,
-            timed_out = r.timed_out or r.status = 'awaiting_signal'
-          from (select p_shard as shard, u.id, u.o from unnest(v_ids) with ordinality u(id, o) limit p_limit) c
-          where r.shard = c.shard and r.id = c.id and (r.unique_key is null or r.unique_guard is not null)
-          returning c.o, r.id, r.name, r.version, r.step, r.priority, r.attempt, r.crashes, r.parent_id, r.partition_key, r.timed_out,
-            r.awaits, r.inbox_seq, (r.kind = 'workflow') is true as is_workflow,
-            case when r.state is null then r.input::text end as input, r.state::text as state)
-        select c.id, c.name, c.version, c.step, c.priority, c.attempt, c.crashes, c.parent_id, c.partition_key, c.timed_out,
-          (c.awaits ->> 'children')::int, c.inbox_seq,
-          case when c.inbox_seq > 0 and not c.is_workflow then inbox_inline(p_shard, c.id, c.awaits, v_inline) end, c.input, c.state,
-          case when c.is_workflow and (select 1 from steps s where s.shard = p_shard and s.run_id = c.id limit 1) is not null
-            then journal_inline(p_shard, c.id, v_inline) end,
-          case when c.is_workflow and c.inbox_seq > 0 then inbox_names(p_shard, c.id) end, false, null::text
-        from claimed c order by c.o;
+        update runs r set status = 'executing', locked_by = p_worker, claim_id = p_claim_id, turn = 0, throttled = false,
+          timed_out = r.timed_out or r.status = 'awaiting_signal'
+        from (select p_shard as shard, u.id from unnest(v_ids) u(id) limit p_limit) c
+        where r.shard = c.shard and r.id = c.id and (r.unique_key is null or r.unique_guard is not null)
+        returning r.id, r.name, r.version, r.step, r.priority, r.attempt, r.crashes, r.parent_id, r.partition_key, r.timed_out,
+          (r.awaits ->> 'children')::int, r.inbox_seq,
+          case when r.inbox_seq > 0 and r.kind is distinct from 'workflow' then inbox_inline(p_shard, r.id, r.awaits, v_inline) end,
+          case when r.state is null then r.input::text end, r.state::text,
+          case when r.kind = 'workflow' and (select 1 from steps s where s.shard = p_shard and s.run_id = r.id limit 1) is not null
+            then journal_inline(p_shard, r.id, v_inline) end,
+          case when r.kind = 'workflow' and r.inbox_seq > 0 then inbox_names(p_shard, r.id) end, false, null::text;
       get diagnostics v_page_rows = row_count;
       v_found := v_found + v_page_rows;
       v_bytes := v_bytes + v_page_bytes;

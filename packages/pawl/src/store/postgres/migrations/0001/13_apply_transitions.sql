@@ -31,6 +31,9 @@ declare
   v_positions int[];
   v_freed record;
 begin
+  others := '[]';
+  claimable := '[]';
+  handed := '[]';
   if p_skip_locked then
     v_locked := array(
       select l.id from (select distinct u.id from unnest(p_id || p_parent_id) u(id) where u.id is not null order by u.id) v
@@ -40,6 +43,21 @@ begin
       select u.id from unnest(p_id, p_parent_id) u(id, parent_id)
       where u.id = any (v_locked) and (u.parent_id is null or u.parent_id = any (v_locked)
         or (select r.id from runs r where r.shard = p_shard and r.id = u.parent_id limit 1) is null));
+  elsif p_parent_id is null and p_detail is null and p_key is null and 'done' = all (p_op) then
+    -- ends of runs that nobody waits for: the update locks in id order, and checks the guard again where it had to wait
+    with ended as (
+      update runs r set turn = r.turn + 1, locked_by = null, status = 'done', step = coalesce(v.step, r.step), result = v.result,
+        error = null, crashes = 0, completed_at = v_now, expires_at = v_now + r.retention, timed_out = false, awaits = null,
+        shown = null, rate_limit = null, weight = null, children_pending = 0
+      from (select p_shard as shard, u.id, u.claim_id, u.turn, u.step, u.result::jsonb as result, u.o::int
+            from unnest(p_id, p_claim_id, p_turn, p_step, p_result) with ordinality u(id, claim_id, turn, step, result, o)
+            order by u.id limit cardinality(p_id)) v
+      where r.shard = v.shard and r.id = v.id and r.claim_id = v.claim_id and r.turn = v.turn and (r.status = 'executing') is true
+      returning v.o, r.id, r.inbox_seq)
+    select coalesce(array_agg(e.o), '{}'), array_agg(e.id) filter (where e.inbox_seq > 0) into v_applied, v_cleared from ended e;
+    if v_cleared is not null then
+      perform clear_inboxes(p_shard, v_cleared, v_now);
+    end if;
   elsif cardinality(p_id) = 1 and p_parent_id is null and p_detail is null then
     null;    -- one run, and nothing to decide about it: its update locks it, and checks the guard again if it had to wait
   elsif p_parent_id is null then
@@ -49,9 +67,6 @@ begin
     perform 1 from (select distinct u.id from unnest(p_id || p_parent_id) u(id) where u.id is not null order by u.id) v
       cross join lateral (select 1 from runs r where r.shard = p_shard and r.id = v.id limit 1 for no key update) l;
   end if;
-  others := '[]';
-  claimable := '[]';
-  handed := '[]';
 
   if p_detail is not null then
     v_more := decide_details(p_shard, p_id, p_claim_id, p_turn, p_op, p_detail, v_locked, v_now);
@@ -78,7 +93,7 @@ begin
   end if;
 
   -- the claim ends
-  if coalesce(cardinality(v_kept), 0) < cardinality(p_id) then
+  if v_applied is null and coalesce(cardinality(v_kept), 0) < cardinality(p_id) then
     with ended as (
       update runs r set
         turn = r.turn + 1,
