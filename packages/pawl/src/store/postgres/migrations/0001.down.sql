@@ -47,6 +47,7 @@ drop function place_runs(smallint, integer);
 drop function put_bucket(smallint, text, text, double precision, timestamptz, timestamptz);
 drop function reap(smallint, integer);
 drop function record(smallint, bigint[], bigint[], text[], text[], integer[], integer[], text[], text[], bigint[], text[], integer[], boolean);
+drop function end_lone_wait(smallint, bigint, jsonb, jsonb, timestamptz);
 drop function record_wait(smallint, bigint, text, text, integer, integer, jsonb, bigint, jsonb, timestamptz);
 drop function register(text, bigint, text[], text, text[], integer[], text[], text[], smallint[], bigint[]);
 drop function release(smallint, bigint[], bigint[]);

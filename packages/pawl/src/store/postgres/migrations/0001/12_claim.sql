@@ -41,6 +41,7 @@ declare
   v_is_left boolean;                                      -- there may be more behind what was looked at
   v_keys text[];
   v_limited boolean;
+  v_resumed boolean;                                      -- the time of some workflows' waits has come
   v_refused record;
   v_lost boolean;
   v_contended boolean := false;
@@ -123,7 +124,7 @@ begin
       with locked as materialized (
         select l.* from unnest(v_ids) c(id)
         cross join lateral (
-          select r.id, r.priority, r.eligible_at, r.status, r.hold, r.partition_key, r.rate_limit,
+          select r.id, r.priority, r.eligible_at, r.status, r.hold, r.partition_key, r.rate_limit, r.kind,
             case when pg_column_compression(coalesce(r.state, r.input)) is null then pg_column_size(coalesce(r.state, r.input))
               else octet_length(coalesce(r.state, r.input)::text) end as bytes
           from runs r where r.shard = p_shard and r.id = c.id
@@ -132,8 +133,9 @@ begin
         limit v_block)
       select array_agg(l.id), array_agg(l.bytes), coalesce(sum(l.bytes), 0), count(*),
         array_agg(l.partition_key) filter (where l.partition_key is not null),
-        coalesce(bool_or(l.rate_limit is not null), false), min(l.priority), min(l.eligible_at)
-      into v_ids, v_sizes, v_page_bytes, v_examined, v_keys, v_limited, v_first_priority, v_first_at
+        coalesce(bool_or(l.rate_limit is not null), false), coalesce(bool_or(l.kind = 'workflow' and l.status = 'awaiting_signal'), false),
+        min(l.priority), min(l.eligible_at)
+      into v_ids, v_sizes, v_page_bytes, v_examined, v_keys, v_limited, v_resumed, v_first_priority, v_first_at
       from locked l;
       v_is_full := v_bytes + v_page_bytes > c_bytes and v_found + v_examined > 1;
       if v_is_full then
@@ -176,6 +178,11 @@ begin
 
     if v_ids is not null then
       v_inline := least(262144, c_inline / p_limit);
+      if v_resumed then
+        perform end_lone_wait(p_shard, r.id, r.awaits, null, v_now) from unnest(v_ids) u(id)
+        cross join lateral (select t.id, t.awaits, t.status, t.kind from runs t where t.shard = p_shard and t.id = u.id limit 1) r
+        where r.status = 'awaiting_signal' and r.kind = 'workflow';
+      end if;
       -- in the order of v_ids, like above
       return query
         update runs r set status = 'executing', locked_by = p_worker, claim_id = p_claim_id, turn = 0, throttled = false,

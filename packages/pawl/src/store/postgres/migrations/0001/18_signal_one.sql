@@ -21,7 +21,7 @@ begin
   if not p_patient then
     perform set_config('lock_timeout', '100ms', true);
   end if;
-  select r.status, r.awaits, r.inbox_seq, r.queue, r.priority, r.eligible_at, r.name || '@' || r.version as served,
+  select r.status, r.kind, r.awaits, r.inbox_seq, r.queue, r.priority, r.eligible_at, r.name || '@' || r.version as served,
       r.unique_key is null or r.unique_guard is not null as can_enter,
       r.hold = 0 and r.partition_key is null and r.rate_limit is null as is_free
     into v_run from runs r where r.shard = p_shard and r.id = p_run_id for no key update;
@@ -38,6 +38,9 @@ begin
     on conflict do nothing;
   if not found then
     return;
+  end if;
+  if v_is_met and v_run.kind = 'workflow' and end_lone_wait(p_shard, p_run_id, v_run.awaits, p_payload::jsonb, v_now) then
+    perform consume_signals(p_shard, array[p_run_id], array[v_run.inbox_seq + 1], v_now);
   end if;
   if not v_is_met then
     update runs r set inbox_seq = r.inbox_seq + 1 where r.shard = p_shard and r.id = p_run_id;
