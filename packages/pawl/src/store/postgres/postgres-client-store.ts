@@ -30,6 +30,7 @@ import {
   shard,
   signalValues,
   type StartRow,
+  startOneValues,
   startValues,
   toClaimable,
   toClaimedRun,
@@ -42,6 +43,18 @@ export class PostgresClientStore extends PostgresCalls implements ClientStore {
     runs: readonly NewRun[],
     { allOrNothing, claim }: { allOrNothing: boolean; claim: Claim | null },
   ): Promise<StartedRun[]> {
+    const [only] = runs;
+    if (only !== undefined && runs.length === 1 && only.version !== null && only.rateLimit === null) {
+      const [row] = await this.call<{ id: string }>(
+        "start_one",
+        startOneValues(only, { allOrNothing, claim }),
+      );
+      if (row !== undefined) {
+        return [
+          { runId: row.id, created: true, phase: only.direct ? "executing" : "runnable", conflict: null },
+        ];
+      }
+    }
     const rows = await this.call<StartRow>("start", startValues(runs, { allOrNothing, claim }));
     return toStarted(rows);
   }

@@ -59,6 +59,33 @@ export function startValues(
   ];
 }
 
+/** What `start_one` takes. */
+export function startOneValues(
+  run: NewRun,
+  { allOrNothing, claim }: { allOrNothing: boolean; claim: Claim | null },
+): Value[] {
+  return [
+    shard,
+    run.name,
+    run.version,
+    run.kind,
+    run.queue,
+    run.priority,
+    run.input,
+    run.step,
+    run.delayMs,
+    run.at?.toISOString() ?? null,
+    run.retentionMs,
+    run.idempotencyKey,
+    run.uniqueKey && `\\x${Buffer.from(run.uniqueKey).toString("hex")}`,
+    run.uniqueScope && `{${run.uniqueScope.join(",")}}`,
+    run.partitionKey,
+    allOrNothing,
+    run.direct ? claim!.workerId : null,
+    run.direct ? claim!.claimId : null,
+  ];
+}
+
 export interface StartRow {
   position: number;
   id: string;
