@@ -47,7 +47,7 @@ export const contestants: readonly Contestant[] = [
       workflow_steps: one,
       jobs_drained: one,
       enqueued: one,
-      result_latency: one,
+      result_latency: [{ variant: "job" }, { variant: "workflow" }],
       timer_lateness: one,
       signal_wakeup: one,
     },

@@ -25,7 +25,7 @@ export interface ServeOptions {
   readonly lease?: Duration | undefined;
   /** How often the worker shows that it lives; at most a third of the lease. Default "2s". */
   readonly heartbeat?: Duration | undefined;
-  /** The shortest wait between two looks at an empty queue. Default "20ms", growing up to `maxPollInterval`. */
+  /** The shortest wait between two looks at an empty queue. Default "5ms", growing up to `maxPollInterval`. */
   readonly pollInterval?: Duration | undefined;
   /** The longest wait between two looks at an empty queue. Default "1s". */
   readonly maxPollInterval?: Duration | undefined;
@@ -73,7 +73,7 @@ const defaults = {
   concurrency: 10,
   lease: "10s",
   heartbeat: "2s",
-  pollInterval: "20ms",
+  pollInterval: "5ms",
   maxPollInterval: "1s",
   prefetch: 0,
   minDemand: 1,
