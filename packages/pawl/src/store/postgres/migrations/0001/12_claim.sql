@@ -119,7 +119,8 @@ begin
     v_block := greatest(p_limit - v_found, v_block_min);
     if v_ids is not null then
       -- lock, bounded by count (and by bytes, below: compressed values are measured, others bounded by their stored size);
-      -- by primary key alone: a predicate on status in there lures the planner to runs_claim. The aggregates get the rows in the
+      -- by primary key: a plain predicate on status in there would lure the planner to runs_claim. With it, what another has claimed
+      -- meanwhile is passed over and not locked, which would keep its commit waiting. The aggregates get the rows in the
       -- order of v_ids: a lateral join has no other, and none of them sorts (a DISTINCT would, for all).
       with locked as materialized (
         select l.* from unnest(v_ids) c(id)
@@ -127,7 +128,7 @@ begin
           select r.id, r.priority, r.eligible_at, r.status, r.hold, r.partition_key, r.rate_limit, r.kind,
             case when pg_column_compression(coalesce(r.state, r.input)) is null then pg_column_size(coalesce(r.state, r.input))
               else octet_length(coalesce(r.state, r.input)::text) end as bytes
-          from runs r where r.shard = p_shard and r.id = c.id
+          from runs r where r.shard = p_shard and r.id = c.id and (r.status in ('runnable', 'awaiting_signal')) is true
           limit 1 for no key update skip locked) l
         where l.status in ('runnable', 'awaiting_signal') and l.hold = 0 and l.eligible_at <= v_now
         limit v_block)
