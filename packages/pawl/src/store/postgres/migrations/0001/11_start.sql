@@ -1,3 +1,47 @@
+-- The rows of new runs, one per position of the arrays, without those that p_only leaves out (null: none). Inlined by the planner.
+create function new_rows(
+  p_shard smallint, p_ids bigint[], p_only int[], p_known jsonb, p_now timestamptz, p_ceiling interval,
+  p_name text[], p_version int[], p_kind text[], p_queue text[], p_priority smallint[], p_input text[],
+  p_step text[], p_delay_ms bigint[], p_at timestamptz[], p_retention_ms bigint[],
+  p_idempotency_key text[], p_unique_key bytea[], p_unique_scope text[],
+  p_partition_key text[], p_rate_limit text[], p_weight int[], p_parent_id bigint[], p_child_of int[], p_position int[], p_trace text[],
+  p_worker text, p_claim_id bigint, p_direct boolean[]
+) returns table (shard smallint, id bigint, status run_status, hold smallint, name text, version int, kind text, queue text, priority smallint,
+  input jsonb, step text, eligible_at timestamptz, inserted_at timestamptz, retention interval, idempotency_key text, unique_key bytea,
+  unique_scope run_status[], partition_key text, rate_limit text, weight int, parent_id bigint, child_of int, "position" int, trace text,
+  locked_by text, claim_id bigint)
+language sql stable as $$
+  select p_shard, i.id,
+    case when i.direct then 'executing'::run_status else 'runnable'::run_status end,
+    case when i.version is null and i.known is null then 2::smallint else 0::smallint end,
+    i.name,
+    coalesce(i.version, (i.known ->> 'version')::int, 1),
+    coalesce(i.kind, i.known ->> 'kind'),
+    coalesce(i.queue, i.known ->> 'queue', case when i.version is not null then 'default' end),
+    coalesce(i.priority, (i.known ->> 'priority')::smallint, case when i.version is not null then 0::smallint end),
+    i.input::jsonb, i.step,
+    coalesce(i.at, p_now + coalesce(i.delay_ms, 0) * interval '1 millisecond'),
+    p_now,
+    case when coalesce(i.retention_ms, i.version) is not null or i.known is not null then
+      least(coalesce(i.retention_ms * interval '1 millisecond', (i.known ->> 'retention')::interval, '30 days'), p_ceiling) end,
+    i.idempotency_key, i.unique_key,
+    case when i.unique_key is not null then
+      coalesce(i.unique_scope, '{runnable,executing,awaiting_signal,awaiting_children}')::run_status[] end,
+    i.partition_key, i.rate_limit, case when i.rate_limit is not null then coalesce(i.weight, 1) end,
+    i.parent_id, i.child_of, i.position, i.trace,
+    case when i.direct then p_worker end,
+    case when i.direct then p_claim_id end
+  from (
+    select u.*, p_ids[u.o] as id, p_known -> u.name as known
+    from unnest(p_name, p_version, p_kind, p_queue, p_priority, p_input, p_step, p_delay_ms, p_at, p_retention_ms,
+                p_idempotency_key, p_unique_key, p_unique_scope, p_partition_key, p_rate_limit, p_weight,
+                p_parent_id, p_child_of, p_position, p_trace, p_direct) with ordinality
+      u(name, version, kind, queue, priority, input, step, delay_ms, at, retention_ms,
+        idempotency_key, unique_key, unique_scope, partition_key, rate_limit, weight,
+        parent_id, child_of, position, trace, direct, o)
+    where p_only is null or u.o = any (p_only)) i
+$$;
+
 -- Starts runs, one per position of the arrays (a missing array is all null), and answers one row per position.
 -- Ids follow input order; rows are inserted sorted by key, so that concurrent batches cannot deadlock.
 -- A taken key starts nothing and answers its holder. Two keys with different holders answer `conflict`, or raise
@@ -43,45 +87,31 @@ begin
     cross join lateral resolve(n.name) d;
   end if;
 
-  for v_round in 1 .. 20 loop
-    with item as (
-      select u.*, v_ids[u.o] as id, v_known -> u.name as known
-      from unnest(p_name, p_version, p_kind, p_queue, p_priority, p_input, p_step, p_delay_ms, p_at, p_retention_ms,
-                  p_idempotency_key, p_unique_key, p_unique_scope, p_partition_key, p_rate_limit, p_weight,
-                  p_parent_id, p_child_of, p_position, p_trace, p_direct) with ordinality
-        u(name, version, kind, queue, priority, input, step, delay_ms, at, retention_ms,
-          idempotency_key, unique_key, unique_scope, partition_key, rate_limit, weight,
-          parent_id, child_of, position, trace, direct, o)
-      where v_pending is null or u.o = any (v_pending)
-    )
+  -- without keys nothing can be in the way, and a plain insert is cheaper
+  if p_unique_key is null and p_idempotency_key is null then
     insert into runs (shard, id, status, hold, name, version, kind, queue, priority, input, step,
       eligible_at, inserted_at, retention, idempotency_key, unique_key, unique_scope, partition_key, rate_limit, weight,
       parent_id, child_of, position, trace, locked_by, claim_id)
-    select p_shard, i.id,
-      case when i.direct then 'executing'::run_status else 'runnable'::run_status end,
-      case when i.version is null and i.known is null then 2 else 0 end,
-      i.name,
-      coalesce(i.version, (i.known ->> 'version')::int, 1),
-      coalesce(i.kind, i.known ->> 'kind'),
-      coalesce(i.queue, i.known ->> 'queue', case when i.version is not null then 'default' end),
-      coalesce(i.priority, (i.known ->> 'priority')::smallint, case when i.version is not null then 0::smallint end),
-      i.input::jsonb, i.step,
-      coalesce(i.at, v_now + coalesce(i.delay_ms, 0) * interval '1 millisecond'),
-      v_now,
-      case when coalesce(i.retention_ms, i.version) is not null or i.known is not null then
-        least(coalesce(i.retention_ms * interval '1 millisecond', (i.known ->> 'retention')::interval, '30 days'), v_ceiling) end,
-      i.idempotency_key, i.unique_key,
-      case when i.unique_key is not null then
-        coalesce(i.unique_scope, '{runnable,executing,awaiting_signal,awaiting_children}')::run_status[] end,
-      i.partition_key, i.rate_limit, case when i.rate_limit is not null then coalesce(i.weight, 1) end,
-      i.parent_id, i.child_of, i.position, i.trace,
-      case when i.direct then p_worker end,
-      case when i.direct then p_claim_id end
-    from item i
-    order by i.unique_key nulls first, i.name, i.idempotency_key nulls first, i.id
+    select n.* from new_rows(p_shard, v_ids, v_pending, v_known, v_now, v_ceiling, p_name, p_version, p_kind, p_queue, p_priority, p_input, p_step,
+      p_delay_ms, p_at, p_retention_ms, p_idempotency_key, p_unique_key, p_unique_scope, p_partition_key, p_rate_limit, p_weight, p_parent_id,
+      p_child_of, p_position, p_trace, p_worker, p_claim_id, p_direct) n;
+    return query
+      select u.o::int, u.id, true, case when u.direct then 'executing'::run_status else 'runnable'::run_status end, null::bigint
+      from unnest(v_ids, p_direct) with ordinality u(id, direct, o);
+    return;
+  end if;
+
+  for v_round in 1 .. 20 loop
+    insert into runs (shard, id, status, hold, name, version, kind, queue, priority, input, step,
+      eligible_at, inserted_at, retention, idempotency_key, unique_key, unique_scope, partition_key, rate_limit, weight,
+      parent_id, child_of, position, trace, locked_by, claim_id)
+    select n.* from new_rows(p_shard, v_ids, v_pending, v_known, v_now, v_ceiling, p_name, p_version, p_kind, p_queue, p_priority, p_input, p_step,
+      p_delay_ms, p_at, p_retention_ms, p_idempotency_key, p_unique_key, p_unique_scope, p_partition_key, p_rate_limit, p_weight, p_parent_id,
+      p_child_of, p_position, p_trace, p_worker, p_claim_id, p_direct) n
+    order by n.unique_key nulls first, n.name, n.idempotency_key nulls first, n.id
     on conflict do nothing;
     get diagnostics v_inserted = row_count;
-    exit when v_pending is null and v_inserted = cardinality(v_ids);    -- as always without keys
+    exit when v_pending is null and v_inserted = cardinality(v_ids);
 
     -- who holds the keys of the rest? Nobody any more: insert those again
     v_again := '{}';
