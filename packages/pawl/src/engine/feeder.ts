@@ -223,11 +223,13 @@ export class Feeder {
   }
 
   #dispatch(): void {
+    if (this.#buffer.length === 0) return;
+    const chain = newChain();
     while (this.#active < this.#options.concurrency) {
       const next = this.#buffer.shift();
       if (next === undefined) return;
       this.#active++;
-      void this.#work({ ...next, chain: newChain() });
+      void this.#work({ run: next.run, claimId: next.claimId, chain });
     }
   }
 
