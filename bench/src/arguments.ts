@@ -44,6 +44,7 @@ export const usage = `usage: npm run bench -- <bench> [options]
   across     how long a run takes that another process serves, and what an idle worker costs
   scale      what a step costs as something grows: curves, printed and kept in bench/results
   sustained  whether everything stays as it is for minutes at 70 % of what a worker can do
+  plans      the plans of the statements inside the hot functions
 
   --json             the last line is one JSON object
   --quick            small counts: seconds instead of minutes, less exact
@@ -73,6 +74,7 @@ const names: readonly BenchName[] = [
   "across",
   "scale",
   "sustained",
+  "plans",
 ];
 
 /** What the command line asks for; null if it asks for help. */

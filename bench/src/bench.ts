@@ -20,7 +20,8 @@ export type BenchName =
   | "limits"
   | "across"
   | "scale"
-  | "sustained";
+  | "sustained"
+  | "plans";
 
 export interface Figure {
   /** The key in the JSON object. */

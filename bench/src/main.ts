@@ -14,6 +14,7 @@ import { keys } from "./keys.js";
 import { latency } from "./latency.js";
 import { limits } from "./limits.js";
 import { machines } from "./machines.js";
+import { plans } from "./plans.js";
 import { Profiling } from "./profiling.js";
 import { summarize, toJson, toTable } from "./report.js";
 import { type BenchServer, openServer } from "./server.js";
@@ -38,6 +39,7 @@ const benches: Record<BenchName, Bench> = {
   across,
   scale,
   sustained,
+  plans,
 };
 
 async function main(): Promise<void> {
