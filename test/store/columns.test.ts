@@ -12,3 +12,15 @@ it("names and keys compare by their bytes, whatever the collation of the databas
   );
   expect(linguistic).toEqual([]);
 });
+
+it("large values are compressed by lz4 where the server has it", async () => {
+  const [server] = await sql<{ lz4: boolean }>(
+    "select 'lz4' = any (enumvals) as lz4 from pg_settings where name = 'default_toast_compression'",
+  );
+  const others = await sql(
+    `select attrelid::regclass::text, attname from pg_attribute
+     where attrelid in ('runs'::regclass, 'signals'::regclass, 'steps'::regclass) and atttypid = 'jsonb'::regtype and attcompression <> $1`,
+    [server!.lz4 ? "l" : ""],
+  );
+  expect(others).toEqual([]);
+});
