@@ -72,16 +72,13 @@ for (const { what, definition, input, steps } of busy) {
 
 /** A look at an empty queue is followed by a wait half as long again, from 20 ms to 1 s: after so many it grows no more. */
 const looksUntilRest = 12;
-const restSeconds = 6;
+/** Long enough that a statement more or less at its ends does not matter. */
+const restSeconds = 15;
 
-const layouts = [
-  // Missed: beside its looks the worker beats, reaps, places runs and repairs keys, 4.5 statements a second in all.
-  { queues: ["default"], test: it.fails },
-  { queues: ["default", "a", "b", "c", "d", "e", "f", "g"], test: it },
-];
+const layouts = [["default"], ["default", "a", "b", "c", "d", "e", "f", "g"]];
 
-for (const { queues, test } of layouts) {
-  test(`an idle worker sends at most two statements a second per queue, with ${queues.length} of them`, async () => {
+for (const queues of layouts) {
+  it(`an idle worker sends at most two statements a second per queue, with ${queues.length} of them`, async () => {
     const proxy = await countingProxyTo(database.url);
     const worker = await serve([single], {
       ...usual(proxy.url),

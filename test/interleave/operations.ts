@@ -130,7 +130,7 @@ const heartbeat: Operation = {
   from: "executing",
   neverWaits: false,
   call: async ({ on, subject: { workerId, phase } }) => {
-    const [row] = await on.query<{ alive: boolean }>("select * from beat(0::smallint, $1, true)", [workerId]);
+    const [row] = await on.query<{ alive: boolean }>("select * from beat(0::smallint, $1, 0)", [workerId]);
     return answer({ holds: () => expect(row!.alive).toBe(phase !== "orphaned") });
   },
 };
@@ -169,7 +169,7 @@ const sweep: Operation = {
   from: "expired",
   neverWaits: true,
   call: async ({ on, scene }) => {
-    const swept = await on.store.sweep(100);
+    const { swept } = await on.store.sweep(100);
     return answer({ note: () => (scene.swept += swept) });
   },
 };

@@ -139,7 +139,7 @@ describe("a sweep", () => {
       );
     }
     await expire(past!, live.runId);
-    expect(await store.sweep(1_000)).toBeGreaterThan(0);
+    expect((await store.sweep(1_000)).swept).toBeGreaterThan(0);
     expect(await existing(past!, present!, live.runId)).toEqual([present, live.runId]);
     const left = { rows: [{ run_id: live.runId }] };
     expect(await sql("select run_id::text from signals")).toEqual(left.rows);
@@ -149,7 +149,7 @@ describe("a sweep", () => {
   });
 
   it("deletes no more than its limit in a call, the longest expired first", async () => {
-    while ((await store.sweep(1_000)) > 0);
+    while ((await store.sweep(1_000)).swept > 0);
     const runIds = await ended({}, {}, {}, {}, {});
     for (const [index, runId] of runIds.entries()) {
       await sql("update runs set expires_at = clock_timestamp() - $2 * interval '1 s' where id = $1", [
@@ -157,11 +157,11 @@ describe("a sweep", () => {
         index + 1,
       ]);
     }
-    expect(await store.sweep(2)).toBe(2);
+    expect((await store.sweep(2)).swept).toBe(2);
     expect(await existing(...runIds)).toEqual(runIds.slice(0, 3));
-    expect(await store.sweep(2)).toBe(2);
-    expect(await store.sweep(2)).toBe(1);
-    expect(await store.sweep(2)).toBe(0);
+    expect((await store.sweep(2)).swept).toBe(2);
+    expect((await store.sweep(2)).swept).toBe(1);
+    expect((await store.sweep(2)).swept).toBe(0);
   });
 
   it("frees the keys of what it deletes", async () => {
@@ -183,7 +183,7 @@ describe("a sweep", () => {
     await store.sweep(1_000);
     expect(await existing(runId)).toEqual([runId]);
     open.open();
-    await until("it is swept", async () => (await store.sweep(1_000)) > 0);
+    await until("it is swept", async () => (await store.sweep(1_000)).swept > 0);
     expect(await existing(runId)).toEqual([]);
   });
 
@@ -214,7 +214,7 @@ describe("a sweep", () => {
     expect(await existing(...runIds)).toEqual(runIds);
     const again = await claimOne(database, look);
     await commit(database, again, { kind: "keep", step: "on", state: null, consumed: [] });
-    expect(await store.sweep(1_000)).toBe(2);
+    expect((await store.sweep(1_000)).swept).toBe(2);
     expect(await existing(...runIds, parent.runId)).toEqual([parent.runId]);
   });
 
@@ -239,7 +239,7 @@ describe("a sweep", () => {
 
 describe("sweepInterval", () => {
   it("false never sweeps; a worker that has one sweeps what has expired, and only that", async () => {
-    while ((await store.sweep(1_000)) > 0);
+    while ((await store.sweep(1_000)).swept > 0);
     const [gone, kept] = await ended({ retention: 1 }, { retention: "1h" });
     // Every worker so far was told not to sweep: what has expired is still there after many rounds of repairs.
     for (let n = 0; n < 20; n++) await ended({});

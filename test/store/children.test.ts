@@ -201,7 +201,7 @@ describe("the barrier", () => {
     const { parent, children, claimId } = await family(1);
     await store.cancel(parent.runId, { reason: null, cascade: false });
     await sql("update runs set expires_at = clock_timestamp() where id = $1", [parent.runId]);
-    expect(await store.sweep(10)).toBe(1);
+    expect((await store.sweep(10)).swept).toBe(1);
     expect(await commit(database, { ...children[0]!, claimId }, done('"alone"'))).toMatchObject({
       kind: "committed",
     });

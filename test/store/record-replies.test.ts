@@ -286,7 +286,7 @@ describe("a journal", () => {
     await sql("update runs set expires_at = clock_timestamp() - interval '1 second' where id = $1", [
       run.runId,
     ]);
-    expect(await store.sweep(100)).toBeGreaterThanOrEqual(1);
+    expect((await store.sweep(100)).swept).toBeGreaterThanOrEqual(1);
     expect(await sql("select from steps where run_id = $1", [run.runId])).toEqual([]);
   });
 });

@@ -191,7 +191,7 @@ describe("crash recovery", () => {
   it("tells a late heartbeat that its lease has passed", async () => {
     await register(database, "late");
     const beat = (): Promise<{ alive: boolean }[]> =>
-      sql("select alive from beat(0::smallint, 'late', false)");
+      sql("select alive from beat(0::smallint, 'late', null)");
     expect(await beat()).toEqual([{ alive: true }]);
     await longAgo("late");
     expect(await beat()).toEqual([{ alive: false }]);
@@ -213,7 +213,7 @@ describe("crash recovery", () => {
     const { claimId } = await claim(database, { workerId: "holder" });
     await sql("update runs set status = 'cancelled' where id = $1", [cancelled]);
     const [row] = await sql<{ cancelled: string; held: string }>(
-      "select * from beat(0::smallint, 'holder', true)",
+      "select * from beat(0::smallint, 'holder', 0)",
     );
     expect(JSON.parse(row!.cancelled)).toEqual({ [cancelled!]: claimId });
     expect(JSON.parse(row!.held)).toEqual({ [kept!]: claimId, [cancelled!]: claimId });
@@ -243,7 +243,7 @@ describe("retention", () => {
       [expired],
     );
     await sql("update runs set expires_at = clock_timestamp() - interval '1 s' where id = $1", [expired]);
-    expect(await store.sweep(1_000)).toBe(1);
+    expect((await store.sweep(1_000)).swept).toBe(1);
     expect(await sql("select id from runs where id = any ($1) order by id", [[expired, kept, live]])).toEqual(
       [{ id: kept }, { id: live }],
     );

@@ -81,7 +81,7 @@ const performOne = async (database: SequenceDatabase, model: Model, command: Com
     }
     case "beat": {
       const [row] = await sql<{ alive: boolean; cancelled: string | null; held: string | null }>(
-        "select * from beat(0::smallint, $1, true)",
+        "select * from beat(0::smallint, $1, 0)",
         [command.worker],
       );
       const ids = (json: string | null): number[] =>
@@ -103,7 +103,7 @@ const performOne = async (database: SequenceDatabase, model: Model, command: Com
       await sql("update public.clock set ms = ms + $1", [command.ms]);
       return { op: "advance" };
     case "sweep": {
-      const count = await store.sweep(1000);
+      const { swept: count } = await store.sweep(1000);
       const left = new Set((await database.look()).runs.map(({ id }) => id));
       const swept = [...model.runs.keys()].filter((id) => !left.has(id));
       if (count !== swept.length) throw new Error(`sweep answers ${count} for ${swept.length} runs`);

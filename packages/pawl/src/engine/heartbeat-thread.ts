@@ -8,6 +8,7 @@ import { parentPort, workerData } from "node:worker_threads";
 import pg from "pg";
 import { connectionOptions, types } from "../store/postgres/database.js";
 import { quoteName } from "../store/postgres/literals.js";
+import { lowestClaimId } from "./claim-id.js";
 import { monotonicMs } from "./monotonic.js";
 
 export interface BeatOptions {
@@ -24,8 +25,8 @@ export interface ConfirmedBeat {
   readonly sentAtMs: number;
   /** Runs that this worker holds and that were cancelled. */
   readonly cancelled: Readonly<Record<string, string>>;
-  /** Every ten seconds: all runs that this worker holds, with their claim ids. */
-  readonly held: Readonly<Record<string, string>> | null;
+  /** Every ten seconds: the runs that this worker holds by claims from the id `since` on, with their claim ids. */
+  readonly held: { readonly since: string; readonly claims: Readonly<Record<string, string>> } | null;
 }
 
 export type BeatReport =
@@ -35,6 +36,8 @@ export type BeatReport =
   | { readonly kind: "failed"; readonly message: string };
 
 const heldEveryMs = 10_000;
+/** How long before the last question a claim may have been asked for that was made after it: longer than any call takes. */
+const callMs = 45_000;
 
 /** Beats until told to stop. */
 export function beat(options: BeatOptions, report: (report: BeatReport) => void): { stop(): Promise<void> } {
@@ -45,6 +48,7 @@ export function beat(options: BeatOptions, report: (report: BeatReport) => void)
   let client: pg.Client | null = null;
   let isStopped = false;
   let heldAtMs = monotonicMs();
+  let heldSince = "0";
   let wake = (): void => {};
 
   const connect = async (): Promise<pg.Client> => {
@@ -63,16 +67,23 @@ export function beat(options: BeatOptions, report: (report: BeatReport) => void)
     client ??= await connect();
     const sentAtMs = monotonicMs();
     const wantsHeld = sentAtMs - heldAtMs >= heldEveryMs;
-    const { rows } = await client.query({ text, values: [0, workerId, wantsHeld], types });
+    const since = wantsHeld ? heldSince : null;
+    const { rows } = await client.query({ text, values: [0, workerId, since], types });
     const [row] = rows as { alive: boolean; cancelled: string | null; held: string | null }[];
-    if (wantsHeld) heldAtMs = sentAtMs;
+    if (wantsHeld) {
+      heldAtMs = sentAtMs;
+      heldSince = lowestClaimId(sentAtMs - callMs);
+    }
     if (row?.alive !== true) {
       report({ kind: "late" });
       return;
     }
     confirmed[0] = sentAtMs;
     const cancelled = row.cancelled === null ? {} : (JSON.parse(row.cancelled) as Record<string, string>);
-    const held = row.held === null ? null : (JSON.parse(row.held) as Record<string, string>);
+    const held =
+      row.held === null || since === null
+        ? null
+        : { since, claims: JSON.parse(row.held) as Record<string, string> };
     report({ kind: "alive", confirmed: { sentAtMs, cancelled, held } });
   };
 

@@ -1,22 +1,30 @@
 /**
  * The repeated sweeps that every worker runs: claims of dead workers end, runs that nobody served are placed, and blocked
- * partition keys are put right (every `reapInterval`, cannot be switched off), terminal runs past their retention are deleted (every `sweepInterval`).
- * Never a boot event, and never more than a bounded batch per call. An outage only skips a round.
+ * partition keys are put right (every `reapInterval`, cannot be switched off), terminal runs past their retention are deleted
+ * (every `sweepInterval`). Never a boot event, and never more than a bounded batch per call. An outage only skips a round.
+ *
+ * A worker at rest looks more rarely, but never later than when a lease that it knows of would pass: a dead worker is
+ * found as soon as ever. Repairs that have to walk far (an old transaction keeps what ended long ago) are followed by a rest
+ * many times as long.
  */
 
 import type { Logger } from "../define/logger.js";
-import type { WorkerStore } from "../store/store.js";
+import type { Recovered, WorkerStore } from "../store/store.js";
 
 const batch = 1_000;
-/** Fewer: each holds a lock while it is looked at. */
-const keysAtOnce = 200;
+/** At rest, so many times `reapInterval`, but never longer than half a lease: a worker that came meanwhile lives that long. */
+const restRounds = 5;
+const repairRest = 10;
 
 export interface SweeperOptions {
-  readonly store: Pick<WorkerStore, "reap" | "place" | "repairKeys" | "sweep">;
+  readonly store: Pick<WorkerStore, "recover" | "sweep">;
   readonly logger: Logger;
   readonly reapMs: number;
   /** null: retention is somebody else's. */
   readonly sweepMs: number | null;
+  readonly leaseMs: number;
+  /** Runs are executed: their keys may have to be put right. */
+  readonly isBusy: () => boolean;
   /** Runs have become claimable: in this queue, or (null) in any. */
   readonly onClaimable: (queue: string | null) => void;
 }
@@ -25,14 +33,27 @@ export class Sweeper {
   readonly #options: SweeperOptions;
   readonly #timers = new Set<NodeJS.Timeout>();
   #isStopped = false;
-  /** Where the last look at blocked keys stopped. */
-  #lastKey: string | null = null;
+  /** Where the last look stopped. */
+  #marks: string | null = null;
+  /** No repairs before that. */
+  #repairsAtMs = 0;
+  #resting: { readonly timer: NodeJS.Timeout; readonly untilMs: number } | null = null;
   #running: Promise<void> = Promise.resolve();
 
   constructor(options: SweeperOptions) {
     this.#options = options;
-    this.#repeat(() => this.#recover(), options.reapMs);
-    if (options.sweepMs !== null) this.#repeat(() => this.#expire(), options.sweepMs);
+    this.#recoverAfter(spread(options.reapMs));
+    if (options.sweepMs !== null) this.#expireAfter(spread(options.sweepMs));
+  }
+
+  /** A worker at rest has got something to do. */
+  hurry(): void {
+    if (this.#resting === null || this.#isStopped) return;
+    const waitMs = spread(this.#options.reapMs);
+    if (this.#resting.untilMs <= performance.now() + waitMs) return;
+    clearTimeout(this.#resting.timer);
+    this.#timers.delete(this.#resting.timer);
+    this.#recoverAfter(waitMs);
   }
 
   /** Resolves when no call is in flight. */
@@ -42,49 +63,78 @@ export class Sweeper {
     await this.#running;
   }
 
-  async #recover(): Promise<void> {
-    const { store, logger, onClaimable } = this.#options;
-    let reaped: number;
+  #recoverAfter(waitMs: number): void {
+    const timer = this.#after(waitMs, async () => {
+      this.#resting = null;
+      let nextMs = spread(this.#options.reapMs);
+      await this.#guard(async () => {
+        nextMs = await this.#recover();
+      });
+      if (!this.#isStopped) this.#recoverAfter(nextMs);
+    });
+    this.#resting = { timer, untilMs: performance.now() + waitMs };
+  }
+
+  #expireAfter(waitMs: number): void {
+    this.#after(waitMs, async () => {
+      await this.#guard(() => this.#expire());
+      if (!this.#isStopped) this.#expireAfter(spread(this.#options.sweepMs!));
+    });
+  }
+
+  /** One round; answers how long to wait for the next. */
+  async #recover(): Promise<number> {
+    const { store, logger, reapMs, leaseMs, isBusy, onClaimable } = this.#options;
+    const repairs = performance.now() >= this.#repairsAtMs;
+    let isQuiet = true;
+    let found: Recovered;
     do {
-      reaped = await store.reap(batch);
-      if (reaped > 0) {
-        logger.warn({ runs: reaped }, "pawl: runs of dead workers are runnable again");
+      const beganMs = performance.now();
+      found = await store.recover({ limit: batch, repairs, marks: this.#marks });
+      this.#marks = found.marks;
+      if (repairs) this.#repairsAtMs = performance.now() + (performance.now() - beganMs) * repairRest;
+      if (found.reaped > 0) {
+        logger.warn({ runs: found.reaped }, "pawl: runs of dead workers are runnable again");
         onClaimable(null);
       }
-    } while (reaped === batch && !this.#isStopped);
-    let placed: string[];
-    do {
-      placed = await store.place(batch);
-      for (const queue of placed) onClaimable(queue);
-    } while (placed.length > 0 && !this.#isStopped);
-    const { last, queues } = await store.repairKeys(this.#lastKey, keysAtOnce);
-    this.#lastKey = last;
-    for (const queue of queues) onClaimable(queue);
+      for (const queue of found.queues) onClaimable(queue);
+      isQuiet &&= found.reaped === 0 && found.queues.length === 0 && !found.isWaited;
+    } while (found.again && !this.#isStopped);
+    if (!isQuiet || isBusy()) return spread(reapMs);
+    // A little after the lease, and not all workers at once.
+    const untilLeaseMs = found.dueMs + reapMs * 0.2 * Math.random();
+    return Math.max(
+      spread(reapMs),
+      Math.min(untilLeaseMs, spread(Math.min(reapMs * restRounds, leaseMs / 2))),
+    );
   }
 
   async #expire(): Promise<void> {
-    let swept: number;
-    do swept = await this.#options.store.sweep(batch);
-    while (swept === batch && !this.#isStopped);
+    let last: string | null = null;
+    do ({ last } = await this.#options.store.sweep(batch, last));
+    while (last !== null && !this.#isStopped);
   }
 
-  /** Calls `sweep` every so often, with jitter so that many workers spread out; one call at a time. */
-  #repeat(sweep: () => Promise<void>, everyMs: number): void {
-    const timer = setTimeout(
-      () => {
-        this.#timers.delete(timer);
-        const call = sweep()
-          .catch((error: unknown) => {
-            this.#options.logger.warn({ err: error }, "pawl: a sweep failed, trying again at the next");
-          })
-          .finally(() => {
-            if (!this.#isStopped) this.#repeat(sweep, everyMs);
-          });
-        this.#running = Promise.all([this.#running, call]).then(() => {});
-      },
-      everyMs * (0.8 + Math.random() * 0.4),
-    );
+  #after(waitMs: number, round: () => Promise<void>): NodeJS.Timeout {
+    const timer = setTimeout(() => {
+      this.#timers.delete(timer);
+      this.#running = Promise.all([this.#running, round()]).then(() => {});
+    }, waitMs);
     timer.unref();
     this.#timers.add(timer);
+    return timer;
   }
+
+  async #guard(sweep: () => Promise<void>): Promise<void> {
+    try {
+      await sweep();
+    } catch (error) {
+      this.#options.logger.warn({ err: error }, "pawl: a sweep failed, trying again at the next");
+    }
+  }
+}
+
+/** With jitter, so that many workers spread out. */
+function spread(everyMs: number): number {
+  return everyMs * (0.8 + Math.random() * 0.4);
 }

@@ -194,6 +194,8 @@ export class EngineWorker implements LocalWorker {
       logger,
       reapMs,
       sweepMs,
+      leaseMs: this.#settings.leaseMs,
+      isBusy: () => this.#executions.size > 0,
       onClaimable: (queue) => {
         for (const [name, feeder] of this.#feeders) if (queue === null || queue === name) feeder.rewind();
       },
@@ -249,6 +251,8 @@ export class EngineWorker implements LocalWorker {
     this.#abortAll(new Error(`the worker lost its lease: ${reason}`));
     void heartbeat?.stop();
     this.#registering = this.#register().then(() => {
+      // What it serves may have been set aside meanwhile.
+      this.#sweeper?.hurry();
       for (const feeder of this.#feeders.values()) feeder.rewind();
     });
   }
@@ -269,15 +273,37 @@ export class EngineWorker implements LocalWorker {
     // Cancelled runs that this worker does not execute any more, but could not let go.
     this.#releaser.release(this.#notInHand(cancelled));
     if (held === null) return;
-    for (const [runId, execution] of this.#executions) {
-      if (held[runId] === execution.claimId || execution.begunAtMs >= sentAtMs) continue;
+    const since = BigInt(held.since);
+    const before = [...this.#executions.values()].filter(({ begunAtMs }) => begunAtMs < sentAtMs);
+    const [recent, older] = [
+      before.filter(({ claimId }) => BigInt(claimId) >= since),
+      before.filter(({ claimId }) => BigInt(claimId) < since),
+    ];
+    this.#abortLost(recent.filter(({ runId, claimId }) => held.claims[runId] !== claimId));
+    void this.#checkOlder(older);
+    // Claims of a call whose answer never came: nobody executes them.
+    this.#releaser.release(this.#notInHand(held.claims));
+  }
+
+  /** The beat does not say anything about claims that are older than those it was asked for. */
+  async #checkOlder(executions: readonly Execution[]): Promise<void> {
+    if (executions.length === 0) return;
+    try {
+      const held = new Set(await this.#store.held(executions));
+      this.#abortLost(executions.filter(({ runId }) => !held.has(runId)));
+    } catch (error) {
+      this.#settings.logger.warn({ err: error }, "pawl: the claims could not be checked, trying again");
+    }
+  }
+
+  #abortLost(executions: readonly Execution[]): void {
+    for (const execution of executions) {
+      const { runId } = execution;
       // Its outcome is on its way: perhaps that is what ended the claim, and the guard will say.
-      if (this.#flusher.has(runId)) continue;
+      if (this.#executions.get(runId) !== execution || this.#flusher.has(runId)) continue;
       execution.abort(new Error("the claim on this run was lost"));
       this.#flusher.drop(runId);
     }
-    // Claims of a call whose answer never came: nobody executes them.
-    this.#releaser.release(this.#notInHand(held));
   }
 
   /** Those of the claims that are neither executed, nor waiting in a buffer, nor just being made. */
@@ -312,6 +338,7 @@ export class EngineWorker implements LocalWorker {
       this.#flusher.drop(runId);
     }
     const execution = new Execution(given, definition, queue);
+    if (this.#executions.size === 0) this.#sweeper?.hurry();
     this.#executions.set(runId, execution);
     await execute(execution, this.#surroundings);
     if (this.#executions.get(runId) === execution) this.#executions.delete(runId);

@@ -388,12 +388,29 @@ export interface WorkerStore extends Pick<ClientStore, "setLimit" | "bringForwar
   children(runId: string, after: number): Promise<StoredChild[]>;
   /** Lets claims go without an outcome and answers which were let go. */
   release(claims: readonly { readonly runId: string; readonly claimId: string }[]): Promise<string[]>;
-  /** Ends the claims of dead workers and answers how many runs that freed. */
-  reap(limit: number): Promise<number>;
-  /** Places runs that waited for their definition and answers the queues that got work. */
-  place(limit: number): Promise<string[]>;
-  /** Lets in the first runs of keys that nobody holds; answers where it stopped and the queues that got work. */
-  repairKeys(after: string | null, limit: number): Promise<{ last: string | null; queues: string[] }>;
-  /** Deletes terminal runs past their retention and answers how many. */
-  sweep(limit: number): Promise<number>;
+  /** Which of these claims are held still, by run. */
+  held(claims: readonly { readonly runId: string; readonly claimId: string }[]): Promise<string[]>;
+  /** Ends the claims of dead workers; with `repairs`, puts right what waits without need. */
+  recover(look: {
+    readonly limit: number;
+    readonly repairs: boolean;
+    /** Where the last look stopped, as it answered itself. */
+    readonly marks: string | null;
+  }): Promise<Recovered>;
+  /** Deletes terminal runs past their retention; answers how many, and where it stopped, null at the end. */
+  sweep(limit: number, after?: string | null): Promise<{ swept: number; last: string | null }>;
+}
+
+export interface Recovered {
+  /** How many runs were freed of dead workers. */
+  readonly reaped: number;
+  /** The queues that got work otherwise. */
+  readonly queues: readonly string[];
+  readonly marks: string | null;
+  /** There may be more to do at once. */
+  readonly again: boolean;
+  /** Runs are blocked by their keys. */
+  readonly isWaited: boolean;
+  /** Until then no lease of a known worker will have passed. */
+  readonly dueMs: number;
 }

@@ -16,6 +16,7 @@ import type {
   StoredSignal,
   StoreTransaction,
   Verdict,
+  Recovered,
   WorkerStore,
 } from "../store.js";
 import type { Address } from "./database.js";
@@ -243,14 +244,15 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
     await this.call("unregister", [shard, workerId]);
   }
 
+  // The parts of recover, each by itself: for tests and tools that must not do the others.
   async reap(limit: number): Promise<number> {
     const [row] = await this.call<{ reaped: number }>("reap", [shard, limit]);
     return row?.reaped ?? 0;
   }
 
   async place(limit: number): Promise<string[]> {
-    const rows = await this.call<{ place_runs: string }>("place_runs", [shard, limit]);
-    return rows.map((row) => row.place_runs);
+    const [row] = await this.call<{ queues: string }>("place_runs", [shard, limit]);
+    return JSON.parse(row!.queues) as string[];
   }
 
   async repairKeys(after: string | null, limit: number): Promise<{ last: string | null; queues: string[] }> {
@@ -262,8 +264,37 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
     return { last: row!.last, queues: JSON.parse(row!.queues) as string[] };
   }
 
-  async sweep(limit: number): Promise<number> {
-    const [row] = await this.call<{ sweep: number }>("sweep", [shard, limit]);
-    return row?.sweep ?? 0;
+  async held(claims: readonly { readonly runId: string; readonly claimId: string }[]): Promise<string[]> {
+    const rows = await this.call<{ held: string }>("held", [
+      shard,
+      column(claims, (claim) => claim.runId),
+      column(claims, (claim) => claim.claimId),
+    ]);
+    return rows.map((row) => row.held);
+  }
+
+  async recover({ limit, repairs, marks }: Parameters<WorkerStore["recover"]>[0]): Promise<Recovered> {
+    const [row] = await this.call<{
+      reaped: number;
+      queues: string;
+      marks: string;
+      again: boolean;
+      is_waited: boolean;
+      due_ms: number | null;
+    }>("recover", [shard, limit, repairs, marks]);
+    const { reaped, queues, again, is_waited: isWaited, due_ms: dueMs } = row!;
+    return {
+      reaped,
+      queues: JSON.parse(queues) as string[],
+      marks: row!.marks,
+      again,
+      isWaited,
+      dueMs: dueMs ?? Number.POSITIVE_INFINITY,
+    };
+  }
+
+  async sweep(limit: number, after: string | null = null): Promise<{ swept: number; last: string | null }> {
+    const [row] = await this.call<{ swept: number; last: string | null }>("sweep", [shard, limit, after]);
+    return row!;
   }
 }

@@ -4,8 +4,10 @@
 -- it by runs_listing, if it had once believed the table empty.
 create index runs_claim on runs (shard, queue, priority, eligible_at, id)
   where case when status in ('runnable', 'awaiting_signal') then hold = 0 else false end;
--- reap, beat: what a worker holds. A predicate on status instead would lure the planner into sorting.
-create index runs_holders on runs (shard, locked_by, id) where locked_by is not null;
+-- reap, beat: what a worker holds; of that, what was cancelled, and what it has claimed since a moment (claim ids of a process
+-- grow with time). Each is a range of its own: while an old transaction keeps the entries of ended claims, a beat must not
+-- walk over them all.
+create index runs_holders on runs (shard, locked_by, status, claim_id) where locked_by is not null;
 -- expired receipts of queue messages
 create index runs_receipts on runs (shard, lease_expires_at) where lease_expires_at is not null;
 -- invariant: one run per occupied unique key

@@ -1,8 +1,10 @@
 -- A worker's heartbeat: one small update holds all its claims. Answers whether its lease still ran (if not, the
--- worker must go on under a new id), the runs it holds that were cancelled, and, when asked, all it holds, each with its
--- claim id. The beat that ends a gap of half a lease without any worker's beat starts the count anew from which the
--- reaper may judge: after an outage of the database everybody looks dead.
-create function beat(p_shard smallint, p_worker text, p_held boolean)
+-- worker must go on under a new id), the runs it holds that were cancelled, and, when asked, those it holds by claims from
+-- p_since on (null: not asked), each with its claim id. The beat that ends a gap of half a lease without any worker's beat
+-- starts the count anew from which the reaper may judge: after an outage of the database everybody looks dead.
+-- Rides runs_holders, each question within a range that has few entries of ended claims, however many an old transaction
+-- keeps: a beat that took too long would cost the lease.
+create function beat(p_shard smallint, p_worker text, p_since bigint)
 returns table (alive boolean, cancelled text, held text)
 language plpgsql as $f$
 declare
@@ -22,11 +24,25 @@ begin
       update settings set beats_since = v_now;
     end if;
     select jsonb_object_agg(r.id::text, r.claim_id::text) into cancelled from runs r
-      where r.shard = p_shard and r.locked_by = p_worker and (r.status = 'cancelled') is true;
-    if p_held then
-      select coalesce(jsonb_object_agg(r.id::text, r.claim_id::text), '{}') into held from runs r
-        where r.shard = p_shard and r.locked_by = p_worker;
+      where r.shard = p_shard and r.locked_by = p_worker and r.status = 'cancelled';
+    if p_since is not null then
+      select coalesce(jsonb_object_agg(h.id::text, h.claim_id::text), '{}') into held from (
+        select r.id, r.claim_id from runs r
+          where r.shard = p_shard and r.locked_by = p_worker and r.status = 'executing' and r.claim_id >= p_since
+        union all
+        select r.id, r.claim_id from runs r
+          where r.shard = p_shard and r.locked_by = p_worker and r.status = 'cancelled' and r.claim_id >= p_since) h;
     end if;
   end if;
   return next;
+end $f$;
+
+-- Which of these claims are held still, for executions that are older than what a beat answers.
+create function held(p_shard smallint, p_id bigint[], p_claim_id bigint[]) returns setof bigint
+language plpgsql stable as $f$
+begin
+  return query
+    select l.id from unnest(p_id, p_claim_id) u(id, claim_id)
+    cross join lateral (select r.id from runs r
+      where r.shard = p_shard and r.id = u.id and r.claim_id = u.claim_id and r.locked_by is not null limit 1) l;
 end $f$;

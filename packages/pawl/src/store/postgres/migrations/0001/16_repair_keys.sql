@@ -1,8 +1,8 @@
--- Repair, with every reap: keys that have blocked runs although nobody holds them let their first run in, and the second if
+-- Repair, part of recover: keys that have blocked runs although nobody holds them let their first run in, and the second if
 -- the first is one that nobody serves. Looks at up to
--- p_limit keys after p_after, a skip scan over runs_blocked, and answers where it stopped (null: at the end) and the queues
--- that got work, as JSON. A key that another transaction is deciding about is left alone.
-create function repair_keys(p_shard smallint, p_after text, p_limit int) returns table (last text, queues text)
+-- p_limit keys after p_after, a skip scan over runs_blocked, and answers how many there were, where it stopped (null: at the
+-- end) and the queues that got work, as JSON. A key that another transaction is deciding about is left alone.
+create function repair_keys(p_shard smallint, p_after text, p_limit int) returns table (looked int, last text, queues text)
 language plpgsql as $f$
 declare
   v_now timestamptz := now();
@@ -18,6 +18,7 @@ begin
           order by r.partition_key limit 1), blocked.n + 1
         from blocked where blocked.key is not null and blocked.n < p_limit)
     select b.key from blocked b where b.key is not null);
+  looked := cardinality(v_keys);
   last := case when cardinality(v_keys) = p_limit then v_keys[p_limit] end;
   -- in two statements: in one, the planner would take the locks first, since that is cheaper than to look
   v_keys := array(select k.key from unnest(v_keys) k(key) where not is_key_held(p_shard, k.key));

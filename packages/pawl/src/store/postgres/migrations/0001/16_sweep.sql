@@ -1,17 +1,23 @@
 -- Retention: deletes up to p_limit terminal runs past their time, with journal and inbox; ids first, then by key.
 -- Rides runs_expiry. A run that a worker still holds (cancelled, its step not returned yet) waits, and so does a child until
--- its parent has gone on from the step that sees it.
-create function sweep(p_shard smallint, p_limit int) returns int language plpgsql as $f$
+-- its parent has gone on from the step that sees it. Begins at p_after_us, where the last call stopped (microseconds; null: at
+-- the head), so that a long drain does not walk again over what it has deleted, and answers where it stopped (null: at the end).
+create function sweep(p_shard smallint, p_limit int, p_after_us bigint default null) returns table (swept int, last bigint)
+language plpgsql as $f$
 declare
   v_now timestamptz := now();
+  v_after timestamptz := coalesce(timestamptz 'epoch' + p_after_us * interval '1 microsecond', '-infinity');
   v_ids bigint[];
 begin
   perform require_read_committed();
   v_ids := array(select r.id from runs r
-    where r.shard = p_shard and r.expires_at <= v_now and (r.status in ('done', 'failed', 'cancelled')) is true and (r.locked_by is null) is true
+    where r.shard = p_shard and r.expires_at >= v_after and r.expires_at <= v_now and (r.status in ('done', 'failed', 'cancelled')) is true and (r.locked_by is null) is true
       and (r.parent_id is null or (select p.id from runs p where p.shard = p_shard and p.id = r.parent_id
         and (p.spawn = r.child_of and p.awaits ? 'children') is true limit 1) is null)
     order by r.expires_at limit p_limit for update skip locked);
+  if cardinality(v_ids) = p_limit then
+    select (extract(epoch from r.expires_at) * 1000000)::bigint into last from runs r where r.shard = p_shard and r.id = v_ids[p_limit];
+  end if;
   delete from steps s using (select p_shard as shard, u.id from unnest(v_ids) u(id) limit p_limit) v
     where s.shard = v.shard and s.run_id = v.id;
   delete from signals s using (select p_shard as shard, u.id from unnest(v_ids) u(id) limit p_limit) v
@@ -24,5 +30,6 @@ begin
     where c.shard = p_shard and greatest(c.updated_at, c.promised_at) + l.period * (l.burst / l.allowed) < v_now
     limit p_limit for update of c skip locked) v
     where b.shard = v.shard and b.name = v.name and b.key = v.key;
-  return coalesce(cardinality(v_ids), 0);
+  swept := cardinality(v_ids);
+  return next;
 end $f$;
