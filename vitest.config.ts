@@ -1,7 +1,8 @@
 import { defineConfig } from "vitest/config";
 
 // Tests run against the built packages (`tsc -b` first, as `npm test` does), the way a user loads them.
-// The fault tests are a project of their own, run after the others: they start and kill many processes.
+// The fault tests are a project of their own, run after the others: they start and kill many processes. `npm test` runs the part
+// of them that is quick (`*.quick.test.ts`), `npm run test:faults` all.
 const shared = {
   globalSetup: ["test/support/global-setup.ts"],
   pool: "forks" as const,
@@ -18,6 +19,14 @@ export default defineConfig({
           name: "laws",
           include: ["packages/*/test/**/*.test.ts", "test/**/*.test.ts"],
           exclude: ["**/dist/**", "**/node_modules/**", "test/faults/**"],
+        },
+      },
+      {
+        test: {
+          ...shared,
+          name: "quick-faults",
+          include: ["test/faults/**/*.quick.test.ts"],
+          exclude: ["**/dist/**"],
         },
       },
       { test: { ...shared, name: "faults", include: ["test/faults/**/*.test.ts"], exclude: ["**/dist/**"] } },

@@ -19,6 +19,8 @@ export interface Arena {
   readonly fleet: Fleet;
   readonly load: Load;
   readonly chance: Chance;
+  /** Another server is the database under test from now on. */
+  moveTo(url: string): void;
   /** SQL on the database under test, over a new connection; waits while nobody is there. */
   sql<Row = Record<string, unknown>>(text: string, values?: unknown[]): Promise<Row[]>;
   ledger: Evidence["ledger"];
@@ -33,21 +35,29 @@ const lookMs = 250;
 export async function makeArena(
   options: {
     settings?: Record<string, string | number>;
+    /** A data directory that stays. */
+    directory?: string;
     /** The address that workers and the client use instead of the server's. */
-    through?: (url: string) => Promise<string>;
+    through?: (url: string, chance: Chance) => Promise<string>;
   } = {},
 ): Promise<Arena> {
   const chance = makeChance();
   console.log(`seed ${chance.seed} (PAWL_SEED repeats it)`);
-  const server = await startLocalPostgres({ port: "free", settings: options.settings ?? {} });
+  const { settings = {}, directory } = options;
+  const server = await startLocalPostgres({
+    port: "free",
+    settings,
+    ...(directory === undefined ? {} : { directory }),
+  });
+  let current = server.url;
   await migrate({ url: server.url });
-  const url = (await options.through?.(server.url)) ?? server.url;
+  const url = (await options.through?.(server.url, chance)) ?? server.url;
   const ledger = await makeLedger();
   const load = new Load(url, chance);
   const fleet = makeFleet(url, ledger.url, chance);
 
   const sql = async <Row>(text: string, values: unknown[] = []): Promise<Row[]> =>
-    until("the database answers", () => ask<Row>(server.url, text, values), 60_000);
+    until("the database answers", () => ask<Row>(current, text, values), 60_000);
   for (const table of sideTables) await sql(table);
 
   const seenEnds = new Map<string, string>();
@@ -58,7 +68,7 @@ export async function makeArena(
     isLooking = true;
     try {
       const ended = await ask<{ id: string; how: string }>(
-        server.url,
+        current,
         `select id, ${endOf} as how from runs where completed_at > clock_timestamp() - interval '2 seconds'`,
       );
       for (const { id, how } of ended ?? []) if (!seenEnds.has(id)) seenEnds.set(id, how);
@@ -74,15 +84,8 @@ export async function makeArena(
     await server.stop();
   });
 
-  const expectAll = async (all: readonly Invariant[]): Promise<void> => {
-    const evidence = { sql, ledger: ledger.sql, history: load.history, seenEnds };
-    const broken: Record<string, unknown[]> = {};
-    for (const { says, broken: find } of all) {
-      const found = await find(evidence);
-      if (found.length > 0) broken[says] = found.slice(0, 5);
-    }
-    expect(broken, `seed ${chance.seed}`).toEqual({});
-  };
+  const expectAll = (all: readonly Invariant[]): Promise<void> =>
+    expectInvariants(all, { sql, ledger: ledger.sql, history: load.history, seenEnds }, chance.seed);
 
   return {
     server,
@@ -90,6 +93,9 @@ export async function makeArena(
     load,
     chance,
     sql,
+    moveTo: (other) => {
+      current = other;
+    },
     ledger: ledger.sql,
     quiet: async (longestMs = 60_000) => {
       const open = "select from runs where status not in ('done', 'failed', 'cancelled') limit 1";
@@ -104,8 +110,21 @@ export async function makeArena(
   };
 }
 
+export async function expectInvariants(
+  all: readonly Invariant[],
+  evidence: Evidence,
+  seed: number,
+): Promise<void> {
+  const broken: Record<string, unknown[]> = {};
+  for (const { says, broken: find } of all) {
+    const found = await find(evidence);
+    if (found.length > 0) broken[says] = found.slice(0, 5);
+  }
+  expect(broken, `seed ${seed}`).toEqual({});
+}
+
 /** Null: nobody is there. */
-async function ask<Row>(url: string, text: string, values: unknown[] = []): Promise<Row[] | null> {
+export async function ask<Row>(url: string, text: string, values: unknown[] = []): Promise<Row[] | null> {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 2_000 });
   client.on("error", () => {});
   try {

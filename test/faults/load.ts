@@ -56,6 +56,20 @@ export class Load {
     await Promise.all(Array.from({ length: atATime }, caller));
   }
 
+  /** Starts runs, a few at a time, for as long as this takes. */
+  async during(work: Promise<unknown>, atATime = 8, pauseMs = 20): Promise<void> {
+    let isOver = false;
+    const caller = async (): Promise<void> => {
+      while (!isOver) {
+        await this.one();
+        await new Promise((resolve) => setTimeout(resolve, pauseMs));
+      }
+    };
+    const callers = Promise.all(Array.from({ length: atATime }, caller));
+    await work.finally(() => (isOver = true));
+    await callers;
+  }
+
   /** Starts one run of some shape; resolves when everything about it is acknowledged. */
   async one(): Promise<void> {
     const n = this.#count++;
