@@ -26,6 +26,8 @@ export interface Arena {
   ledger: Evidence["ledger"];
   /** Resolves when nothing is open any more. */
   quiet(longestMs?: number): Promise<void>;
+  /** Expects every invariant to hold, then deletes all that has ended, as retention does. */
+  judgeAndForget(): Promise<void>;
   /** Stops the workers in peace and expects every invariant to hold. */
   judge(): Promise<void>;
 }
@@ -100,6 +102,19 @@ export async function makeArena(
     quiet: async (longestMs = 60_000) => {
       const open = "select from runs where status not in ('done', 'failed', 'cancelled') limit 1";
       await until("everything has ended", async () => (await sql(open)).length === 0, longestMs);
+    },
+    judgeAndForget: async () => {
+      await expectAll(invariants);
+      load.history.started.length = 0;
+      seenEnds.clear();
+      await sql("update runs set expires_at = clock_timestamp()");
+      const sweep = async () => (await sql<{ n: number }>("select sweep(0::smallint, 1000) as n"))[0]!.n;
+      while ((await sweep()) > 0);
+      await sql("truncate public.transfers, public.turns");
+      await ledger.sql("truncate public.ledger");
+      expect(await sql("select from runs union all select from steps union all select from signals")).toEqual(
+        [],
+      );
     },
     judge: async () => {
       await expectAll(invariants);

@@ -1,6 +1,7 @@
 /** Worker processes that can be killed and are replaced, and the ledger in which their steps write what they do. */
 
 import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import type { ServeOptions } from "pawl";
@@ -19,6 +20,11 @@ interface WorkerOptions {
   readonly env?: Readonly<Record<string, string>>;
 }
 
+export interface Sample {
+  readonly heapBytes: number;
+  readonly files: number;
+}
+
 export interface Fleet {
   /** Starts workers until this many run, and waits until they serve. */
   grow(size: number, options?: WorkerOptions): Promise<void>;
@@ -26,6 +32,10 @@ export interface Fleet {
   pids(): number[];
   /** How many lines with this text the workers have logged. */
   logged(text: string): number;
+  /** From now on the oldest is neither killed nor stopped. */
+  spareTheOldest(): void;
+  /** What the oldest holds, after a collection of garbage. */
+  sampleTheOldest(): Promise<Sample>;
   /** Ends one that serves with SIGKILL; answers whether there was one. */
   killOne(): boolean;
   /** Stops one that serves for so long (SIGSTOP, SIGCONT); answers whether there was one. */
@@ -90,7 +100,7 @@ export function makeFleet(
     await new Promise<void>((resolve) => {
       worker.on("message", (message) => {
         if (message === "stopped") stopped++;
-        else serving.add(worker);
+        else if (message === "ready") serving.add(worker);
         resolve();
       });
       worker.once("exit", () => resolve());
@@ -111,6 +121,10 @@ export function makeFleet(
     );
   };
 
+  let spared: ChildProcess | undefined;
+  const pick = (): ChildProcess | undefined =>
+    chance.pick([...serving].filter((worker) => worker !== spared));
+
   return {
     grow: async (size, options = {}) => {
       isEnding = false;
@@ -118,15 +132,25 @@ export function makeFleet(
     },
     pids: () => [...serving].map(({ pid }) => pid!),
     logged: (text) => lines.filter((line) => line.includes(text)).length,
+    spareTheOldest: () => {
+      spared = [...serving][0];
+    },
+    sampleTheOldest: async () => {
+      const [oldest] = serving;
+      if (oldest === undefined) throw new Error("no worker serves");
+      const answer = once(oldest, "message");
+      oldest.send("sample");
+      return ((await answer) as [Sample])[0];
+    },
     killOne: () => {
-      if (serving.size === 0) return false;
-      const victim = chance.pick([...serving]);
+      const victim = pick();
+      if (victim === undefined) return false;
       serving.delete(victim);
       return victim.kill("SIGKILL");
     },
     freezeOne: (ms) => {
-      if (serving.size === 0) return false;
-      const victim = chance.pick([...serving]);
+      const victim = pick();
+      if (victim === undefined) return false;
       setTimeout(() => victim.kill("SIGCONT"), ms);
       return victim.kill("SIGSTOP");
     },

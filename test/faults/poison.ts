@@ -23,6 +23,18 @@ function circular(): unknown {
   return self;
 }
 
+/** An object that cannot be awaited. */
+function unawaitable(): unknown {
+  return new Proxy(
+    {},
+    {
+      get: (_target, name) => {
+        if (name === "then") throw new Error("no then");
+      },
+    },
+  );
+}
+
 function fillMemory(): never {
   const kept: unknown[] = [];
   for (;;) kept.push(Array.from({ length: 1_000 }, () => ({ of: kept.length })));
@@ -61,12 +73,7 @@ const acts = {
       throw new Error("no value");
     },
   }),
-  thenThrows: () =>
-    Object.defineProperty({}, "then", {
-      get: () => {
-        throw new Error("no then");
-      },
-    }),
+  thenThrows: unawaitable,
   deep: () => {
     let value: unknown = 0;
     for (let depth = 0; depth < 200_000; depth++) value = [value];

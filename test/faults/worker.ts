@@ -1,5 +1,6 @@
 /** A worker process of the fault tests: serves until it is killed or told to stop by SIGTERM. */
 
+import { existsSync, readdirSync } from "node:fs";
 import { serve, type ServeOptions } from "pawl";
 import { fragile, journey, leaving, slow, suicidal } from "./definitions.js";
 import { poisons } from "./poison.js";
@@ -16,6 +17,14 @@ const worker = serve([...shapes, ...stresses, ...poisons, suicidal, fragile, lea
 });
 await worker.ready;
 process.send?.("ready");
+
+/** What a worker holds that could grow: tells the heap after a collection, and the open files (where the system says so). */
+function sample(): void {
+  globalThis.gc?.();
+  const files = existsSync("/proc/self/fd") ? readdirSync("/proc/self/fd").length : 0;
+  process.send?.({ heapBytes: process.memoryUsage().heapUsed, files });
+}
+process.on("message", sample);
 
 async function stop(): Promise<void> {
   await worker.stop();
