@@ -9,14 +9,14 @@ const pawl = connect(arena.server.url);
 afterAll(() => pawl.close());
 
 it("an event loop that is blocked for three leases costs no claim: nothing is executed again", async () => {
-  await fleet.grow(2);
+  await fleet.grow(2, { serve: { lease: "3s" } });
   const beside = await pawl.startMany(
     stubborn,
     Array.from({ length: 30 }, () => ({ input: { ms: 3_000 } })),
   );
   const blocked = await pawl.startMany(
     blocking,
-    Array.from({ length: 2 }, () => ({ input: { ms: 6_000 } })),
+    Array.from({ length: 2 }, () => ({ input: { ms: 9_000 } })),
   );
   const runs = [...beside, ...blocked].map(({ runId }) => runId);
   const attempts = await Promise.all(runs.map((runId) => pawl.result(runId, { timeout: "60s" })));

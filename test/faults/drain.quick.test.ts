@@ -10,8 +10,11 @@ const { fleet, load, sql } = arena;
 const pawl = connect(arena.server.url);
 afterAll(() => pawl.close());
 
+/** A lease that a machine with other work does not cost: that would burn attempts too. */
+const patient = { lease: "20s", heartbeat: "1s" } as const;
+
 it("workers told to stop, and killed when they have: no claim is left, no attempt burned", async () => {
-  await fleet.grow(2, { serve: { drainTimeout: "500ms" }, env: { STAYS: "1" } });
+  await fleet.grow(2, { serve: { ...patient, drainTimeout: "500ms" }, env: { STAYS: "1" } });
   const started = await pawl.startMany(
     stubborn,
     Array.from({ length: 60 }, (_, n) => ({ input: { ms: n % 2 === 0 ? 300 : 6_000 } })),
@@ -25,7 +28,7 @@ it("workers told to stop, and killed when they have: no claim is left, no attemp
   await fleet.stop();
 
   // Others finish what was left, as if it had never been begun.
-  await fleet.grow(2);
+  await fleet.grow(2, { serve: patient });
   await arena.quiet();
   const ids = started.map(({ runId }) => runId);
   expect(await sql("select id from runs where attempt <> 0 or crashes <> 0")).toEqual([]);

@@ -45,7 +45,7 @@ it("a failover to a standby that lags behind loses what it had not got, and noth
   const lost = load.history.started.length - kept.length;
   console.info(`${lost} of ${load.history.started.length} acknowledged starts were lost with the primary`);
   expect(lost).toBeGreaterThan(0);
-  // What was lost may have had effects.
+  // What was lost may have had effects, under a number that is another's now.
   const waited = kept.filter(({ definition }) => definition.name !== "gather");
   const evidence = {
     sql,
@@ -53,7 +53,9 @@ it("a failover to a standby that lags behind loses what it had not got, and noth
     history: { ...load.history, started: waited },
     seenEnds: new Map<string, string>(),
   };
-  const all = invariants.filter(({ says }) => !says.startsWith("nothing was done that was not started"));
+  const all = invariants.filter(
+    ({ says }) => !/^(nothing was done that was not started|versions are pinned|causality)/.test(says),
+  );
   await expectInvariants(all, evidence, chance.seed);
   await fleet.drain();
   await expectInvariants(afterStop, evidence, chance.seed);

@@ -16,7 +16,7 @@ it("a worker is killed by -9 every 300 ms with every shape under load: every run
       if (fleet.killOne()) killed++;
     }
   };
-  await load.during(killing(), 6);
+  await load.during(killing(), 4, 50);
   await arena.quiet(120_000);
   expect(fleet.deaths()).toBeGreaterThanOrEqual(kills);
   const [told] = await arena.ledger<{ again: number }>(

@@ -8,7 +8,11 @@ const { fleet, load } = arena;
 const pawl = connect(arena.server.url);
 afterAll(() => pawl.close());
 fleet.replaceTheDead();
-await fleet.grow(2, { serve: { maxStepDuration: "5s" }, execArgv: ["--max-old-space-size=128"] });
+// A lease that a machine with other work does not cost: here an attempt that is lost is a failure.
+await fleet.grow(2, {
+  serve: { maxStepDuration: "5s", lease: "5s", heartbeat: "500ms" },
+  execArgv: ["--max-old-space-size=128"],
+});
 
 /** What the error of a run says: its code, or a part of its message. */
 const tellings: Partial<Record<Act, RegExp>> = {
