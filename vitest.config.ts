@@ -1,7 +1,8 @@
 import { defineConfig } from "vitest/config";
 
 // Tests run against the built packages (`tsc -b` first, as `npm test` does), the way a user loads them.
-// The fault tests are a project of their own, run after the others: they start and kill many processes.
+// The fault tests are a project of their own, run after the others: they start and kill many processes. `npm test` runs the part
+// of them that is quick (`*.quick.test.ts`), `npm run test:faults` all, `npm run soak` random ones for as long as it is told.
 const shared = {
   globalSetup: ["test/support/global-setup.ts"],
   pool: "forks" as const,
@@ -17,7 +18,23 @@ export default defineConfig({
           ...shared,
           name: "laws",
           include: ["packages/*/test/**/*.test.ts", "test/**/*.test.ts"],
-          exclude: ["**/dist/**", "**/node_modules/**", "test/faults/**"],
+          exclude: ["**/dist/**", "**/node_modules/**", "test/faults/**", "test/soak/**"],
+        },
+      },
+      {
+        test: {
+          ...shared,
+          name: "quick-faults",
+          include: ["test/faults/**/*.quick.test.ts"],
+          exclude: ["**/dist/**"],
+        },
+      },
+      {
+        test: {
+          ...shared,
+          name: "soak",
+          include: ["test/soak/*.test.ts"],
+          disableConsoleIntercept: true,
         },
       },
       { test: { ...shared, name: "faults", include: ["test/faults/**/*.test.ts"], exclude: ["**/dist/**"] } },

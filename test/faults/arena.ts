@@ -19,11 +19,15 @@ export interface Arena {
   readonly fleet: Fleet;
   readonly load: Load;
   readonly chance: Chance;
+  /** Another server is the database under test from now on. */
+  moveTo(url: string): void;
   /** SQL on the database under test, over a new connection; waits while nobody is there. */
   sql<Row = Record<string, unknown>>(text: string, values?: unknown[]): Promise<Row[]>;
   ledger: Evidence["ledger"];
   /** Resolves when nothing is open any more. */
   quiet(longestMs?: number): Promise<void>;
+  /** Expects every invariant to hold, then deletes all that has ended, as retention does. */
+  judgeAndForget(): Promise<void>;
   /** Stops the workers in peace and expects every invariant to hold. */
   judge(): Promise<void>;
 }
@@ -33,21 +37,29 @@ const lookMs = 250;
 export async function makeArena(
   options: {
     settings?: Record<string, string | number>;
+    /** A data directory that stays. */
+    directory?: string;
     /** The address that workers and the client use instead of the server's. */
-    through?: (url: string) => Promise<string>;
+    through?: (url: string, chance: Chance) => Promise<string>;
   } = {},
 ): Promise<Arena> {
   const chance = makeChance();
   console.log(`seed ${chance.seed} (PAWL_SEED repeats it)`);
-  const server = await startLocalPostgres({ port: "free", settings: options.settings ?? {} });
+  const { settings = {}, directory } = options;
+  const server = await startLocalPostgres({
+    port: "free",
+    settings,
+    ...(directory === undefined ? {} : { directory }),
+  });
+  let current = server.url;
   await migrate({ url: server.url });
-  const url = (await options.through?.(server.url)) ?? server.url;
+  const url = (await options.through?.(server.url, chance)) ?? server.url;
   const ledger = await makeLedger();
   const load = new Load(url, chance);
   const fleet = makeFleet(url, ledger.url, chance);
 
   const sql = async <Row>(text: string, values: unknown[] = []): Promise<Row[]> =>
-    until("the database answers", () => ask<Row>(server.url, text, values), 60_000);
+    until("the database answers", () => ask<Row>(current, text, values), 60_000);
   for (const table of sideTables) await sql(table);
 
   const seenEnds = new Map<string, string>();
@@ -58,7 +70,7 @@ export async function makeArena(
     isLooking = true;
     try {
       const ended = await ask<{ id: string; how: string }>(
-        server.url,
+        current,
         `select id, ${endOf} as how from runs where completed_at > clock_timestamp() - interval '2 seconds'`,
       );
       for (const { id, how } of ended ?? []) if (!seenEnds.has(id)) seenEnds.set(id, how);
@@ -74,15 +86,8 @@ export async function makeArena(
     await server.stop();
   });
 
-  const expectAll = async (all: readonly Invariant[]): Promise<void> => {
-    const evidence = { sql, ledger: ledger.sql, history: load.history, seenEnds };
-    const broken: Record<string, unknown[]> = {};
-    for (const { says, broken: find } of all) {
-      const found = await find(evidence);
-      if (found.length > 0) broken[says] = found.slice(0, 5);
-    }
-    expect(broken, `seed ${chance.seed}`).toEqual({});
-  };
+  const expectAll = (all: readonly Invariant[]): Promise<void> =>
+    expectInvariants(all, { sql, ledger: ledger.sql, history: load.history, seenEnds }, chance.seed);
 
   return {
     server,
@@ -90,10 +95,26 @@ export async function makeArena(
     load,
     chance,
     sql,
+    moveTo: (other) => {
+      current = other;
+    },
     ledger: ledger.sql,
     quiet: async (longestMs = 60_000) => {
       const open = "select from runs where status not in ('done', 'failed', 'cancelled') limit 1";
       await until("everything has ended", async () => (await sql(open)).length === 0, longestMs);
+    },
+    judgeAndForget: async () => {
+      await expectAll(invariants);
+      load.history.started.length = 0;
+      seenEnds.clear();
+      await sql("update runs set expires_at = clock_timestamp()");
+      const sweep = async () => (await sql<{ n: number }>("select sweep(0::smallint, 1000) as n"))[0]!.n;
+      while ((await sweep()) > 0);
+      await sql("truncate public.transfers, public.turns");
+      await ledger.sql("truncate public.ledger");
+      expect(await sql("select from runs union all select from steps union all select from signals")).toEqual(
+        [],
+      );
     },
     judge: async () => {
       await expectAll(invariants);
@@ -104,8 +125,21 @@ export async function makeArena(
   };
 }
 
+export async function expectInvariants(
+  all: readonly Invariant[],
+  evidence: Evidence,
+  seed: number,
+): Promise<void> {
+  const broken: Record<string, unknown[]> = {};
+  for (const { says, broken: find } of all) {
+    const found = await find(evidence);
+    if (found.length > 0) broken[says] = found.slice(0, 5);
+  }
+  expect(broken, `seed ${seed}`).toEqual({});
+}
+
 /** Null: nobody is there. */
-async function ask<Row>(url: string, text: string, values: unknown[] = []): Promise<Row[] | null> {
+export async function ask<Row>(url: string, text: string, values: unknown[] = []): Promise<Row[] | null> {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 2_000 });
   client.on("error", () => {});
   try {

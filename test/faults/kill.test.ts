@@ -12,7 +12,7 @@ const pawl = connect(database.url);
 afterAll(() => pawl.close());
 
 /** Bounds the time on a machine so slow that workers die faster than they boot. */
-const maxKills = 150;
+const maxKills = 80;
 
 let fleet: Fleet;
 beforeEach(() => {

@@ -3,7 +3,7 @@
  * what it was told. An answer that did not come is unknown: the same thing is sent again, under the same key, until it is known.
  */
 
-import { type AnyDefinition, connect, type Pawl, RunEnded, Unavailable } from "pawl";
+import { type AnyDefinition, connect, type Pawl, RunEnded, RunNotFound, Unavailable } from "pawl";
 import { linear } from "./definitions.js";
 import type { Chance } from "./seed.js";
 import { fan, gather, nap, pinned, round, transfer, turn } from "./shapes.js";
@@ -31,6 +31,8 @@ const width = 3;
 
 export class Load {
   readonly history: History = { started: [], unknown: 0, signals: 0, repetitions: 0 };
+  /** The database may lose what it has acknowledged. */
+  mayLose = false;
   readonly #pawl: Pawl;
   readonly #chance: Chance;
   /** Tells the keys of this load from those of another on the same database. */
@@ -54,6 +56,20 @@ export class Load {
       while (left-- > 0) await this.one();
     };
     await Promise.all(Array.from({ length: atATime }, caller));
+  }
+
+  /** Starts runs, a few at a time, for as long as this takes. */
+  async during(work: Promise<unknown>, atATime = 8, pauseMs = 20): Promise<void> {
+    let isOver = false;
+    const caller = async (): Promise<void> => {
+      while (!isOver) {
+        await this.one();
+        await new Promise((resolve) => setTimeout(resolve, pauseMs));
+      }
+    };
+    const callers = Promise.all(Array.from({ length: atATime }, caller));
+    await work.finally(() => (isOver = true));
+    await callers;
   }
 
   /** Starts one run of some shape; resolves when everything about it is acknowledged. */
@@ -119,6 +135,7 @@ export class Load {
       this.history.signals++;
       if (!delivered) this.history.repetitions++;
     } catch (error) {
+      if (error instanceof RunNotFound && this.mayLose) return;
       // It ends when it has all of them: this one came before, by another caller or an answer that was lost.
       if (!(error instanceof RunEnded)) throw error;
       this.history.repetitions++;

@@ -6,7 +6,7 @@
 
 import { child, job, machine, type Transaction, type, workflow } from "pawl";
 import { linear } from "./definitions.js";
-import { pause, tell } from "./effects.js";
+import { ledgerSleep, pause, tell } from "./effects.js";
 
 const maxCrashes = 1_000;
 
@@ -156,3 +156,52 @@ const pinnedAs = (version: number) =>
 export const pinned = [pinnedAs(1), pinnedAs(2)] as const;
 
 export const shapes = [linear, round, nap, gather, leaf, fan, transfer, turn, ...pinned];
+
+/** Keeps the event loop of its worker busy for so long. */
+export const blocking = job({
+  name: "blocking",
+  run: async (ctx, { ms }: { ms: number }) => {
+    await tell(ctx.runId, "blocking", ctx.attempt);
+    const endMs = performance.now() + ms;
+    while (performance.now() < endMs);
+    return ctx.attempt;
+  },
+});
+
+/** Waits for the ledger: the answer comes while the process is stopped, and is the first thing that it sees when it goes on. */
+export const asking = job({
+  name: "asking",
+  maxAttempts: 1_000,
+  run: async (ctx, { ms }: { ms: number }) => {
+    await tell(ctx.runId, "asking", ctx.attempt);
+    await ledgerSleep(ms);
+    return ctx.attempt;
+  },
+});
+
+/** Takes so long, whatever it is told. */
+export const stubborn = job({
+  name: "stubborn",
+  maxAttempts: 1_000,
+  run: async (ctx, { ms }: { ms: number }) => {
+    await tell(ctx.runId, "stubborn", ctx.attempt);
+    await new Promise((resolve) => setTimeout(resolve, ms));
+    return ctx.attempt;
+  },
+});
+
+/** Gathers so many signals; what comes in between changes nothing. */
+export const collect = machine({
+  name: "collect",
+  maxCrashes,
+  state: type<{ want: number }>(),
+  steps: {
+    start: (ctx) => {
+      const got = ctx.awaited.map(({ payload }) => (payload as { n: number }).n);
+      if (got.length >= ctx.state.want) return ctx.done(got);
+      return ctx.awaitSignal("item", "start", ctx.state, { timeout: 500 });
+    },
+  },
+});
+
+export const stresses = [blocking, asking, stubborn, collect];

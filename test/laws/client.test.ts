@@ -1,4 +1,4 @@
-import { job, KeyConflict, machine, RunFailed, RunNotFound, type } from "pawl";
+import { InvalidOption, job, KeyConflict, machine, RunFailed, RunNotFound, type } from "pawl";
 import { describe, expect, it } from "vitest";
 import { testDatabase } from "../support/database.js";
 import { testEngine } from "../support/engine.js";
@@ -100,6 +100,9 @@ describe("start", () => {
     await expect(pawl.startMany(parked, conflicting)).rejects.toBeInstanceOf(KeyConflict);
     expect(await countRuns()).toBe(before);
     expect(await pawl.startMany(parked, [])).toEqual([]);
+    const holes: { input: null }[] = [];
+    holes.length = 1;
+    await expect(pawl.startMany(parked, holes)).rejects.toBeInstanceOf(InvalidOption);
   });
 
   it("a thousand starts at once all begin, and end", async () => {

@@ -200,6 +200,17 @@ describe("jobs", () => {
       ),
     ],
     [
+      "a proxy that does not say what it is",
+      new Proxy(
+        {},
+        {
+          getPrototypeOf: () => {
+            throw new Error("hands off");
+          },
+        },
+      ),
+    ],
+    [
       "an error with a getter that throws",
       Object.defineProperty(new Error("x"), "message", {
         get: () => {

@@ -127,6 +127,27 @@ describe("mistakes", () => {
     expect(await journalOf(database, runId)).toEqual([]);
   });
 
+  it.each(["step", "body"])("a %s that throws what does not say what it is fails the run", async (where) => {
+    const hostile = new Proxy(
+      {},
+      {
+        getPrototypeOf: () => {
+          throw new Error("hands off");
+        },
+      },
+    );
+    // What is no error is not thrown by a statement.
+    const refuse = () => new Promise<never>((_resolve, reject: (value: unknown) => void) => reject(hostile));
+    const poison = workflow({
+      name: `hostile-${where}`,
+      run: ({ step }) =>
+        where === "body" ? refuse() : step.run("poison", refuse, { retry: { attempts: 1 } }),
+    });
+    await serve([poison]);
+    const error = await pawl.result((await pawl.start(poison)).runId).catch((thrown: unknown) => thrown);
+    expect((error as RunFailed).error.message).toMatch(/not an Error was thrown: .*when it is looked at/);
+  });
+
   it("a bad definition is refused where it is written", () => {
     expect(() => workflow({ name: "No", run: async () => null })).toThrow(InvalidOption);
     expect(() => workflow({ name: "no-run" } as never)).toThrow(/run/);

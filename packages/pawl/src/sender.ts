@@ -87,8 +87,9 @@ export class Sender {
           (Array.isArray(items) ? `${items.length} items` : show(items)),
       );
     }
+    // Not by `map`, which leaves holes in a list as they are.
     const runs = await Promise.all(
-      items.map((item, index) => itemRun(target, item, index, this.#maxPayloadBytes)),
+      Array.from(items, (item, index) => itemRun(target, item, index, this.#maxPayloadBytes)),
     );
     return runs.length === 0 ? [] : (await this.#route.startMany(runs)).map((started) => toStarted(started));
   }

@@ -84,12 +84,13 @@ function messageOfOther(thrown: unknown): string {
 /** An Error of any realm, or something shaped like one; asked without trusting it. */
 function isErrorLike(value: unknown): value is object {
   if (typeof value !== "object" || value === null) return false;
-  return typeof read(value, "message") === "string" || isError(value);
+  return typeof read(value, "message") === "string" || isA(value, Error);
 }
 
-function isError(value: object): boolean {
+/** `instanceof` for what user code threw: does not throw, whatever the value does when it is looked at. */
+export function isA<T>(value: unknown, kind: abstract new (...given: never[]) => T): value is T {
   try {
-    return value instanceof Error;
+    return value instanceof kind;
   } catch {
     return false;
   }

@@ -6,6 +6,7 @@
  * result and payload, so it makes one walk over the value and no allocations but the copy.
  */
 
+import { isA } from "./error-record.js";
 import { NotSerializable, PawlError, PayloadTooLarge } from "./errors.js";
 import type { Json } from "./json-types.js";
 import { className, pathSegment } from "./show.js";
@@ -39,7 +40,7 @@ export function toJson(value: unknown, what: string, limitBytes = mebibyte): Enc
   try {
     copy = encode(value, walk);
   } catch (error) {
-    if (error instanceof PawlError) throw error;
+    if (isA(error, PawlError)) throw error;
     // A getter, a proxy or a toJSON method of the user's.
     throw new NotSerializable(pathOf(walk), "threw when it was read", { cause: error });
   }

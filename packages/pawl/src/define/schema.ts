@@ -7,6 +7,7 @@
 
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 
+import { isA } from "./error-record.js";
 import { InvalidInput, InvalidOption, InvalidOutcome, InvalidState, SchemaNotStable } from "./errors.js";
 import { type Encoded, fromJson, toJson } from "./json.js";
 import type { Encodable, JsonObject, Jsonify } from "./json-types.js";
@@ -103,7 +104,7 @@ function checkOutput(
     throw unstable(what, `it made ${show(again)} of its own output ${show(stored.value)}`);
   };
   const refuse = (cause: unknown): never => {
-    throw unstable(what, cause instanceof Error ? cause.message : show(cause), cause);
+    throw unstable(what, isA(cause, Error) ? cause.message : show(cause), cause);
   };
   let again: unknown;
   try {

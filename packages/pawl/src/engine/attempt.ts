@@ -3,7 +3,7 @@
  * or that it has failed for good. Used by the body, which records it.
  */
 
-import { describeError } from "../define/error-record.js";
+import { describeError, isA } from "../define/error-record.js";
 import { NonRetryable, NotSerializable, PayloadTooLarge } from "../define/errors.js";
 import { toJson } from "../define/json.js";
 import type { Json } from "../define/json-types.js";
@@ -67,7 +67,5 @@ const workOf = ({ kind }: StepCall): "run" | "transaction" => (kind === "transac
 
 /** Errors that no further attempt would mend. */
 function isHopeless(error: unknown): boolean {
-  return (
-    error instanceof NonRetryable || error instanceof NotSerializable || error instanceof PayloadTooLarge
-  );
+  return isA(error, NonRetryable) || isA(error, NotSerializable) || isA(error, PayloadTooLarge);
 }

@@ -6,6 +6,7 @@
  */
 
 import type { JobDefinition, MachineDefinition } from "../define/definition.js";
+import { isA } from "../define/error-record.js";
 import { InvalidState, PayloadTooLarge } from "../define/errors.js";
 import { type Encoded, fromJson } from "../define/json.js";
 import { checkOutcome, type Outcome, type Spawn } from "../define/outcome.js";
@@ -204,7 +205,7 @@ async function decideByHandle(
   if (definition.handle === undefined) return decideFailure(at.step, error);
   try {
     let state: unknown = fromJson(stored.text);
-    if (definition.state !== undefined && !(error instanceof InvalidState)) {
+    if (definition.state !== undefined && !isA(error, InvalidState)) {
       state = await parse(definition.state, state, "InvalidState", "state");
     }
     const returned = definition.handle(error, stepContext(execution, around, at.step, state));

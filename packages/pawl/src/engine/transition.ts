@@ -6,7 +6,7 @@
 
 import type { JobDefinition } from "../define/definition.js";
 import { toMilliseconds } from "../define/duration.js";
-import { describeBoth, describeError, describeStop } from "../define/error-record.js";
+import { describeBoth, describeError, describeStop, isA } from "../define/error-record.js";
 import { NonRetryable, TooManyCrashes } from "../define/errors.js";
 import { type Encoded, toJson } from "../define/json.js";
 import { awaitedNames, type Next, type Outcome } from "../define/outcome.js";
@@ -101,8 +101,7 @@ export function decideResult(result: unknown, maxBytes: number): Decision {
 
 /** The transition of what a job threw: again after its backoff, until its attempts are used up. */
 export function decideJobError(definition: JobDefinition, attempt: number, error: unknown): Decision {
-  if (error instanceof NonRetryable || attempt + 1 >= definition.maxAttempts)
-    return decideFailure(null, error);
+  if (isA(error, NonRetryable) || attempt + 1 >= definition.maxAttempts) return decideFailure(null, error);
   let delayMs: number;
   try {
     delayMs = toMilliseconds(definition.backoff(attempt), "backoff");

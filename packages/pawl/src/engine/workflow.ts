@@ -4,6 +4,7 @@
  */
 
 import { isDefinition, type WorkflowDefinition } from "../define/definition.js";
+import { isA } from "../define/error-record.js";
 import { ChildFailed, InvalidOption, StepFailed } from "../define/errors.js";
 import { toJson } from "../define/json.js";
 import { toMilliseconds } from "../define/duration.js";
@@ -76,7 +77,7 @@ async function commitResult(
 }
 
 function decideError(error: unknown): Decision {
-  const step = error instanceof StepFailed || error instanceof ChildFailed ? error.step : null;
+  const step = isA(error, StepFailed) || isA(error, ChildFailed) ? error.step : null;
   return decideFailure(step, error);
 }
 
