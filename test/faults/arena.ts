@@ -106,7 +106,6 @@ export async function makeArena(
     judgeAndForget: async () => {
       await expectAll(invariants);
       load.history.started.length = 0;
-      seenEnds.clear();
       await sql("update runs set expires_at = clock_timestamp()");
       const sweep = async () => (await sql<{ n: number }>("select sweep(0::smallint, 1000) as n"))[0]!.n;
       while ((await sweep()) > 0);
@@ -115,6 +114,8 @@ export async function makeArena(
       expect(await sql("select from runs union all select from steps union all select from signals")).toEqual(
         [],
       );
+      await until("nobody looks", () => !isLooking);
+      seenEnds.clear();
     },
     judge: async () => {
       await expectAll(invariants);

@@ -97,6 +97,8 @@ it(
     );
     expect(last.heapBytes - first.heapBytes).toBeLessThan(grownBytes);
     expect(last.files - first.files).toBeLessThan(grownFiles);
+    await load.start(40);
+    await arena.quiet();
     await arena.judge();
   },
   minutes * 60_000 + 600_000,
