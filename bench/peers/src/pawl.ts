@@ -17,7 +17,7 @@ import {
   until,
   WakeUps,
 } from "./measuring.ts";
-import { contend } from "./program.ts";
+import { contend, type Order } from "./program.ts";
 import { rowCounter } from "./rows.ts";
 
 type Input = typeof input;
@@ -54,42 +54,43 @@ function tenSteps(tally: Tally, name: string) {
 
 const items = (size: number) => Array.from({ length: size }, () => ({ input }));
 
-contend({
-  async workflow_steps({ databaseUrl: url, count, warmUp, concurrency }) {
-    const pawl = connect(url);
-    const warmTally = new Tally();
-    const warm = tenSteps(warmTally, "warm-up");
-    const tally = new Tally();
-    const counted = tenSteps(tally, "counted");
-    const options = { url, queues: { default: concurrency } };
-    const worker = serve([warm], options);
-    await pawl.startMany(warm, items(warmUp));
-    await until(() => warmTally.count >= warmUp);
-    await worker.stop();
+/** Serves a definition once it is warm and all runs that count are there; `measure` waits for them. */
+async function afterWarmUp<T>(
+  { count, warmUp }: Order,
+  options: { url: string; queues: { default: number } },
+  define: typeof noOpJob | typeof tenSteps,
+  measure: (tally: Tally, found: () => Promise<number>, servedMs: number) => T,
+): Promise<Awaited<T>> {
+  const pawl = connect(options.url);
+  const warmTally = new Tally();
+  const warm = define(warmTally, "warm-up");
+  const worker = serve([warm], options);
+  await pawl.startMany(warm, items(warmUp));
+  await until(() => warmTally.count >= warmUp);
+  await worker.stop();
 
-    await inBatches(count, (size) => pawl.startMany(counted, items(size)));
-    const found = await done(url);
-    serve([counted], options);
-    return recorded(tally, count, stepsPerWorkflow, () => tally.firstMs, found);
+  const tally = new Tally();
+  const counted = define(tally, "counted");
+  await inBatches(count, (size) => pawl.startMany(counted, items(size)));
+  const found = await done(options.url);
+  const servedMs = performance.now();
+  serve([counted], options);
+  return await measure(tally, found, servedMs);
+}
+
+contend({
+  async workflow_steps(order) {
+    const options = { url: order.databaseUrl, queues: { default: order.concurrency } };
+    return afterWarmUp(order, options, tenSteps, (tally, found) =>
+      recorded(tally, order.count, stepsPerWorkflow, () => tally.firstMs, found),
+    );
   },
 
-  async jobs_drained({ databaseUrl: url, count, warmUp }) {
-    const pawl = connect(url);
-    const warmTally = new Tally();
-    const warm = noOpJob(warmTally, "warm-up");
-    const tally = new Tally();
-    const counted = noOpJob(tally, "counted");
-    const options = { url, queues: { default: jobConcurrency } };
-    const worker = serve([warm], options);
-    await pawl.startMany(warm, items(warmUp));
-    await until(() => warmTally.count >= warmUp);
-    await worker.stop();
-
-    await inBatches(count, (size) => pawl.startMany(counted, items(size)));
-    const found = await done(url);
-    const beginMs = performance.now();
-    serve([counted], options);
-    return recorded(tally, count, 1, () => beginMs, found);
+  async jobs_drained(order) {
+    const options = { url: order.databaseUrl, queues: { default: jobConcurrency } };
+    return afterWarmUp(order, options, noOpJob, (tally, found, servedMs) =>
+      recorded(tally, order.count, 1, () => servedMs, found),
+    );
   },
 
   async enqueued(order) {
