@@ -48,10 +48,10 @@ async function breakPark({ sql }: TestDatabase): Promise<void> {
   await sql(row!.text.replace(lock, "elsif p_parent_id is null then null;"));
 }
 
-async function lostInRaces(database: TestDatabase): Promise<number> {
+async function lostInRaces(database: TestDatabase, signals: number): Promise<number> {
   const race = await raceOn(database);
   let lost = 0;
-  for (let round = 0; round < 10; round++) lost += await parkAndSignal(race, 200, { parks: 50, signals: 50 });
+  for (let round = 0; round < 10; round++) lost += await parkAndSignal(race, 200, { parks: 50, signals });
   return lost;
 }
 
@@ -83,7 +83,7 @@ describe("a wake-up that looks for waiting runs only", async () => {
 
   it("is caught by the race", { timeout: 60_000 }, async () => {
     await statusFiltered.sql("delete from workers");
-    const lost = await lostInRaces(statusFiltered);
+    const lost = await lostInRaces(statusFiltered, 50);
     console.info(`status-filtered wake: ${lost} of 2000 wake-ups lost`);
     expect(lost).toBeGreaterThan(0);
   });
@@ -98,7 +98,8 @@ describe("a park that decides in the statement that locks", async () => {
 
   it("is caught by the race", { timeout: 60_000 }, async () => {
     await decidesWhileLocking.sql("delete from workers");
-    const lost = await lostInRaces(decidesWhileLocking);
+    // One signal at a time: a park that does not lock in order would meet a batch of them in a deadlock.
+    const lost = await lostInRaces(decidesWhileLocking, 1);
     console.info(`park that decides while locking: ${lost} of 2000 wake-ups lost`);
     expect(lost).toBeGreaterThan(0);
   });
