@@ -1,32 +1,22 @@
 /**
- * `connect`: the client that starts runs, waits for their results and looks at them. Nothing is opened before the
- * first call; every call either answers with what is committed or throws one of the errors of `define/errors.ts`.
- * Idle connections do not keep the process alive.
+ * The client that reaches its runs straight in Postgres. Nothing is opened before the first call. Idle connections do not keep the
+ * process alive. Made by `connect`.
  */
 
+import { checkCancel } from "./cancel.js";
 import { type Checked, checkRuns } from "./check.js";
 import type { AnyDefinition, DefinitionOfRun, OutputOf, RunId } from "./define/definition.js";
-import { type Duration, toMilliseconds } from "./define/duration.js";
-import type { ErrorRecord } from "./define/error-record.js";
-import {
-  InvalidOption,
-  ResultTimeout,
-  RunCancelled,
-  RunEnded,
-  RunFailed,
-  Unavailable,
-} from "./define/errors.js";
-import { fromJson } from "./define/json.js";
+import { RunEnded, Unavailable } from "./define/errors.js";
 import type { Logger } from "./define/logger.js";
-import { checkInteger, checkOptions, checkString } from "./define/options.js";
 import { statusOf } from "./define/phase.js";
-import { show } from "./define/show.js";
 import { checkLimit, type LimitOptions, setLimit } from "./engine/limits.js";
 import { type Hub, hubOf } from "./engine/nudge.js";
-import { checkDefinitions, checkLogger, checkMaxPayload, checkSchemaName } from "./engine/serve-options.js";
+import { checkDefinitions } from "./engine/serve-options.js";
 import { Signaller } from "./engine/signal.js";
 import { Starter } from "./engine/start.js";
-import { givenUrl, locateSchema } from "./locate.js";
+import { locateSchema } from "./locate.js";
+import type { Cancelled, CancelOptions, Pawl, ResultOptions } from "./pawl.js";
+import { checkTimeout, toOutput } from "./result.js";
 import { Results } from "./results.js";
 import { type ListOptions, type Page, type Run, toFilter, toRun, writeCursor } from "./run.js";
 import { checkRunId, notFound, Sender } from "./sender.js";
@@ -38,55 +28,7 @@ import { PostgresStore } from "./store/postgres/postgres-store.js";
 import { explainRun, type Why } from "./why.js";
 import { within, type Within } from "./within.js";
 
-export interface ConnectOptions {
-  /** The schema of Pawl in the database. Default "pawl". */
-  readonly schema?: string | undefined;
-  /** How many connections the client may open. Default 10. */
-  readonly pool?: number | undefined;
-  /** How long an input may be as JSON. Default 1 MiB, at most 16 MiB. */
-  readonly maxPayloadBytes?: number | undefined;
-  readonly logger?: Logger | undefined;
-}
-
-export interface CancelOptions {
-  /** Recorded with the run. */
-  readonly reason?: string | undefined;
-  /** Cancel all runs below it too. Default false: its children go on. */
-  readonly cascade?: boolean | undefined;
-}
-
-export interface Cancelled {
-  /** How many runs this call has cancelled. */
-  readonly cancelled: number;
-}
-
-/** A rate limit, as it is stored. */
-export interface Limit {
-  readonly name: string;
-  readonly allowed: number;
-  readonly periodMs: number;
-  readonly burst: number;
-}
-
-const defaults = { pool: 10 };
-
-/** The client of one database. */
-export function connect(url?: string, options: ConnectOptions = {}): Pawl {
-  const given = checkOptions(
-    options,
-    ["schema", "pool", "maxPayloadBytes", "logger"],
-    "the options of connect",
-  );
-  return new Pawl({
-    url: givenUrl(url),
-    schema: checkSchemaName(given.schema),
-    poolSize: checkInteger(given.pool ?? defaults.pool, "pool", { min: 1, max: 1_000 }),
-    maxPayloadBytes: checkMaxPayload(given.maxPayloadBytes),
-    logger: checkLogger(given.logger),
-  });
-}
-
-interface ConnectSettings {
+export interface ClientSettings {
   readonly url: string | undefined;
   readonly schema: string;
   readonly poolSize: number;
@@ -103,40 +45,17 @@ interface Opened {
   close(): Promise<void>;
 }
 
-export class Pawl {
-  /** Starts a run of a definition, or of one known by name only. Resolves when it is committed. */
-  readonly start: Sender["start"];
-  /** Starts up to 10,000 runs in one statement and answers in the same order. Conflicting keys start none of them. */
-  readonly startMany: Sender["startMany"];
-  /**
-   * Sends a signal: it is in the run's inbox for good when this resolves, and wakes the run if it awaits it. With a `dedupKey`
-   * a second delivery is a no-op (`delivered` is false). Throws `RunNotFound`, `RunEnded` or `InboxFull`.
-   */
-  readonly signal: Sender["signal"];
-  readonly runs: {
-    /** The run with this id. Throws `RunNotFound`. */
-    get(runId: string): Promise<Run>;
-    /** A page of runs, newest first. */
-    list(options?: ListOptions): Promise<Page>;
-    /** What a workflow run has recorded, in the order in which its body got it, then what is pending. Throws `RunNotFound`. */
-    steps(runId: string): Promise<Step[]>;
-    /**
-     * Cancels a run, at once and for good; with `cascade` everything below it too. A running step sees `ctx.signal` aborted.
-     * Answers how many runs that ended: none, if it was cancelled before. Throws `RunNotFound` or `RunEnded`.
-     */
-    cancel(runId: string, options?: CancelOptions): Promise<Cancelled>;
-  };
-  readonly limits: {
-    /** Sets a rate limit for everyone; the last writer wins. */
-    set(name: string, limit: LimitOptions): Promise<void>;
-    /** All rate limits, by name. */
-    list(): Promise<Limit[]>;
-  };
-  readonly #settings: ConnectSettings;
+export class PostgresClient implements Pawl {
+  readonly start: Pawl["start"];
+  readonly startMany: Pawl["startMany"];
+  readonly signal: Pawl["signal"];
+  readonly runs: Pawl["runs"];
+  readonly limits: Pawl["limits"];
+  readonly #settings: ClientSettings;
   #opening: Promise<Opened> | undefined;
   #isClosed = false;
 
-  constructor(settings: ConnectSettings) {
+  constructor(settings: ClientSettings) {
     this.#settings = settings;
     const sender = new Sender(
       {
@@ -161,11 +80,6 @@ export class Pawl {
     };
   }
 
-  /**
-   * The same `start`, `startMany` and `signal`, written by an open transaction of yours: a client of pg, or what a transaction of
-   * postgres.js, Kysely, Drizzle, Knex or Prisma passes to its function. It counts when you commit; after a rollback it
-   * never was. An error of the database aborts the transaction, as it does for your own statements.
-   */
   within(tx: OpenTransaction): Within {
     if (this.#isClosed) throw new Unavailable("this client was closed");
     const { url, schema, maxPayloadBytes } = this.#settings;
@@ -173,17 +87,12 @@ export class Pawl {
     return within(tx, { schema, maxPayloadBytes, hub });
   }
 
-  /**
-   * Would the open runs of these definitions go on with this code? Gives those that would not, and why. Calls no function of any
-   * step; the code of workflows between their steps does run. Writes nothing.
-   */
   async check(definitions: readonly AnyDefinition[]): Promise<Checked> {
     const checked = checkDefinitions(definitions, "check");
     const { store } = await this.#opened();
     return checkRuns(store, checked);
   }
 
-  /** Why a run is not making progress, as data and in a sentence (`text`). Throws `RunNotFound`. */
   async why(runId: string): Promise<Why> {
     const { store } = await this.#opened();
     const facts = await store.why(checkRunId(runId));
@@ -191,33 +100,14 @@ export class Pawl {
     return explainRun(runId, facts);
   }
 
-  /** The output of a run, once it is done. Throws `RunFailed`, `RunCancelled`, `ResultTimeout` or `RunNotFound`. */
-  result<Id extends RunId>(
-    runId: Id,
-    options?: { readonly timeout?: Duration | undefined },
-  ): Promise<OutputOf<DefinitionOfRun<Id>>>;
-  async result(runId: string, options: { readonly timeout?: Duration | undefined } = {}): Promise<unknown> {
-    const { timeout } = checkOptions(options, ["timeout"], "the options of result");
-    const timeoutMs = timeout === undefined ? null : toMilliseconds(timeout, "timeout");
+  result<Id extends RunId>(runId: Id, options?: ResultOptions): Promise<OutputOf<DefinitionOfRun<Id>>>;
+  async result(runId: string, options: ResultOptions = {}): Promise<unknown> {
+    const timeoutMs = checkTimeout(options);
     const { results } = await this.#opened();
     const ended = await results.wait(checkRunId(runId), timeoutMs);
-    if (ended === null) {
-      throw new ResultTimeout(`run ${runId} has not ended within ${timeoutMs} ms; it goes on`);
-    }
-    const error = ended.error === null ? null : (fromJson(ended.error) as unknown as ErrorRecord);
-    switch (ended.phase) {
-      case "done":
-        return fromJson(ended.result ?? "null");
-      case "failed":
-        throw new RunFailed(runId, error ?? { name: "Error", message: "no error was recorded" });
-      case "cancelled":
-        throw new RunCancelled(runId, error?.message);
-      case null:
-        throw notFound(runId);
-    }
+    return toOutput(runId, ended, timeoutMs);
   }
 
-  /** Ends the connections. Whoever still waits for a result gets `Unavailable`. */
   async close(): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -240,16 +130,10 @@ export class Pawl {
   }
 
   async #cancel(runId: string, options: CancelOptions = {}): Promise<Cancelled> {
-    const given = checkOptions(options, ["reason", "cascade"], "the options of runs.cancel");
-    const reason =
-      given.reason === undefined ? undefined : checkString(given.reason, "reason", { maxBytes: 8_192 });
-    if (given.cascade !== undefined && typeof given.cascade !== "boolean") {
-      throw new InvalidOption(`cascade must be true or false, not ${show(given.cascade)}`);
-    }
+    const { reason, cascade } = checkCancel(options);
     const { store, hub } = await this.#opened();
-    const cascade = given.cascade === true;
-    const answer = await store.cancel(checkRunId(runId), { reason: reason ?? null, cascade });
-    for (const id of answer.runIds) hub.cancel(id, reason);
+    const answer = await store.cancel(checkRunId(runId), { reason, cascade });
+    for (const id of answer.runIds) hub.cancel(id, reason ?? undefined);
     hub.claimable(answer.claimable);
     if (answer.verdict === "not_found") throw notFound(runId);
     if (answer.verdict === "ended") {

@@ -1,11 +1,4 @@
-export {
-  type Cancelled,
-  type CancelOptions,
-  connect,
-  type ConnectOptions,
-  type Limit,
-  type Pawl,
-} from "./client.js";
+export { connect, type ConnectOptions } from "./connect.js";
 export type { BrokenRun, Checked } from "./check.js";
 export { child, type Child } from "./define/child.js";
 export type { ChildRun, JobContext, StepContext } from "./define/context.js";
@@ -52,6 +45,7 @@ export type {
 export type { LimitOptions } from "./engine/limits.js";
 export type { ServeOptions } from "./engine/serve-options.js";
 export { migrate, type MigrateOptions } from "./migrate.js";
+export type { Cancelled, CancelOptions, Limit, Pawl, ResultOptions } from "./pawl.js";
 export type { ListOptions, Page, Run } from "./run.js";
 export type { Signalled, Started, StartItem } from "./sender.js";
 export { serve, type Worker } from "./serve.js";

@@ -4,9 +4,17 @@
  */
 
 import { type AnyDefinition, definitionMethods } from "./define/definition.js";
+import { atMost } from "./engine/at-most.js";
+import { hubOf } from "./engine/nudge.js";
 import { checkServe, type ServeOptions } from "./engine/serve-options.js";
+import type { WorkerTransport } from "./engine/transport.js";
 import { EngineWorker } from "./engine/worker.js";
 import { givenUrl, locateSchema } from "./locate.js";
+import { addressKey } from "./store/postgres/database.js";
+import { PostgresStore } from "./store/postgres/postgres-store.js";
+
+const connections = 5;
+const closeMs = 2_000;
 
 /** A worker, as `serve` makes it. */
 export interface Worker {
@@ -30,7 +38,24 @@ declare module "./define/definition.js" {
 export function serve(definitions: readonly AnyDefinition[], options: ServeOptions = {}): Worker {
   const settings = checkServe(definitions, options);
   const url = givenUrl(settings.url);
-  return new EngineWorker(settings, () => locateSchema(url, settings.schema));
+  return new EngineWorker(settings, () => openPostgres(url, settings.schema));
+}
+
+/** The way of a worker straight to Postgres. */
+async function openPostgres(url: string | undefined, schema: string): Promise<WorkerTransport> {
+  const database = await locateSchema(url, schema);
+  const address = { url: database.url, schema };
+  const store = new PostgresStore(address, { connections });
+  return {
+    store,
+    hub: hubOf(addressKey(address)),
+    beats: { kind: "postgres", ...address },
+    sweeps: true,
+    close: async () => {
+      await atMost(store.close(), closeMs);
+      await database.close();
+    },
+  };
 }
 
 Object.assign(definitionMethods, {

@@ -5,15 +5,12 @@
  */
 
 import { parentPort, workerData } from "node:worker_threads";
-import pg from "pg";
-import { connectionOptions, types } from "../store/postgres/database.js";
-import { quoteName } from "../store/postgres/literals.js";
+import { type BeatAddress, type Beats, openBeats } from "../store/beats.js";
 import { lowestClaimId } from "./claim-id.js";
 import { monotonicMs } from "./monotonic.js";
 
 export interface BeatOptions {
-  readonly url: string;
-  readonly schema: string;
+  readonly address: BeatAddress;
   readonly workerId: string;
   readonly intervalMs: number;
   /** One number: when, on the monotonic clock of the process, the last confirmed beat was sent (milliseconds). */
@@ -41,50 +38,32 @@ const callMs = 45_000;
 
 /** Beats until told to stop. */
 export function beat(options: BeatOptions, report: (report: BeatReport) => void): { stop(): Promise<void> } {
-  const { url, schema, workerId, intervalMs } = options;
+  const { address, workerId, intervalMs } = options;
   const confirmed = new Float64Array(options.confirmed);
   const patienceMs = Math.max(250, intervalMs);
-  const text = `select * from ${quoteName(schema)}.beat($1, $2, $3)`;
-  let client: pg.Client | null = null;
+  let beats: Beats | null = null;
   let isStopped = false;
   let heldAtMs = monotonicMs();
   let heldSince = "0";
   let wake = (): void => {};
 
-  const connect = async (): Promise<pg.Client> => {
-    const fresh = new pg.Client({
-      ...connectionOptions(url),
-      connectionTimeoutMillis: patienceMs,
-      query_timeout: patienceMs,
-    });
-    // A lost connection shows in the next beat.
-    fresh.on("error", () => {});
-    await fresh.connect();
-    return fresh;
-  };
-
   const beatOnce = async (): Promise<void> => {
-    client ??= await connect();
+    beats ??= await openBeats(address, patienceMs);
     const sentAtMs = monotonicMs();
     const wantsHeld = sentAtMs - heldAtMs >= heldEveryMs;
     const since = wantsHeld ? heldSince : null;
-    const { rows } = await client.query({ text, values: [0, workerId, since], types });
-    const [row] = rows as { alive: boolean; cancelled: string | null; held: string | null }[];
+    const { alive, cancelled, held } = await beats.beat(workerId, since);
     if (wantsHeld) {
       heldAtMs = sentAtMs;
       heldSince = lowestClaimId(sentAtMs - callMs);
     }
-    if (row?.alive !== true) {
+    if (!alive) {
       report({ kind: "late" });
       return;
     }
     confirmed[0] = sentAtMs;
-    const cancelled = row.cancelled === null ? {} : (JSON.parse(row.cancelled) as Record<string, string>);
-    const held =
-      row.held === null || since === null
-        ? null
-        : { since, claims: JSON.parse(row.held) as Record<string, string> };
-    report({ kind: "alive", confirmed: { sentAtMs, cancelled, held } });
+    const confirmedHeld = held === null || since === null ? null : { since, claims: held };
+    report({ kind: "alive", confirmed: { sentAtMs, cancelled, held: confirmedHeld } });
   };
 
   const loop = async (): Promise<void> => {
@@ -94,8 +73,8 @@ export function beat(options: BeatOptions, report: (report: BeatReport) => void)
       try {
         await beatOnce();
       } catch (error) {
-        const broken = client;
-        client = null;
+        const broken = beats;
+        beats = null;
         broken?.end().catch(() => {});
         report({ kind: "failed", message: error instanceof Error ? error.message : String(error) });
         waitMs = Math.min(intervalMs, 250);
@@ -109,7 +88,7 @@ export function beat(options: BeatOptions, report: (report: BeatReport) => void)
         };
       });
     }
-    await client?.end().catch(() => {});
+    await beats?.end().catch(() => {});
   };
 
   const running = loop();

@@ -7,6 +7,7 @@
 
 import { Worker as Thread } from "node:worker_threads";
 import type { Logger } from "../define/logger.js";
+import type { BeatAddress } from "../store/beats.js";
 import { beat, type BeatReport, type ConfirmedBeat } from "./heartbeat-thread.js";
 import { monotonicMs } from "./monotonic.js";
 
@@ -15,8 +16,7 @@ export type { ConfirmedBeat };
 const lostAfter = 0.8;
 
 export interface HeartbeatOptions {
-  readonly url: string;
-  readonly schema: string;
+  readonly address: BeatAddress;
   readonly workerId: string;
   readonly intervalMs: number;
   readonly leaseMs: number;
@@ -78,8 +78,8 @@ export class Heartbeat {
   }
 
   #startThread(): { stop(): Promise<void> } {
-    const { url, schema, workerId, intervalMs } = this.#options;
-    const data = { url, schema, workerId, intervalMs, confirmed: this.#confirmed };
+    const { address, workerId, intervalMs } = this.#options;
+    const data = { address, workerId, intervalMs, confirmed: this.#confirmed };
     const inMainLoop = (reason: unknown): { stop(): Promise<void> } => {
       if (!toldOfMainLoop) {
         toldOfMainLoop = true;

@@ -10,10 +10,8 @@ import { hostname } from "node:os";
 import type { AnyDefinition } from "../define/definition.js";
 import { RunCancelled, Unavailable, WorkflowVersionMismatch } from "../define/errors.js";
 import type { JournalEntry, RecordVerdict } from "../store/journal.js";
-import type { Claimable, Commit, Verdict } from "../store/store.js";
-import { addressKey } from "../store/postgres/database.js";
+import type { Claimable, Commit, Verdict, WorkerStore } from "../store/store.js";
 import { isOutage } from "../store/postgres/database-errors.js";
-import { PostgresStore } from "../store/postgres/postgres-store.js";
 import { atMost } from "./at-most.js";
 import { Execution, type Successor } from "./execution.js";
 import { execute } from "./executor.js";
@@ -22,30 +20,24 @@ import type { Flusher } from "./flusher.js";
 import { commitFlusher, recordFlusher } from "./flushers.js";
 import { type ConfirmedBeat, Heartbeat } from "./heartbeat.js";
 import { setLimit } from "./limits.js";
-import { type Hub, hubOf, type LocalWorker, type Reservation, type Slots } from "./nudge.js";
+import type { Hub, LocalWorker, Reservation, Slots } from "./nudge.js";
 import { Patience, persist } from "./patience.js";
 import { Releaser } from "./releaser.js";
 import type { ServeSettings } from "./serve-options.js";
 import type { Surroundings } from "./surroundings.js";
 import { SlotKeeper } from "./slots.js";
 import { Sweeper } from "./sweeper.js";
+import type { WorkerTransport } from "./transport.js";
 import { Watcher } from "./watcher.js";
 
-const connections = 5;
 const afterAbortMs = 1_000;
 const closeMs = 2_000;
-
-export interface Database {
-  readonly url: string;
-  /** Lets go of what was opened to reach it. */
-  close(): Promise<void>;
-}
 
 export class EngineWorker implements LocalWorker {
   readonly ready: Promise<void>;
   readonly #begun: Promise<void>;
   readonly #settings: ServeSettings;
-  readonly #open: () => Promise<Database>;
+  readonly #open: () => Promise<WorkerTransport>;
   readonly #served: ReadonlyMap<string, AnyDefinition>;
   readonly #feeders = new Map<string, Feeder>();
   readonly #executions = new Map<string, Execution>();
@@ -53,8 +45,8 @@ export class EngineWorker implements LocalWorker {
   readonly #claiming = new Set<string>();
   /** Runs that were cancelled while a claim was in flight, which may bring them. */
   readonly #cancelledMeanwhile = new Set<string>();
-  #database: Database | undefined;
-  #store!: PostgresStore;
+  #transport: WorkerTransport | undefined;
+  #store!: WorkerStore;
   #flusher!: Flusher<Commit, Verdict>;
   #recorder!: Flusher<JournalEntry, RecordVerdict>;
   #watcher!: Watcher;
@@ -77,7 +69,7 @@ export class EngineWorker implements LocalWorker {
   /** The registration under a new id after the lease was lost. */
   #registering: Promise<void> = Promise.resolve();
 
-  constructor(settings: ServeSettings, open: () => Promise<Database>) {
+  constructor(settings: ServeSettings, open: () => Promise<WorkerTransport>) {
     this.#settings = settings;
     this.#open = open;
     this.#served = new Map(settings.definitions.map((one) => [`${one.name}@${one.version}`, one]));
@@ -147,12 +139,11 @@ export class EngineWorker implements LocalWorker {
   }
 
   async #begin(): Promise<void> {
-    const { logger, schema, sweepMs, reapMs, maxStepMs, maxPayloadBytes } = this.#settings;
-    this.#database = await this.#persist("open the database", this.#open);
-    if (this.#database === undefined) throw new Unavailable("the worker was stopped before it was ready");
-    const address = { url: this.#database.url, schema };
-    this.#store = new PostgresStore(address, { connections });
-    this.#hub = hubOf(addressKey(address));
+    const { logger, maxStepMs, maxPayloadBytes } = this.#settings;
+    this.#transport = await this.#persist("reach its runs", this.#open);
+    if (this.#transport === undefined) throw new Unavailable("the worker was stopped before it was ready");
+    this.#store = this.#transport.store;
+    this.#hub = this.#transport.hub;
     this.#releaser = new Releaser(this.#store, logger, () => {
       for (const feeder of this.#feeders.values()) feeder.rewind();
     });
@@ -189,23 +180,13 @@ export class EngineWorker implements LocalWorker {
       this.#feeders.set(queue, this.#makeFeeder(queue, concurrency));
     }
     this.#hub.workers.add(this);
-    this.#sweeper = new Sweeper({
-      store: this.#store,
-      logger,
-      reapMs,
-      sweepMs,
-      leaseMs: this.#settings.leaseMs,
-      isBusy: () => this.#executions.size > 0,
-      onClaimable: (queue) => {
-        for (const [name, feeder] of this.#feeders) if (queue === null || queue === name) feeder.rewind();
-      },
-    });
+    if (this.#transport.sweeps) this.#sweeper = this.#makeSweeper();
     for (const feeder of this.#feeders.values()) feeder.start();
   }
 
   /** Takes a new worker id and its lease. */
   async #register(): Promise<void> {
-    const { definitions, queues, leaseMs, heartbeatMs, logger, schema } = this.#settings;
+    const { definitions, queues, leaseMs, heartbeatMs, logger } = this.#settings;
     const info = JSON.stringify({ host: hostname(), pid: process.pid, node: process.version });
     const workerId = await this.#persist("register", async () => {
       const fresh = `${hostname().slice(0, 60)}-${process.pid}-${randomUUID().slice(0, 8)}`;
@@ -215,8 +196,7 @@ export class EngineWorker implements LocalWorker {
     if (workerId === undefined) return;
     this.#workerId = workerId;
     this.#heartbeat = new Heartbeat({
-      url: this.#store.address.url,
-      schema,
+      address: this.#transport!.beats,
       workerId,
       intervalMs: heartbeatMs,
       leaseMs,
@@ -356,7 +336,7 @@ export class EngineWorker implements LocalWorker {
 
   async #end(): Promise<void> {
     await this.#begun.catch(() => {});
-    if (this.#database === undefined) return;
+    if (this.#transport === undefined) return;
     this.#hub.workers.delete(this);
     await this.#registering;
     await atMost(Promise.all([...this.#feeders.values()].map((feeder) => feeder.stop())), closeMs);
@@ -373,8 +353,7 @@ export class EngineWorker implements LocalWorker {
     await this.#heartbeat?.stop();
     if (this.#workerId !== null) await atMost(this.#store.unregister(this.#workerId), closeMs);
     this.#workerId = null;
-    await atMost(this.#store.close(), closeMs);
-    await this.#database.close();
+    await this.#transport.close();
   }
 
   /** Resolves when nothing is executed any more, or after this time. */
@@ -388,6 +367,21 @@ export class EngineWorker implements LocalWorker {
       };
     });
     this.#idle = undefined;
+  }
+
+  #makeSweeper(): Sweeper {
+    const { logger, reapMs, sweepMs, leaseMs } = this.#settings;
+    return new Sweeper({
+      store: this.#store,
+      logger,
+      reapMs,
+      sweepMs,
+      leaseMs,
+      isBusy: () => this.#executions.size > 0,
+      onClaimable: (queue) => {
+        for (const [name, feeder] of this.#feeders) if (queue === null || queue === name) feeder.rewind();
+      },
+    });
   }
 
   #makeFeeder(queue: string, concurrency: number): Feeder {

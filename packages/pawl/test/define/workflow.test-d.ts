@@ -5,7 +5,7 @@
 
 import * as z from "zod";
 
-import type { Pawl } from "../../dist/client.js";
+import type { Pawl } from "../../dist/pawl.js";
 import type { InputOf, OutputOf, RunId } from "../../dist/define/definition.js";
 import { job } from "../../dist/define/job.js";
 import type { Json } from "../../dist/define/json-types.js";

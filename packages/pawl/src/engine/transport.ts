@@ -1,0 +1,19 @@
+/**
+ * How a worker reaches its runs, once that is opened: straight in Postgres, or through a server. The worker sees only this.
+ * Made by `serve`.
+ */
+
+import type { BeatAddress } from "../store/beats.js";
+import type { WorkerStore } from "../store/store.js";
+import type { Hub } from "./nudge.js";
+
+export interface WorkerTransport {
+  readonly store: WorkerStore;
+  /** What this process tells itself about these runs. */
+  readonly hub: Hub;
+  readonly beats: BeatAddress;
+  /** Whether it is for workers to end the claims of dead ones and to delete old runs; else the server does. */
+  readonly sweeps: boolean;
+  /** Lets go of everything that was opened. Never waits long for calls in flight. */
+  close(): Promise<void>;
+}

@@ -1,0 +1,26 @@
+/** The calls of a heartbeat, apart from the other calls of a worker: they are made by a thread of their own. */
+
+import { openPostgresBeats } from "./postgres/beats.js";
+
+/** Where to beat; can be sent to another thread. */
+export type BeatAddress = { readonly kind: "postgres"; readonly url: string; readonly schema: string };
+
+/** What the database says at a beat. Runs with the ids of their claims. */
+export interface BeatAnswer {
+  /** False: it came after the lease had passed. */
+  readonly alive: boolean;
+  /** Runs that this worker holds and that were cancelled. */
+  readonly cancelled: Readonly<Record<string, string>>;
+  /** The runs that this worker holds by claims from the id `since` on; null: not asked for. */
+  readonly held: Readonly<Record<string, string>> | null;
+}
+
+export interface Beats {
+  beat(workerId: string, since: string | null): Promise<BeatAnswer>;
+  end(): Promise<void>;
+}
+
+/** Opens the way for beats, none of which may take longer than `patienceMs`. */
+export async function openBeats(address: BeatAddress, patienceMs: number): Promise<Beats> {
+  return openPostgresBeats(address, patienceMs);
+}

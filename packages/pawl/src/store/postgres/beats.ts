@@ -1,0 +1,35 @@
+/** Beats on a connection of their own. */
+
+import pg from "pg";
+import type { BeatAnswer, Beats } from "../beats.js";
+import { type Address, connectionOptions, types } from "./database.js";
+import { quoteName } from "./literals.js";
+import { shard } from "./rows.js";
+
+export async function openPostgresBeats({ url, schema }: Address, patienceMs: number): Promise<Beats> {
+  const client = new pg.Client({
+    ...connectionOptions(url),
+    connectionTimeoutMillis: patienceMs,
+    query_timeout: patienceMs,
+  });
+  // A lost connection shows in the next beat.
+  client.on("error", () => {});
+  await client.connect();
+  const text = `select * from ${quoteName(schema)}.beat($1, $2, $3)`;
+  return {
+    beat: async (workerId, since) => {
+      const { rows } = await client.query({ text, values: [shard, workerId, since], types });
+      const [row] = rows as { alive: boolean; cancelled: string | null; held: string | null }[];
+      return {
+        alive: row?.alive === true,
+        cancelled: claimsOf(row?.cancelled ?? "{}"),
+        held: row?.held ? claimsOf(row.held) : null,
+      };
+    },
+    end: () => client.end(),
+  };
+}
+
+function claimsOf(json: string): NonNullable<BeatAnswer["held"]> {
+  return JSON.parse(json) as Record<string, string>;
+}

@@ -1,0 +1,1 @@
+export { createServer, type PawlServer, type ServerOptions } from "./server.js";
