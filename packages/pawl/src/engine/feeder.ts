@@ -1,7 +1,8 @@
 /**
  * Keeps the slots of one queue filled: claims as many runs as there are free slots (and prefetch), again at once
  * while batches come back full, else when a slot frees, a nudge comes, a run falls due, or the poll interval passes.
- * The interval adapts: short after work, growing while the queue stays empty. An outage only makes it wait.
+ * The interval adapts: short after work, growing while the queue stays empty. Where claims can wait (at a server), none of this is
+ * needed: one is held open until there is work. An outage only makes it wait.
  * Owned by the worker, which executes what it claims.
  */
 
@@ -24,6 +25,8 @@ export interface FeederOptions {
   readonly minDemand: number;
   readonly pollMs: number;
   readonly maxPollMs: number;
+  /** How long a claim may be held back until there is work; null: claims answer at once. */
+  readonly waitMs: number | null;
   readonly names: readonly string[];
   readonly versions: readonly number[];
 }
@@ -63,6 +66,8 @@ export class Feeder {
   #wantsSlot = false;
   /** When the present walk over runs of others began; such a walk is not repeated all the time. */
   #walkSinceMs: number | null = null;
+  /** Ends the wait of the claim that is held open. */
+  #waiting: AbortController | null = null;
 
   constructor(options: FeederOptions, host: FeederHost) {
     this.#options = options;
@@ -86,7 +91,13 @@ export class Feeder {
   async stop(): Promise<void> {
     this.#isRunning = false;
     this.nudge();
+    this.endWait();
     await this.#loop;
+  }
+
+  /** A claim that is held open is not wanted any more: it comes back with what it has. */
+  endWait(): void {
+    this.#waiting?.abort(new Error("the worker does not wait for this claim any more"));
   }
 
   /** Claimed runs whose execution has not begun, taken out of the buffer. */
@@ -179,20 +190,23 @@ export class Feeder {
         await this.#sleep(this.#patience.next(), { forDue: false });
         continue;
       }
-      if (!claimed.more && claimed.after === null) await this.#idle(claimed, askedMs);
+      if (this.#options.waitMs !== null) await this.#rest(claimed, askedMs);
+      else if (!claimed.more && claimed.after === null) await this.#idle(claimed, askedMs);
       // Let the commits of this turn free their slots before the next look.
       else await new Promise((resolve) => setImmediate(resolve));
     }
   }
 
   async #claim(workerId: string, limit: number): Promise<Claimed | null> {
-    const { queue, names, versions } = this.#options;
+    const { queue, names, versions, waitMs } = this.#options;
     const claimId = newClaimId();
+    this.#waiting = waitMs === null ? null : new AbortController();
     this.#host.claiming.add(claimId);
     const { floor, after } = this.#from;
     const lowerings = this.#lowerings;
     try {
-      const look = { queue, limit, names, versions, floor, after };
+      const wait = this.#waiting === null ? undefined : { longestMs: waitMs!, signal: this.#waiting.signal };
+      const look = { queue, limit, names, versions, floor, after, wait };
       const claimed = await this.#host.store.claim({ ...look, workerId, claimId });
       this.#patience.reset();
       if (this.#isRunning && this.#host.workerId() === workerId) {
@@ -207,6 +221,7 @@ export class Feeder {
       return null;
     } finally {
       this.#host.claiming.delete(claimId);
+      this.#waiting = null;
     }
   }
 
@@ -259,6 +274,13 @@ export class Feeder {
     const pollMs = Math.max(this.#pollMs * (0.85 + Math.random() * 0.3), restMs);
     if (runs.length === 0) this.#pollMs = Math.min(this.#pollMs * 1.5, this.#options.maxPollMs);
     await this.#sleep(pollMs, { forDue: true });
+  }
+
+  /** The claim has waited for work itself: another follows at once, unless it came back with nothing before its time. */
+  async #rest({ runs }: Claimed, askedMs: number): Promise<void> {
+    const isEarly = runs.length === 0 && performance.now() - askedMs < this.#options.waitMs! / 2;
+    if (isEarly) await this.#sleep(this.#options.pollMs * 10, { forDue: false });
+    else await new Promise((resolve) => setImmediate(resolve));
   }
 
   /** Until a nudge, this long, or (unless there is no slot for it) a run falls due. */
