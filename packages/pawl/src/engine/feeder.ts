@@ -7,16 +7,17 @@
  */
 
 import type { Logger } from "../define/logger.js";
-import type { Claimable, Claimed, ClaimedRun, LookFrom, WorkerStore } from "../store/store.js";
+import type { Claimable, Claimed, ClaimedRun, WorkerStore } from "../store/store.js";
 import { newClaimId } from "./claim-id.js";
 import type { Successor } from "./execution.js";
+import { LowWater } from "./low-water.js";
 import { Patience } from "./patience.js";
 
 const maxClaim = 500;
-const floorMs = 1_000;
 /** A walk over runs that cannot be claimed is followed by a rest ten times as long, up to the longest poll interval. */
 const walkRest = 10;
-const nowhere: LookFrom = { floor: null, after: null };
+/** After a claim that came back with nothing although it could have waited: the server is about to stop. */
+const earlyMs = 100;
 
 export interface FeederOptions {
   readonly queue: string;
@@ -57,10 +58,7 @@ export class Feeder {
   #wake: (() => void) | null = null;
   #dueAtMs = Number.POSITIVE_INFINITY;
   #pollMs: number;
-  #from: LookFrom = nowhere;
-  #floorSinceMs = 0;
-  /** How often older runs have become claimable: what a look in flight finds says nothing about those. */
-  #lowerings = 0;
+  readonly #lowWater = new LowWater();
   #isBehind = false;
   /** The loop sleeps because no slot was free. */
   #wantsSlot = false;
@@ -120,19 +118,13 @@ export class Feeder {
 
   /** Runs older than the low-water mark have become claimable: begin at the head again. */
   rewind(): void {
-    this.#from = nowhere;
-    this.#lowerings++;
+    this.#lowWater.rewind();
     this.nudge();
   }
 
   /** Runs have become claimable, none of them before this in the order of claims. */
-  lower({ priority, microseconds }: Claimable): void {
-    const { floor, after } = this.#from;
-    const isBefore = (mark: readonly [number, number, ...unknown[]] | null): boolean =>
-      mark !== null && (priority < mark[0] || (priority === mark[0] && microseconds < mark[1]));
-    if (isBefore(floor)) this.#from = { floor: [priority, microseconds], after };
-    if (isBefore(after)) this.#from = { floor: this.#from.floor, after: null };
-    this.#lowerings++;
+  lower(claimable: Claimable): void {
+    this.#lowWater.lower(claimable);
     this.nudge();
   }
 
@@ -202,16 +194,15 @@ export class Feeder {
     const claimId = newClaimId();
     this.#waiting = waitMs === null ? null : new AbortController();
     this.#host.claiming.add(claimId);
-    const { floor, after } = this.#from;
-    const lowerings = this.#lowerings;
+    const mark = this.#lowWater.mark();
     try {
       const wait = this.#waiting === null ? undefined : { longestMs: waitMs!, signal: this.#waiting.signal };
-      const look = { queue, limit, names, versions, floor, after, wait };
+      const look = { queue, limit, names, versions, ...this.#lowWater.from, wait };
       const claimed = await this.#host.store.claim({ ...look, workerId, claimId });
       this.#patience.reset();
       if (this.#isRunning && this.#host.workerId() === workerId) {
+        this.#lowWater.accept(claimed, mark);
         this.#accept(claimed, claimId);
-        if (lowerings !== this.#lowerings) this.#from = nowhere;
         return claimed;
       }
       await this.#host.store.release(claimed.runs.map(({ runId }) => ({ runId, claimId })));
@@ -225,14 +216,10 @@ export class Feeder {
     }
   }
 
-  #accept({ runs, after, floor, more }: Claimed, claimId: string): void {
+  #accept({ runs, after, more }: Claimed, claimId: string): void {
     this.#isBehind = more;
-    const nowMs = performance.now();
-    // The mark is only a shortcut past dead index entries; dropping it every second keeps it from hiding anything.
-    if (this.#from.floor === null) this.#floorSinceMs = nowMs;
-    this.#from = { after, floor: nowMs - this.#floorSinceMs < floorMs ? floor : null };
     if (runs.length > 0) this.#pollMs = this.#options.pollMs;
-    if (after !== null) this.#walkSinceMs ??= nowMs;
+    if (after !== null) this.#walkSinceMs ??= performance.now();
     for (const run of runs) this.#buffer.push({ run, claimId });
     this.#dispatch();
   }
@@ -279,7 +266,7 @@ export class Feeder {
   /** The claim has waited for work itself: another follows at once, unless it came back with nothing before its time. */
   async #rest({ runs }: Claimed, askedMs: number): Promise<void> {
     const isEarly = runs.length === 0 && performance.now() - askedMs < this.#options.waitMs! / 2;
-    if (isEarly) await this.#sleep(this.#options.pollMs * 10, { forDue: false });
+    if (isEarly) await this.#sleep(earlyMs, { forDue: false });
     else await new Promise((resolve) => setImmediate(resolve));
   }
 

@@ -33,6 +33,8 @@ import { Watcher } from "./watcher.js";
 
 const afterAbortMs = 1_000;
 const closeMs = 2_000;
+/** Of runs that were cancelled while a claim was in flight; where claims wait, one always is. */
+const maxMeanwhile = 10_000;
 
 export class EngineWorker implements LocalWorker {
   readonly ready: Promise<void>;
@@ -118,8 +120,8 @@ export class EngineWorker implements LocalWorker {
 
   cancel(runId: string, reason?: string): void {
     this.#flusher.drop(runId);
-    if (this.#claiming.size === 0) this.#cancelledMeanwhile.clear();
-    else this.#cancelledMeanwhile.add(runId);
+    if (this.#claiming.size === 0 || this.#cancelledMeanwhile.size > maxMeanwhile) this.#cancelledMeanwhile.clear();
+    if (this.#claiming.size > 0) this.#cancelledMeanwhile.add(runId);
     const unstarted = [...this.#feeders.values()].map((feeder) => feeder.drop(runId)).find(Boolean);
     if (unstarted !== undefined) this.#releaser.release([{ runId, claimId: unstarted.claimId }]);
     const execution = this.#executions.get(runId);

@@ -27,8 +27,8 @@ import type {
 import type { Caller, CallOptions } from "./caller.js";
 import type { Sent } from "./shapes.js";
 
-/** The longest that a server holds a claim back. */
-export const longestWaitMs = 30_000;
+/** How long a claim may be held back: with the way, less than a beat reckons with (`callMs`), and than a server allows. */
+export const longestWaitMs = 25_000;
 /** Beside what a server may wait itself, the way there and back. */
 const wayMs = 15_000;
 /** How long to wait for the answer to a claim that is not wanted any more: it may bring runs, which then can be let go. */
