@@ -6,7 +6,7 @@
 import { randomBytes } from "node:crypto";
 import pg from "pg";
 import { afterAll, inject } from "vitest";
-import { isOverHttp, startTestServer } from "./server.js";
+import { isOverHttp, startTestServer } from "./transport.js";
 import { PostgresStore } from "../../packages/pawl/dist/store/postgres/postgres-store.js";
 
 export interface TestDatabase {

@@ -1,29 +1,39 @@
-/** The server that the laws go through when they are run over HTTP (the project "http"), one for each test file. */
+/** A server on a database, listening on a free port, and calls of it as a program of any language would make them. */
 
-import { once } from "node:events";
-import { Worker } from "node:worker_threads";
+import { createServer, type PawlServer, type ServerOptions } from "@pawl/server";
+import { afterAll } from "vitest";
 
-export interface TestServer {
-  readonly url: string;
-  stop(): Promise<void>;
+interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  /** The body as JSON; undefined if there is none. */
+  readonly body: unknown;
 }
 
-/** Whether the laws of this process are those of the HTTP transport. */
-export const isOverHttp = process.env["PAWL_TEST_TRANSPORT"] === "http";
+export interface TestServer {
+  readonly server: PawlServer;
+  readonly url: string;
+  call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>;
+}
 
-export async function startTestServer(database: string): Promise<TestServer> {
-  // Built: a thread loads no TypeScript.
-  const thread = new Worker(new URL("../dist/support/server-thread.js", import.meta.url), {
-    workerData: database,
-    execArgv: [],
-  });
-  const [url] = (await once(thread, "message")) as [string];
+/** Makes the server; call it at the top of a test file. Closed when the file ends. */
+export async function testServer(options: ServerOptions): Promise<TestServer> {
+  const server = await createServer({ port: 0, ...options });
+  afterAll(() => server.close());
+  const url = await server.listen();
   return {
+    server,
     url,
-    stop: async () => {
-      thread.postMessage("close");
-      await once(thread, "message");
-      await thread.terminate();
+    call: async (method, path, body, headers = {}) => {
+      const sent = body === undefined ? {} : { body: JSON.stringify(body) };
+      const typed = body === undefined ? {} : { "content-type": "application/json" };
+      const answer = await fetch(url + path, { method, ...sent, headers: { ...typed, ...headers } });
+      const text = await answer.text();
+      return {
+        status: answer.status,
+        headers: answer.headers,
+        body: text === "" ? undefined : JSON.parse(text),
+      };
     },
   };
 }
