@@ -21,11 +21,15 @@ import type { ServerAddress } from "./store/http/address.js";
 import { Caller } from "./store/http/caller.js";
 import { HttpClientStore } from "./store/http/http-client-store.js";
 import { HttpResults } from "./store/http/http-results.js";
+import { Lanes } from "./store/http/lanes.js";
 import type { StoredStep } from "./store/journal.js";
 import { isUnreachable } from "./store/refused.js";
 import type { NewRun, NewSignal, SignalVerdict, StartedRun } from "./store/store.js";
 import type { Why } from "./why.js";
 import type { Within } from "./within.js";
+
+/** How many starts with a key are under way at once, each by a call of its own. */
+const keyedLanes = 32;
 
 export interface HttpClientSettings extends ServerAddress {
   readonly maxPayloadBytes: number;
@@ -41,6 +45,7 @@ export class HttpClient implements Pawl {
   readonly #store: HttpClientStore;
   readonly #results: HttpResults;
   readonly #starts: Group<NewRun, StartedRun | PawlError>;
+  readonly #keyed = new Lanes(keyedLanes);
   readonly #hub: Hub;
   #isClosed = false;
 
@@ -116,7 +121,11 @@ export class HttpClient implements Pawl {
   }
 
   async #start(run: NewRun): Promise<StartedRun> {
-    this.#opened();
+    const store = this.#opened();
+    // A key may have to wait for a transaction of somebody: a batch would wait with it.
+    if (run.uniqueKey !== null || run.idempotencyKey !== null) {
+      return this.#keyed.run(() => store.startOne(run));
+    }
     const started = await this.#starts.add(run);
     if (started instanceof PawlError) throw started;
     return started;
