@@ -56,9 +56,10 @@ const unfinished = async (): Promise<number> => {
 /** All of them are done, each by the whole way, and nobody holds anything. */
 async function expectAllDone(): Promise<void> {
   await until("all have ended", async () => (await unfinished()) === 0, 60_000);
-  const wrong = await sql("select id, status, result, error from runs where status <> 'done' or result <> $1", [
-    JSON.stringify(path),
-  ]);
+  const wrong = await sql(
+    "select id, status, result, error from runs where status <> 'done' or result <> $1",
+    [JSON.stringify(path)],
+  );
   expect(wrong).toEqual([]);
   expect(await sql("select from runs where locked_by is not null")).toEqual([]);
 }
