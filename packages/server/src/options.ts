@@ -37,6 +37,8 @@ export interface ServerOptions {
   readonly maxPayloadBytes?: number | undefined;
   /** No run is kept longer than this after its end, whatever its definition says. Default: as the database has it, 365 at first. */
   readonly maxRetentionDays?: number | undefined;
+  /** How often the claims of dead workers are looked for. Default "1s". */
+  readonly reapInterval?: Duration | undefined;
   /** How often runs past their retention are deleted. Default "5m"; false: never by this server. */
   readonly sweepInterval?: Duration | false | undefined;
   /** How long calls under way may take to end when the server closes. Default "10s". */
@@ -55,6 +57,7 @@ export interface ServerSettings {
   readonly maxConnections: number;
   readonly maxPayloadBytes: number;
   readonly maxRetentionDays: number | null;
+  readonly reapMs: number;
   /** null: retention is somebody else's. */
   readonly sweepMs: number | null;
   readonly drainMs: number;
@@ -72,6 +75,7 @@ const names = [
   "maxConnections",
   "maxPayloadBytes",
   "maxRetentionDays",
+  "reapInterval",
   "sweepInterval",
   "drainTimeout",
   "logger",
@@ -82,6 +86,7 @@ const defaults = {
   port: 8080,
   pool: 10,
   maxConnections: 10_000,
+  reapInterval: "1s",
   sweepInterval: "5m",
   drainTimeout: "10s",
 };
@@ -106,6 +111,7 @@ export function checkServer(options: unknown): ServerSettings {
       maxRetentionDays === undefined
         ? null
         : checkInteger(maxRetentionDays, "maxRetentionDays", { min: 1, max: 36_525 }),
+    reapMs: within(given.reapInterval ?? defaults.reapInterval, "reapInterval", 10),
     sweepMs: sweepInterval === false ? null : within(sweepInterval, "sweepInterval", 10),
     drainMs: within(given.drainTimeout ?? defaults.drainTimeout, "drainTimeout", 0),
     logger: checkLogger(given.logger),

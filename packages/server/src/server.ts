@@ -13,6 +13,7 @@ import { limitRoutes } from "./routes/limits.js";
 import { listingRoutes } from "./routes/listings.js";
 import { runRoutes } from "./routes/runs.js";
 import { startRoutes } from "./routes/starts.js";
+import { workerRoutes } from "./routes/workers.js";
 import { sweep } from "./sweeping.js";
 
 export interface PawlServer {
@@ -39,11 +40,12 @@ export async function createServer(options: ServerOptions = {}): Promise<PawlSer
     runRoutes(app, parts);
     listingRoutes(app, parts);
     limitRoutes(app, parts);
+    workerRoutes(app, parts, () => sweeper.hurry());
   } catch (error) {
     await parts.close();
     throw error;
   }
-  const sweeper = sweep(parts, settings.sweepMs);
+  const sweeper = sweep(parts, settings);
   const close = async (): Promise<void> => {
     parts.beginClosing();
     const impatience = setTimeout(() => app.server.closeAllConnections(), drainMs);
