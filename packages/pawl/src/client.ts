@@ -14,6 +14,7 @@ import { type Hub, hubOf } from "./engine/nudge.js";
 import { checkDefinitions } from "./engine/serve-options.js";
 import { Signaller } from "./engine/signal.js";
 import { Starter } from "./engine/start.js";
+import { startTraced } from "./engine/tracing.js";
 import { locateSchema } from "./locate.js";
 import type { Cancelled, CancelOptions, Pawl, ResultOptions } from "./pawl.js";
 import { checkTimeout, toOutput } from "./result.js";
@@ -59,8 +60,9 @@ export class PostgresClient implements Pawl {
     this.#settings = settings;
     const sender = new Sender(
       {
-        start: async (run) => (await this.#opened()).starter.start(run),
-        startMany: async (runs) => (await this.#opened()).starter.startMany(runs),
+        start: (run) => startTraced([run], async ([traced]) => (await this.#opened()).starter.start(traced!)),
+        startMany: (runs) =>
+          startTraced(runs, async (traced) => (await this.#opened()).starter.startMany(traced)),
         signal: async (signal) => (await this.#opened()).signaller.send(signal),
       },
       settings,
@@ -133,7 +135,11 @@ export class PostgresClient implements Pawl {
     const { reason, cascade } = checkCancel(options);
     const { store, hub } = await this.#opened();
     const answer = await store.cancel(checkRunId(runId), { reason, cascade });
-    for (const id of answer.runIds) hub.cancel(id, reason ?? undefined);
+    for (const [index, id] of answer.runIds.entries()) {
+      hub.cancel(id, reason ?? undefined);
+      const name = answer.names[index]!;
+      hub.emit("run.completed", { runId: id, name, status: "cancelled", code: null, durationMs: null });
+    }
     hub.claimable(answer.claimable);
     if (answer.verdict === "not_found") throw notFound(runId);
     if (answer.verdict === "ended") {

@@ -3,6 +3,7 @@
  * change with every release.
  */
 
+export { type Emitter, Events } from "./engine/events.js";
 export { newRun } from "./engine/new-run.js";
 export { type Hub, hubOf, type LocalWorker } from "./engine/nudge.js";
 export { Sweeper } from "./engine/sweeper.js";

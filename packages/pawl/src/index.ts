@@ -42,6 +42,7 @@ export type {
   WorkflowContext,
   WorkflowSteps,
 } from "./define/workflow-context.js";
+export type { EventListener, EventMap, EventName } from "./engine/events.js";
 export type { LimitOptions } from "./engine/limits.js";
 export type { ServeOptions } from "./engine/serve-options.js";
 export { migrate, type MigrateOptions } from "./migrate.js";

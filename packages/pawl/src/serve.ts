@@ -5,6 +5,7 @@
 
 import { type AnyDefinition, definitionMethods } from "./define/definition.js";
 import { atMost } from "./engine/at-most.js";
+import type { Events } from "./engine/events.js";
 import { hubOf } from "./engine/nudge.js";
 import { checkServe, type ServeOptions } from "./engine/serve-options.js";
 import type { WorkerTransport } from "./engine/transport.js";
@@ -25,6 +26,12 @@ export interface Worker {
    * the rest, and lets go of what is left after one more second, with the attempts unchanged.
    */
   stop(): Promise<void>;
+  /** What the worker does, and the clients of its process: calls the listener at each such event; the function it gives takes that back. */
+  on: Events["on"];
+  /** Calls the listener at the next such event only. */
+  once: Events["once"];
+  /** Takes a listener away. */
+  off: Events["off"];
 }
 
 declare module "./define/definition.js" {

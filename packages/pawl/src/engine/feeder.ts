@@ -8,6 +8,7 @@
 import type { Logger } from "../define/logger.js";
 import type { Claimable, Claimed, ClaimedRun, LookFrom, WorkerStore } from "../store/store.js";
 import { newClaimId } from "./claim-id.js";
+import type { Emitter } from "./events.js";
 import type { Successor } from "./execution.js";
 import { Patience } from "./patience.js";
 
@@ -31,6 +32,7 @@ export interface FeederOptions {
 export interface FeederHost {
   readonly store: Pick<WorkerStore, "claim" | "release">;
   readonly logger: Logger;
+  readonly events: Emitter;
   /** The id to claim under; null while the worker has no lease. */
   workerId(): string | null;
   /** The ids of claims in flight: what they hold is not to be let go by a beat. */
@@ -193,8 +195,10 @@ export class Feeder {
     const lowerings = this.#lowerings;
     try {
       const look = { queue, limit, names, versions, floor, after };
+      const askedMs = performance.now();
       const claimed = await this.#host.store.claim({ ...look, workerId, claimId });
       this.#patience.reset();
+      this.#tell(claimed, performance.now() - askedMs);
       if (this.#isRunning && this.#host.workerId() === workerId) {
         this.#accept(claimed, claimId);
         if (lowerings !== this.#lowerings) this.#from = nowhere;
@@ -208,6 +212,13 @@ export class Feeder {
     } finally {
       this.#host.claiming.delete(claimId);
     }
+  }
+
+  #tell({ runs, throttled }: Claimed, durationMs: number): void {
+    const { queue } = this.#options;
+    const { events } = this.#host;
+    if (events.hears("claim")) events.emit("claim", { queue, runs: runs.length, durationMs });
+    if (throttled > 0) events.emit("run.throttled", { queue, runs: throttled });
   }
 
   #accept({ runs, after, floor, more }: Claimed, claimId: string): void {

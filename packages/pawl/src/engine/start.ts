@@ -66,6 +66,7 @@ export class Starter {
       const claim = first === undefined ? null : { workerId: first.workerId, claimId };
       const started = await this.#store.start(runs, { allOrNothing, claim });
       this.#handOver(runs, started, slots, claimId);
+      this.#tell(runs, started);
       return started;
     } catch (error) {
       for (const slot of slots.values()) slot.cancel();
@@ -92,6 +93,14 @@ export class Starter {
     return null;
   }
 
+  #tell(runs: readonly NewRun[], started: readonly StartedRun[]): void {
+    if (!this.#hub.hears("run.started")) return;
+    for (const [index, { runId, created }] of started.entries()) {
+      const { name, version } = runs[index]!;
+      if (created) this.#hub.emit("run.started", { runId, name, version, parentId: null });
+    }
+  }
+
   #handOver(
     runs: readonly NewRun[],
     started: readonly StartedRun[],
@@ -110,9 +119,22 @@ export class Starter {
       } else if (!created) {
         slot.cancel();
       } else {
-        const { name, input, step } = run;
+        const { name, input, step, trace } = run;
         const priority = run.priority ?? 0;
-        slot.fill({ ...newborn, runId, name, version: run.version!, step, input, priority }, claimId);
+        slot.fill(
+          {
+            ...newborn,
+            runId,
+            name,
+            version: run.version!,
+            step,
+            input,
+            priority,
+            trace,
+            startedMs: Date.now(),
+          },
+          claimId,
+        );
       }
     }
     for (const queue of nudged) this.#hub.nudge(queue);

@@ -7,6 +7,7 @@ import { ChildFailed, StepFailed } from "../define/errors.js";
 import type { Json } from "../define/json-types.js";
 import type { RetryPolicy } from "../define/retry.js";
 import type { JournalChange, StepKind } from "../store/journal.js";
+import type { StepObservation } from "./observer.js";
 
 /** The function of a step, as the body calls it. */
 export interface Work {
@@ -35,6 +36,8 @@ export interface StepCall {
   dueAtMs: number | null;
   triedSeq: number;
   timer: NodeJS.Timeout | undefined;
+  /** Its present attempt, if somebody looks. */
+  observed: StepObservation | null;
 }
 
 /** Settles a call by what is recorded of it. */
@@ -78,5 +81,6 @@ export function newCall(
     dueAtMs: null,
     triedSeq: 0,
     timer: undefined,
+    observed: null,
   };
 }

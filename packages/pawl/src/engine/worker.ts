@@ -13,6 +13,7 @@ import type { JournalEntry, RecordVerdict } from "../store/journal.js";
 import type { Claimable, Commit, Verdict, WorkerStore } from "../store/store.js";
 import { isOutage } from "../store/postgres/database-errors.js";
 import { atMost } from "./at-most.js";
+import { Events } from "./events.js";
 import { Execution, type Successor } from "./execution.js";
 import { execute } from "./executor.js";
 import { Feeder } from "./feeder.js";
@@ -21,6 +22,7 @@ import { commitFlusher, recordFlusher } from "./flushers.js";
 import { type ConfirmedBeat, Heartbeat } from "./heartbeat.js";
 import { setLimit } from "./limits.js";
 import type { Hub, LocalWorker, Reservation, Slots } from "./nudge.js";
+import { Observer } from "./observer.js";
 import { Patience, persist } from "./patience.js";
 import { Releaser } from "./releaser.js";
 import type { ServeSettings } from "./serve-options.js";
@@ -35,6 +37,8 @@ const closeMs = 2_000;
 
 export class EngineWorker implements LocalWorker {
   readonly ready: Promise<void>;
+  readonly events: Events;
+  readonly #observer: Observer;
   readonly #begun: Promise<void>;
   readonly #settings: ServeSettings;
   readonly #open: () => Promise<WorkerTransport>;
@@ -72,12 +76,26 @@ export class EngineWorker implements LocalWorker {
   constructor(settings: ServeSettings, open: () => Promise<WorkerTransport>) {
     this.#settings = settings;
     this.#open = open;
+    this.events = new Events(settings.logger);
+    this.#observer = new Observer(this.events);
     this.#served = new Map(settings.definitions.map((one) => [`${one.name}@${one.version}`, one]));
     this.#begun = this.#begin();
     this.ready = this.#begun.catch(async (error: unknown) => {
       await this.#stop();
       throw error;
     });
+  }
+
+  get on(): Events["on"] {
+    return this.events.on.bind(this.events);
+  }
+
+  get once(): Events["once"] {
+    return this.events.once.bind(this.events);
+  }
+
+  get off(): Events["off"] {
+    return this.events.off.bind(this.events);
   }
 
   stop(): Promise<void> {
@@ -147,11 +165,12 @@ export class EngineWorker implements LocalWorker {
     this.#releaser = new Releaser(this.#store, logger, () => {
       for (const feeder of this.#feeders.values()) feeder.rewind();
     });
-    this.#flusher = commitFlusher(this.#store, logger, isOutage, {
-      onClaimable: (claimable) => this.#hub.claimable(claimable),
-      onOrphan: (orphan) => this.#releaser.release([orphan]),
-    });
-    this.#recorder = recordFlusher(this.#store, logger, isOutage);
+    const commits = {
+      onClaimable: (claimable: readonly Claimable[]) => this.#hub.claimable(claimable),
+      onOrphan: (orphan: { runId: string; claimId: string }) => this.#releaser.release([orphan]),
+    };
+    this.#flusher = commitFlusher(this.#store, logger, isOutage, commits, this.events);
+    this.#recorder = recordFlusher(this.#store, logger, isOutage, this.events);
     this.#watcher = new Watcher(this.#store, logger);
     this.#surroundings = {
       store: this.#store,
@@ -159,6 +178,7 @@ export class EngineWorker implements LocalWorker {
       recorder: this.#recorder,
       watcher: this.#watcher,
       hub: this.#hub,
+      observer: this.#observer,
       logger,
       maxStepMs,
       maxPayloadBytes,
@@ -180,6 +200,7 @@ export class EngineWorker implements LocalWorker {
       this.#feeders.set(queue, this.#makeFeeder(queue, concurrency));
     }
     this.#hub.workers.add(this);
+    this.#hub.listeners.add(this.events);
     if (this.#transport.sweeps) this.#sweeper = this.#makeSweeper();
     for (const feeder of this.#feeders.values()) feeder.start();
   }
@@ -226,6 +247,7 @@ export class EngineWorker implements LocalWorker {
   #lose(reason: string): void {
     const { logger } = this.#settings;
     logger.error({ workerId: this.#workerId, reason }, "pawl: the lease is lost, steps are aborted");
+    this.events.emit("lease.lost", { reason });
     this.#workerId = null;
     const heartbeat = this.#heartbeat;
     this.#abortAll(new Error(`the worker lost its lease: ${reason}`));
@@ -311,6 +333,7 @@ export class EngineWorker implements LocalWorker {
     }
     if (run.uniqueLost) {
       this.#settings.logger.warn({ runId }, "pawl: unique_lost: the unique key was taken meanwhile");
+      this.#observer.uniqueLost(runId, run.name, run.version);
     }
     const older = this.#executions.get(runId);
     if (older !== undefined) {
@@ -320,7 +343,9 @@ export class EngineWorker implements LocalWorker {
     const execution = new Execution(given, definition, queue);
     if (this.#executions.size === 0) this.#sweeper?.hurry();
     this.#executions.set(runId, execution);
+    this.#observer.begin(execution);
     await execute(execution, this.#surroundings);
+    this.#observer.end(execution);
     if (this.#executions.get(runId) === execution) this.#executions.delete(runId);
     // The code of the step has returned: a cancelled run loses its holder, one stopped midway is runnable again.
     if (execution.isCancelled) void this.#releaser.persist(execution);
@@ -338,6 +363,7 @@ export class EngineWorker implements LocalWorker {
     await this.#begun.catch(() => {});
     if (this.#transport === undefined) return;
     this.#hub.workers.delete(this);
+    this.#hub.listeners.delete(this.events);
     await this.#registering;
     await atMost(Promise.all([...this.#feeders.values()].map((feeder) => feeder.stop())), closeMs);
     const unstarted = [...this.#feeders.values()].flatMap((feeder) => feeder.takeUnstarted());
@@ -374,6 +400,7 @@ export class EngineWorker implements LocalWorker {
     return new Sweeper({
       store: this.#store,
       logger,
+      events: this.events,
       reapMs,
       sweepMs,
       leaseMs,
@@ -400,6 +427,7 @@ export class EngineWorker implements LocalWorker {
       {
         store: this.#store,
         logger,
+        events: this.events,
         workerId: () => this.#workerId,
         claiming: this.#claiming,
         execute: (run) => this.#execute(run, queue),

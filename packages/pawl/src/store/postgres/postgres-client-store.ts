@@ -15,6 +15,7 @@ import type {
   NewSignal,
   Offer,
   RunFilter,
+  SignalTarget,
   SignalVerdict,
   StartedRun,
   StoredLimit,
@@ -64,6 +65,7 @@ export class PostgresClientStore extends PostgresCalls implements ClientStore {
     { patient, offer = null }: { patient: boolean; offer?: Offer | null },
   ): Promise<{
     verdicts: SignalVerdict[];
+    targets: (SignalTarget | null)[];
     claimable: Claimable[];
     handed: { queue: string; run: ClaimedRun } | null;
   }> {
@@ -71,6 +73,8 @@ export class PostgresClientStore extends PostgresCalls implements ClientStore {
     if (only !== undefined && signals.length === 1) {
       const { runId, name, payload, dedupKey } = only;
       const [row] = await this.call<{
+        run_name: string;
+        trace: string | null;
         claimable: string | null;
         queue: string | null;
         handed: string | null;
@@ -86,9 +90,10 @@ export class PostgresClientStore extends PostgresCalls implements ClientStore {
         patient,
       ]);
       if (row !== undefined) {
-        const { queue, handed } = row;
+        const { queue, handed, run_name: target, trace } = row;
         return {
           verdicts: ["delivered"],
+          targets: [{ name: target, trace }],
           claimable: toClaimable(row.claimable),
           handed:
             queue === null || handed === null
@@ -97,12 +102,15 @@ export class PostgresClientStore extends PostgresCalls implements ClientStore {
         };
       }
     }
-    const rows = await this.call<{ verdict: SignalVerdict; claimable: string | null }>(
-      "signal",
-      signalValues(signals, { patient }),
-    );
+    const rows = await this.call<{
+      verdict: SignalVerdict;
+      run_name: string | null;
+      trace: string | null;
+      claimable: string | null;
+    }>("signal", signalValues(signals, { patient }));
     return {
       verdicts: rows.map(({ verdict }) => verdict),
+      targets: rows.map(({ run_name: name, trace }) => (name === null ? null : { name, trace })),
       claimable: toClaimable(rows[0]?.claimable ?? null),
       handed: null,
     };
@@ -116,12 +124,14 @@ export class PostgresClientStore extends PostgresCalls implements ClientStore {
       verdict: Cancellation["verdict"];
       status: Cancellation["phase"];
       cancelled: string | null;
+      names: string | null;
       claimable: string | null;
     }>("cancel", [shard, runId, reason, cascade]);
     return {
       verdict: row!.verdict,
       phase: row!.status,
       runIds: row!.cancelled === null ? [] : (JSON.parse(row!.cancelled) as string[]),
+      names: row!.names === null ? [] : (JSON.parse(row!.names) as string[]),
       claimable: toClaimable(row!.claimable),
     };
   }

@@ -87,6 +87,7 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
       after: Claimed["after"];
       due_ms: number | null;
       more: boolean;
+      throttled: number;
     };
     return {
       runs: rows.map(toClaimedRun),
@@ -94,6 +95,7 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
       after: meta.after,
       dueMs: meta.due_ms,
       more: meta.more,
+      throttled: meta.throttled,
     };
   }
 
