@@ -65,7 +65,7 @@ export async function checkRuns(store: Source, definitions: readonly AnyDefiniti
 }
 
 async function* openRuns(store: Source, name: string): AsyncGenerator<StoredRun> {
-  const nothing = { version: null, queue: null, since: null, until: null };
+  const nothing = { version: null, queue: null, since: null, until: null, input: null };
   for (let before: Parameters<Source["list"]>[0]["before"] = null; ;) {
     const page = await store.list({ ...nothing, name, phases: phasesOf.running, before, limit: pageSize });
     yield* page.runs;

@@ -14,7 +14,6 @@ import { type Hub, hubOf } from "./engine/nudge.js";
 import { checkDefinitions } from "./engine/serve-options.js";
 import { Signaller } from "./engine/signal.js";
 import { Starter } from "./engine/start.js";
-import { startTraced } from "./engine/tracing.js";
 import { locateSchema } from "./locate.js";
 import type { Cancelled, CancelOptions, Pawl, ResultOptions } from "./pawl.js";
 import { checkTimeout, toOutput } from "./result.js";
@@ -60,9 +59,8 @@ export class PostgresClient implements Pawl {
     this.#settings = settings;
     const sender = new Sender(
       {
-        start: (run) => startTraced([run], async ([traced]) => (await this.#opened()).starter.start(traced!)),
-        startMany: (runs) =>
-          startTraced(runs, async (traced) => (await this.#opened()).starter.startMany(traced)),
+        start: async (run) => (await this.#opened()).starter.start(run),
+        startMany: async (runs) => (await this.#opened()).starter.startMany(runs),
         signal: async (signal) => (await this.#opened()).signaller.send(signal),
       },
       settings,

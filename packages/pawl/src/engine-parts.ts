@@ -3,13 +3,24 @@
  * change with every release.
  */
 
+export { toMilliseconds } from "./define/duration.js";
+export { checkInteger, checkOptions, checkString, isObject, suggest } from "./define/options.js";
+export { statusOf } from "./define/phase.js";
+export { show } from "./define/show.js";
 export { type Emitter, Events } from "./engine/events.js";
+export { expositionType } from "./engine/exposition.js";
+export { Gauges } from "./engine/gauges.js";
+export { Metrics } from "./engine/metrics.js";
 export { newRun } from "./engine/new-run.js";
 export { type Hub, hubOf, type LocalWorker } from "./engine/nudge.js";
+export { checkLogger, checkMaxPayload, checkSchemaName } from "./engine/serve-options.js";
+export { Starter } from "./engine/start.js";
 export { Sweeper } from "./engine/sweeper.js";
 export { locateSchema } from "./locate.js";
-export { addressKey } from "./store/postgres/database.js";
-export { isOutage } from "./store/postgres/database-errors.js";
+export { Results } from "./results.js";
+export { toStarted } from "./sender.js";
+export { addressKey, checkUrl } from "./store/postgres/database.js";
+export { isBusy, isOutage } from "./store/postgres/database-errors.js";
 export { PostgresStore } from "./store/postgres/postgres-store.js";
 export type * from "./store/journal.js";
 export type * from "./store/store.js";

@@ -44,7 +44,7 @@ export type {
 } from "./define/workflow-context.js";
 export type { EventListener, EventMap, EventName } from "./engine/events.js";
 export type { LimitOptions } from "./engine/limits.js";
-export type { ServeOptions } from "./engine/serve-options.js";
+export type { MetricsOptions, ServeOptions } from "./engine/serve-options.js";
 export { migrate, type MigrateOptions } from "./migrate.js";
 export type { Cancelled, CancelOptions, Limit, Pawl, ResultOptions } from "./pawl.js";
 export type { ListOptions, Page, Run } from "./run.js";

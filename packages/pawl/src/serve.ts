@@ -32,6 +32,8 @@ export interface Worker {
   once: Events["once"];
   /** Takes a listener away. */
   off: Events["off"];
+  /** The metrics of this process as text for Prometheus. */
+  metrics(): Promise<string>;
 }
 
 declare module "./define/definition.js" {
@@ -58,6 +60,7 @@ async function openPostgres(url: string | undefined, schema: string): Promise<Wo
     hub: hubOf(addressKey(address)),
     beats: { kind: "postgres", ...address },
     sweeps: true,
+    gauges: (most) => store.gauges(most),
     close: async () => {
       await atMost(store.close(), closeMs);
       await database.close();

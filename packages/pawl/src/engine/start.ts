@@ -8,6 +8,7 @@ import type { ClientStore, NewRun, StartedRun } from "../store/store.js";
 import { newClaimId } from "./claim-id.js";
 import { type ErrorKinds, Group } from "./group.js";
 import type { Hub, Reservation } from "./nudge.js";
+import { startTraced } from "./tracing.js";
 
 /** What a run that was just started has not yet. */
 const newborn = {
@@ -42,12 +43,12 @@ export class Starter {
 
   /** Starts one run, together with whatever else this process starts just now. */
   start(run: NewRun): Promise<StartedRun> {
-    return this.#group.add(run);
+    return startTraced([run], ([traced]) => this.#group.add(traced!));
   }
 
   /** Starts all of them in one statement, or, if their keys conflict, none. */
   startMany(runs: readonly NewRun[]): Promise<StartedRun[]> {
-    return this.#send(runs, true);
+    return startTraced(runs, (traced) => this.#send(traced, true));
   }
 
   async #send(given: readonly NewRun[], allOrNothing: boolean): Promise<StartedRun[]> {
@@ -107,15 +108,16 @@ export class Starter {
     slots: ReadonlyMap<number, Reservation>,
     claimId: string,
   ): void {
-    const nudged = new Set<string>();
+    const nudged = new Set<string | null>();
     for (const [index, run] of runs.entries()) {
       const { runId, created } = started[index]!;
       const slot = slots.get(index);
       if (slot === undefined) {
         const delayMs = run.delayMs ?? (run.at === null ? 0 : run.at.getTime() - Date.now());
-        if (!created || run.queue === null) continue;
+        if (!created) continue;
+        // Of a start by name the queue is known to the database alone: any.
         if (delayMs <= 0) nudged.add(run.queue);
-        else this.#hub.expect(run.queue, delayMs);
+        else if (run.queue !== null) this.#hub.expect(run.queue, delayMs);
       } else if (!created) {
         slot.cancel();
       } else {
@@ -137,6 +139,7 @@ export class Starter {
         );
       }
     }
-    for (const queue of nudged) this.#hub.nudge(queue);
+    if (nudged.has(null)) this.#hub.nudge(null);
+    else for (const queue of nudged) this.#hub.nudge(queue);
   }
 }

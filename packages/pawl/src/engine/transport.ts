@@ -5,6 +5,7 @@
 
 import type { BeatAddress } from "../store/beats.js";
 import type { WorkerStore } from "../store/store.js";
+import type { ReadGauges } from "./gauges.js";
 import type { Hub } from "./nudge.js";
 
 export interface WorkerTransport {
@@ -14,6 +15,8 @@ export interface WorkerTransport {
   readonly beats: BeatAddress;
   /** Whether it is for workers to end the claims of dead ones and to delete old runs; else the server does. */
   readonly sweeps: boolean;
+  /** Reads what the metrics show of the database, where a worker can. */
+  readonly gauges?: ReadGauges;
   /** Lets go of everything that was opened. Never waits long for calls in flight. */
   close(): Promise<void>;
 }

@@ -8,7 +8,7 @@
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import type { AnyDefinition } from "../define/definition.js";
-import { RunCancelled, Unavailable, WorkflowVersionMismatch } from "../define/errors.js";
+import { InvalidOption, RunCancelled, Unavailable, WorkflowVersionMismatch } from "../define/errors.js";
 import type { JournalEntry, RecordVerdict } from "../store/journal.js";
 import type { Claimable, Commit, Verdict, WorkerStore } from "../store/store.js";
 import { isOutage } from "../store/postgres/database-errors.js";
@@ -19,8 +19,11 @@ import { execute } from "./executor.js";
 import { Feeder } from "./feeder.js";
 import type { Flusher } from "./flusher.js";
 import { commitFlusher, recordFlusher } from "./flushers.js";
+import { Gauges } from "./gauges.js";
 import { type ConfirmedBeat, Heartbeat } from "./heartbeat.js";
 import { setLimit } from "./limits.js";
+import { Metrics } from "./metrics.js";
+import { MetricsServer } from "./metrics-server.js";
 import type { Hub, LocalWorker, Reservation, Slots } from "./nudge.js";
 import { Observer } from "./observer.js";
 import { Patience, persist } from "./patience.js";
@@ -39,6 +42,9 @@ export class EngineWorker implements LocalWorker {
   readonly ready: Promise<void>;
   readonly events: Events;
   readonly #observer: Observer;
+  readonly #metrics: Metrics | null;
+  #gauges: Gauges | null = null;
+  #metricsServer: MetricsServer | undefined;
   readonly #begun: Promise<void>;
   readonly #settings: ServeSettings;
   readonly #open: () => Promise<WorkerTransport>;
@@ -78,6 +84,7 @@ export class EngineWorker implements LocalWorker {
     this.#open = open;
     this.events = new Events(settings.logger);
     this.#observer = new Observer(this.events);
+    this.#metrics = settings.metrics === null ? null : new Metrics(this.events);
     this.#served = new Map(settings.definitions.map((one) => [`${one.name}@${one.version}`, one]));
     this.#begun = this.#begin();
     this.ready = this.#begun.catch(async (error: unknown) => {
@@ -96,6 +103,13 @@ export class EngineWorker implements LocalWorker {
 
   get off(): Events["off"] {
     return this.events.off.bind(this.events);
+  }
+
+  async metrics(): Promise<string> {
+    if (this.#metrics === null) {
+      throw new InvalidOption("this worker counts nothing: serve was given metrics: false; leave that out");
+    }
+    return this.#metrics.text() + ((await this.#gauges?.text()) ?? "");
   }
 
   stop(): Promise<void> {
@@ -191,6 +205,7 @@ export class EngineWorker implements LocalWorker {
       letGo: (execution) => void this.#releaser.persist(execution),
       isStopping: () => this.#isStopping,
     };
+    await this.#openMetrics();
     await this.#register();
     for (const limit of this.#settings.limits) {
       await this.#persist("set its limits", () => setLimit(this.#store, limit));
@@ -203,6 +218,15 @@ export class EngineWorker implements LocalWorker {
     this.#hub.listeners.add(this.events);
     if (this.#transport.sweeps) this.#sweeper = this.#makeSweeper();
     for (const feeder of this.#feeders.values()) feeder.start();
+  }
+
+  async #openMetrics(): Promise<void> {
+    const { metrics, logger } = this.#settings;
+    const { gauges } = this.#transport!;
+    if (metrics?.database && gauges !== undefined) this.#gauges = new Gauges(gauges);
+    if (metrics === null || metrics.port === null) return;
+    this.#metricsServer = new MetricsServer(() => this.metrics(), logger);
+    await this.#metricsServer.listen(metrics.port, metrics.host);
   }
 
   /** Takes a new worker id and its lease. */
@@ -379,6 +403,8 @@ export class EngineWorker implements LocalWorker {
     await this.#heartbeat?.stop();
     if (this.#workerId !== null) await atMost(this.#store.unregister(this.#workerId), closeMs);
     this.#workerId = null;
+    await this.#metricsServer?.close();
+    this.#metrics?.close();
     await this.#transport.close();
   }
 
