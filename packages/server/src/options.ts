@@ -36,6 +36,8 @@ export interface ServerOptions {
   readonly maxPayloadBytes?: number | undefined;
   /** No run is kept longer than this after its end, whatever its definition says. Default: as the database has it, 365 at first. */
   readonly maxRetentionDays?: number | undefined;
+  /** How often the claims of dead workers are looked for. Default "1s". */
+  readonly reapInterval?: Duration | undefined;
   /** How often runs past their retention are deleted. Default "5m"; false: never by this server. */
   readonly sweepInterval?: Duration | false | undefined;
   /** How long calls under way may take to end when the server closes. Default "10s". */
@@ -56,6 +58,7 @@ export interface ServerSettings {
   readonly maxConnections: number;
   readonly maxPayloadBytes: number;
   readonly maxRetentionDays: number | null;
+  readonly reapMs: number;
   /** null: retention is somebody else's. */
   readonly sweepMs: number | null;
   readonly drainMs: number;
@@ -74,6 +77,7 @@ const names = [
   "maxConnections",
   "maxPayloadBytes",
   "maxRetentionDays",
+  "reapInterval",
   "sweepInterval",
   "drainTimeout",
   "metricsOpen",
@@ -85,6 +89,7 @@ const defaults = {
   port: 8080,
   pool: 10,
   maxConnections: 10_000,
+  reapInterval: "1s",
   sweepInterval: "5m",
   drainTimeout: "10s",
 };
@@ -112,6 +117,7 @@ export function checkServer(options: unknown): ServerSettings {
       maxRetentionDays === undefined
         ? null
         : checkInteger(maxRetentionDays, "maxRetentionDays", { min: 1, max: 36_525 }),
+    reapMs: within(given.reapInterval ?? defaults.reapInterval, "reapInterval", 10),
     sweepMs: sweepInterval === false ? null : within(sweepInterval, "sweepInterval", 10),
     drainMs: within(given.drainTimeout ?? defaults.drainTimeout, "drainTimeout", 0),
     metricsOpen,

@@ -14,6 +14,7 @@ import { metricsRoutes } from "./routes/metrics.js";
 import { listingRoutes } from "./routes/listings.js";
 import { runRoutes } from "./routes/runs.js";
 import { startRoutes } from "./routes/starts.js";
+import { workerRoutes } from "./routes/workers.js";
 import { sweep } from "./sweeping.js";
 
 export interface PawlServer {
@@ -41,11 +42,12 @@ export async function createServer(options: ServerOptions = {}): Promise<PawlSer
     listingRoutes(app, parts);
     limitRoutes(app, parts);
     metricsRoutes(app, parts, settings.metricsOpen);
+    workerRoutes(app, parts, () => sweeper.hurry());
   } catch (error) {
     await parts.close();
     throw error;
   }
-  const sweeper = sweep(parts, settings.sweepMs);
+  const sweeper = sweep(parts, settings);
   const close = async (): Promise<void> => {
     parts.beginClosing();
     const impatience = setTimeout(() => app.server.closeAllConnections(), drainMs);

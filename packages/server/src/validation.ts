@@ -39,6 +39,14 @@ export const compileValidator: FastifySchemaCompiler<TSchema> = ({ schema, httpP
   };
 };
 
+/** A check of a value inside a request; `where` names it: `body.commits.3.transition`. */
+export function makeCheck(schema: TSchema): (value: unknown, where: string) => void {
+  const compiled = Compile(schema);
+  return (value, where) => {
+    if (!compiled.Check(value)) throw explain(schema, value, compiled.Errors(value), where);
+  };
+}
+
 /** Numbers and booleans for those members whose schema wants some; all else as it came. */
 function readTexts(schema: Described, given: unknown): unknown {
   if (!isObject(given)) return given;

@@ -112,7 +112,8 @@ export async function startTraced<Answer>(
 ): Promise<Answer> {
   const tracer = activeTracer();
   const [first] = runs;
-  if (tracer === null || first === undefined) return send(runs);
+  if (tracer === null || first === undefined || runs.every(({ trace: given }) => given !== null))
+    return send(runs);
   const active = trace.getSpanContext(context.active());
   if (active !== undefined && trace.isSpanContextValid(active)) return send(withTrace(runs, active));
   const span = tracer.startSpan("workflow.start", {
@@ -128,7 +129,7 @@ export async function startTraced<Answer>(
 
 function withTrace(runs: readonly NewRun[], spanContext: SpanContext): NewRun[] {
   const traceparent = writeTraceparent(spanContext);
-  return runs.map((run) => ({ ...run, trace: traceparent }));
+  return runs.map((run) => ({ ...run, trace: run.trace ?? traceparent }));
 }
 
 /** Sends a signal; its span is one of the caller's trace, with a link to the run, or else one of the run's trace. */
@@ -164,6 +165,11 @@ function traceOf({ trace: stored, runId, startedMs }: TracedRun): SpanContext {
 
 function writeTraceparent({ traceId, spanId, traceFlags }: SpanContext): string {
   return `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, "0")}`;
+}
+
+/** The text, if it is a trace context; else null. */
+export function checkTraceparent(text: unknown): string | null {
+  return typeof text === "string" && readTraceparent(text) !== null ? text : null;
 }
 
 function readTraceparent(text: string | null): SpanContext | null {

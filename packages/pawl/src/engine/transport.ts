@@ -17,6 +17,8 @@ export interface WorkerTransport {
   readonly sweeps: boolean;
   /** Reads what the metrics show of the database, where a worker can. */
   readonly gauges?: ReadGauges;
+  /** How long a claim may be held back until there is work; null: claims answer at once, and have to be repeated. */
+  readonly waitMs: number | null;
   /** Lets go of everything that was opened. Never waits long for calls in flight. */
   close(): Promise<void>;
 }

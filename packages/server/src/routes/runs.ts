@@ -1,5 +1,6 @@
 /** A run by its id: as it is, its end, its journal, why it waits; signals to it and its cancellation. */
 
+import { setMaxListeners } from "node:events";
 import type { FastifyReply } from "fastify";
 import { type ErrorRecord, type Json, type Run, RunNotFound } from "pawl";
 import { type EndedRun, statusOf } from "pawl/engine";
@@ -195,6 +196,8 @@ async function firstEnd(
 ): Promise<void> {
   const held = heldSignal(reply, closing);
   const enough = new AbortController();
+  // One for each of the runs.
+  setMaxListeners(0, enough.signal);
   const letGo = (): void => enough.abort();
   if (held.aborted) return;
   held.addEventListener("abort", letGo);
