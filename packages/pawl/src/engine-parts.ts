@@ -20,7 +20,7 @@ export { checkLogger, checkMaxPayload, checkSchemaName } from "./engine/serve-op
 export { checkTraceparent } from "./engine/tracing.js";
 export { Starter } from "./engine/start.js";
 export { Sweeper } from "./engine/sweeper.js";
-export { locateSchema } from "./locate.js";
+export { givenUrl, locateSchema } from "./locate.js";
 export { Results } from "./results.js";
 export { toStarted } from "./sender.js";
 export { addressKey, checkUrl } from "./store/postgres/database.js";

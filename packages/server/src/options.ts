@@ -10,6 +10,7 @@ import {
   checkSchemaName,
   checkString,
   checkUrl,
+  givenUrl,
   show,
   toMilliseconds,
 } from "pawl/engine";
@@ -102,7 +103,7 @@ export function checkServer(options: unknown): ServerSettings {
   }
   const host = checkString(given.host ?? defaults.host, "host", { maxBytes: 255 });
   return {
-    database: database === undefined ? undefined : checkUrl(database, "database"),
+    database: database === undefined ? givenUrl(undefined) : checkUrl(database, "database"),
     schema: checkSchemaName(given.schema),
     host,
     port: checkInteger(given.port ?? defaults.port, "port", { min: 0, max: 65_535 }),

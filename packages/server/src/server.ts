@@ -51,8 +51,11 @@ export async function createServer(options: ServerOptions = {}): Promise<PawlSer
   const close = async (): Promise<void> => {
     parts.beginClosing();
     const impatience = setTimeout(() => app.server.closeAllConnections(), drainMs);
+    // A connection whose last answer is out would be kept for the next call.
+    const idle = setInterval(() => app.server.closeIdleConnections(), 20);
     await app.close();
     clearTimeout(impatience);
+    clearInterval(idle);
     await sweeper.stop();
     await parts.close();
   };

@@ -6,6 +6,7 @@ import { type ErrorRecord, type Json, type Run, RunNotFound } from "pawl";
 import { type EndedRun, statusOf } from "pawl/engine";
 import { Type } from "typebox";
 import type { App } from "../app.js";
+import { keyOf } from "../header-key.js";
 import { heldSignal } from "../held.js";
 import type { Parts } from "../parts.js";
 import {
@@ -112,7 +113,7 @@ function placedRoutes(app: App, parts: Parts, { path, of, params }: (typeof plac
     },
     async (request) => {
       const runId = await checked(request.params);
-      const dedupKey = request.headers["idempotency-key"];
+      const dedupKey = keyOf(request.headers);
       // Whatever it is: the library checks it.
       const payload = request.body as object | undefined;
       return pawl.signal(runId, request.params.event, payload, { dedupKey });

@@ -2,6 +2,7 @@
 
 import { Type } from "typebox";
 import type { App } from "../app.js";
+import { keyOf } from "../header-key.js";
 import type { Parts } from "../parts.js";
 import { type Problem, toProblem } from "../problems.js";
 import {
@@ -47,7 +48,7 @@ export function startRoutes(app: App, parts: Parts): void {
       },
     },
     async (request, reply) => {
-      const headerKey = request.headers["idempotency-key"];
+      const headerKey = keyOf(request.headers);
       const { traceparent: headerTrace } = request.headers;
       const run = await toNewRun(request.params.name, request.body, { maxBytes, headerKey, headerTrace });
       const started = toStarted(await starter.start(run));
