@@ -3,7 +3,6 @@
 import type { Command } from "commander";
 import type { BrokenRun, Checked } from "pawl";
 import { type ConnectionOptions, takesConnection, withPawl } from "./connection.js";
-import { loadDefinitions } from "./definitions.js";
 import { exitCode } from "./failure.js";
 import { addCommand, answers, type Session } from "./session.js";
 import type { Shell } from "./shell.js";
@@ -20,6 +19,8 @@ export function addCheck(program: Command, session: Session): void {
     .option("--json", "print JSON: { runs, broken }");
   takesConnection(command).action(
     answers(session, async (file: string, flags: ConnectionOptions & { readonly json?: true }) => {
+      // Here, because the loader of TypeScript takes longer to load than all the rest.
+      const { loadDefinitions } = await import("./definitions.js");
       const { definitions, pawl: library } = await loadDefinitions(file);
       const checked = await withPawl(flags, (pawl) => pawl.check(definitions), library.connect);
       session.shell.print(flags.json === true ? prettyJson(checked) : describe(checked, session.shell));

@@ -17,7 +17,7 @@ export interface ConnectionOptions {
 export const localDirectory = ".pawl/postgres";
 
 /** Says nothing: what goes wrong is thrown, and told once. */
-export const silent: Logger = { debug() {}, info() {}, warn() {}, error() {} };
+const silent: Logger = { debug() {}, info() {}, warn() {}, error() {} };
 
 /** `--url` and `--schema`, for commands that need the database itself. */
 export function takesDatabase(command: Command): Command {

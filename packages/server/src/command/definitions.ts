@@ -6,7 +6,7 @@
 
 import { existsSync, statSync } from "node:fs";
 import { createRequire } from "node:module";
-import { dirname, relative, resolve } from "node:path";
+import { dirname, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { inspect } from "node:util";
 import * as ownPawl from "pawl";
@@ -14,6 +14,7 @@ import { isDefinition } from "pawl/engine";
 import { register as registerCommonJs } from "tsx/cjs/api";
 import { register as registerModules } from "tsx/esm/api";
 import { UsageError } from "./failure.js";
+import { shortPath } from "./text.js";
 
 export interface Loaded {
   readonly definitions: readonly ownPawl.AnyDefinition[];
@@ -21,7 +22,7 @@ export interface Loaded {
 }
 
 /** The file could not be loaded; the message says where and why, in one line. */
-export class LoadError extends Error {}
+class LoadError extends Error {}
 
 export async function loadDefinitions(file: string): Promise<Loaded> {
   const path = resolve(file);
@@ -100,9 +101,3 @@ function explainLoading(error: unknown, path: string): string {
 }
 
 const ours = dirname(fileURLToPath(import.meta.url));
-
-/** A path as the user would write it. */
-export function shortPath(file: string): string {
-  const short = relative(process.cwd(), file);
-  return short.startsWith("..") ? file : short;
-}

@@ -8,16 +8,17 @@ import { resolve } from "node:path";
 import type { Command } from "commander";
 import { migrate } from "pawl";
 import { describeAddress, givenUrl, type Located, locate } from "pawl/engine";
-import { createServer } from "../server.js";
+import type { ServerOptions } from "../index.js";
 import { findSchema, localDirectory, takesDatabase } from "./connection.js";
-import { shortPath } from "./definitions.js";
 import { type Watch, watchFile } from "./dev-watch.js";
 import { Refusal, UsageError } from "./failure.js";
 import { portNumber } from "./input.js";
+import { lineLogger } from "./line-logger.js";
 import { untilInterrupted } from "./interrupts.js";
 import { addCommand, answers, type Session } from "./session.js";
 import type { Shell } from "./shell.js";
 import { properties } from "./table.js";
+import { shortPath } from "./text.js";
 
 interface Flags {
   readonly url?: string;
@@ -55,7 +56,7 @@ async function dev(flags: Flags, shell: Shell): Promise<void> {
   const database = await locate(givenUrl(flags.url));
   try {
     const { to } = await migrate({ url: database.url, schema });
-    const server = await listen(database.url, schema, flags.port);
+    const server = await listen({ database: database.url, schema, logger: lineLogger(shell) }, flags.port);
     try {
       const places: [string, string][] = [
         ["postgres", `${placeOf(database)}, schema "${schema}" at version ${to}`],
@@ -98,12 +99,13 @@ function startWatch(file: string, url: string, schema: string, shell: Shell): Wa
 
 /** Listens at the port that was asked for, or else at the usual one, or else at any. */
 async function listen(
-  database: string,
-  schema: string,
+  options: ServerOptions,
   asked: number | undefined,
 ): Promise<{ url: string; close: () => Promise<void> }> {
+  // Here, because no other command needs Fastify.
+  const { createServer } = await import("../index.js");
   for (const port of asked === undefined ? [usualPort, 0] : [asked]) {
-    const server = await createServer({ database, schema, port });
+    const server = await createServer({ ...options, port });
     try {
       return { url: await server.listen(), close: () => server.close() };
     } catch (error) {

@@ -1,5 +1,6 @@
 /** Values as people read them. Pure. */
 
+import { relative } from "node:path";
 import type { ErrorRecord } from "pawl";
 import type { Colors, Shell } from "./shell.js";
 
@@ -68,4 +69,10 @@ export function printable(text: string): string {
 
 export function plural(count: number, one: string, many = `${one}s`): string {
   return `${count} ${count === 1 ? one : many}`;
+}
+
+/** A path as the user would write it. */
+export function shortPath(file: string): string {
+  const short = relative(process.cwd(), file);
+  return short.startsWith("..") ? file : short;
 }

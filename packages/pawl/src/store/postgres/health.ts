@@ -37,8 +37,6 @@ const settingNames = [
   "track_counts",
 ];
 
-/** Transactions that are older keep more than a few rows from being cleaned up. */
-const oldMs = 60_000;
 const looks = 5;
 
 const claimable = "case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end";
@@ -61,8 +59,8 @@ const lines = `with recursive line(queue, priority, n) as (
       order by r.eligible_at, r.id limit 200) d
     where d.eligible_at <= now())`;
 
-/** The server, whether there is a schema of Pawl or not. */
-export function readServerHealth(address: Address): Promise<ServerHealth> {
+/** The server, whether there is a schema of Pawl or not; of transactions those that are older than `oldMs`. */
+export function readServerHealth(address: Address, { oldMs }: { oldMs: number }): Promise<ServerHealth> {
   return reading(address, async (query) => {
     const clock = await compareClocks(query);
     const [server] = await query<{ number: number; version: string; standby: boolean; connections: number }>(
