@@ -34,19 +34,12 @@ describe("pawl doctor", () => {
     const checks = lines.slice(0, -1).map((line) => line.split(/\s{2,}/));
     expect(checks.map(([level]) => level)).not.toContain("wrong");
     expect(new Set(checks.map(([, check]) => check))).toEqual(
-      new Set([
-        ...["connection", "version", "writable", "clock", "pooler", "connections", "durability", "isolation"],
-        ...[
-          "transactions",
-          "prepared",
-          "replication slots",
-          "schema",
-          "autovacuum",
-          "workers",
-          "definitions",
-        ],
-        ...["partition keys", "due runs"],
-      ]),
+      new Set(
+        (
+          "connection, version, writable, clock, pooler, connections, durability, isolation, transactions, prepared, " +
+          "replication slots, schema, autovacuum, workers, definitions, partition keys, due runs"
+        ).split(", "),
+      ),
     );
   });
 

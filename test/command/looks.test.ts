@@ -49,7 +49,7 @@ describe("runs list", () => {
   it("has colours and distances in time on a terminal, and is cut to its width", async () => {
     const { stdout } = await pawl(["runs", "list", "--status", "failed"], { url, env: { FORCE_COLOR: "1" } });
     const [head, row] = stdout.split("\n");
-    expect(head).toMatch(/^\u001B\[1mRUN\u001B\[22m/);
+    expect(head?.startsWith("\u001B[1mRUN\u001B[22m")).toBe(true);
     expect(row).toContain("\u001B[31mfailed\u001B[39m");
     expect(row).toMatch(/ \d+d( \d+h)? ago /);
     expect(row).not.toContain("2026-");

@@ -2,6 +2,7 @@
 
 import type { Command } from "commander";
 import { migrate } from "pawl";
+import { givenUrl } from "pawl/engine";
 import { findSchema, findUrl, takesDatabase } from "./connection.js";
 import { Refusal } from "./failure.js";
 import { portNumber } from "./input.js";
@@ -31,7 +32,7 @@ export function addServer(program: Command, session: Session): void {
     .option("--migrate", "bring the schema to the version of this release first");
   takesDatabase(command).action(
     answers(session, async (flags: Flags) => {
-      const database = findUrl(flags.url);
+      const database = givenUrl(findUrl(flags.url));
       const schema = findSchema(flags.schema);
       const { host, port } = flags;
       const { createServer } = await import("../index.js");
@@ -43,7 +44,10 @@ export function addServer(program: Command, session: Session): void {
         await interrupted;
       } catch (error) {
         if ((error as NodeJS.ErrnoException).code !== "EADDRINUSE") throw error;
-        throw new Refusal(`the port is taken: give another with --port or PAWL_PORT`, { cause: error });
+        throw new Refusal(
+          `port ${(error as { port?: number }).port ?? ""} is taken: give another with --port or PAWL_PORT`,
+          { cause: error },
+        );
       } finally {
         await server.close();
       }
