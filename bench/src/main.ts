@@ -18,6 +18,7 @@ import { plans } from "./plans.js";
 import { Profiling } from "./profiling.js";
 import { summarize, toJson, toTable } from "./report.js";
 import { type BenchServer, openServer } from "./server.js";
+import { remote } from "./remote.js";
 import { scale } from "./scale.js";
 import { signals } from "./signals.js";
 import { sleepers } from "./sleepers.js";
@@ -37,6 +38,7 @@ const benches: Record<BenchName, Bench> = {
   children,
   limits,
   across,
+  remote,
   scale,
   sustained,
   plans,

@@ -72,6 +72,7 @@ describe("runs list", () => {
       (await pawlJson<Page>(["runs", "list", ...args], { url })).runs.map(({ runId }) => runId);
     expect(await list("--status", "completed", "--name", "greet", "--version", "1")).toEqual([ada.runId]);
     expect(await list("--until", startOf(nobody.runId))).toEqual([ada.runId]);
+    expect(await list("--input", '{"name":"Ada"}')).toEqual([ada.runId]);
     expect(await list("--since", "1h")).toEqual([]);
     const { code, stderr } = await pawl(["runs", "list", "--since", "yesterday"], { url });
     expect([code, stderr]).toEqual([2, expect.stringMatching(/^pawl: since must be .*\n$/) as string]);

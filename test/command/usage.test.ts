@@ -38,7 +38,7 @@ describe("a wrong call", () => {
     [["runs", "start", "a", "--timeout", "1s"], "--timeout says how long to wait: add --wait"],
     [
       ["runs", "tail", "64", "--name", "a"],
-      "--name, --version, --status, --phase and --queue choose among all runs: leave out the id",
+      "--name, --version, --status, --phase, --queue and --input choose among all runs: leave out the id",
     ],
   ])("%j is told in one line, and ends with 2", async (args, text) => {
     expect(await pawl(args, { url, cwd: directory })).toEqual(complains(text, 2));

@@ -9,6 +9,7 @@ import { addCommand, answers, type Session } from "./session.js";
 import { prettyJson, state } from "./text.js";
 
 interface Flags extends ConnectionOptions {
+  readonly version?: number;
   readonly queue?: string;
   readonly priority?: number;
   readonly partitionKey?: string;
@@ -39,6 +40,7 @@ export function addRunsStart(runs: Command, session: Session): void {
   })
     .argument("<name>", "the name of the definition")
     .argument("[input]", "its input: JSON, @file.json, or - for standard input")
+    .option("--version <number>", "the version (default: the highest that is served)", integer)
     .option("--queue <queue>", "the queue (default: the definition's)")
     .option("--priority <number>", "lower runs first (default: the definition's)", integer)
     .option("--partition-key <key>", "runs that share it are executed one at a time")
@@ -102,9 +104,10 @@ function start(name: string, input: unknown, flags: Flags, { shell }: Session): 
 }
 
 function optionsOf(flags: Flags): StartOptions {
-  const { queue, priority, partitionKey, rateLimit, weight, delay, at } = flags;
+  const { version, queue, priority, partitionKey, rateLimit, weight, delay, at } = flags;
   const { uniqueKey, uniqueScope, idempotencyKey, retention, step } = flags;
   return {
+    version,
     queue,
     priority,
     partitionKey,

@@ -2,8 +2,7 @@
 
 import type { Command } from "commander";
 import { migrate } from "pawl";
-import { givenUrl } from "pawl/engine";
-import { findSchema, findUrl, takesDatabase } from "./connection.js";
+import { findUrl, takesDatabase } from "./connection.js";
 import { Refusal } from "./failure.js";
 import { portNumber } from "./input.js";
 import { untilInterrupted } from "./interrupts.js";
@@ -32,13 +31,16 @@ export function addServer(program: Command, session: Session): void {
     .option("--migrate", "bring the schema to the version of this release first");
   takesDatabase(command).action(
     answers(session, async (flags: Flags) => {
-      const database = givenUrl(findUrl(flags.url));
-      const schema = findSchema(flags.schema);
-      const { host, port } = flags;
-      const { createServer } = await import("../index.js");
+      const { createServer, readEnvironment } = await import("../index.js");
+      const { options: environment, warnings } = readEnvironment(process.env);
+      const { host = environment.host, port = environment.port } = flags;
+      const database = flags.url ?? environment.database ?? findUrl(undefined);
+      const schema = flags.schema ?? environment.schema;
+      const logger = lineLogger(session.shell);
+      for (const warning of warnings) logger.warn(warning);
       const interrupted = untilInterrupted();
       if (flags.migrate === true) await migrate({ url: database, schema });
-      const server = await createServer({ database, schema, host, port, logger: lineLogger(session.shell) });
+      const server = await createServer({ ...environment, database, schema, host, port, logger });
       try {
         session.shell.print(`listening at ${await server.listen()}`);
         await interrupted;
