@@ -3,6 +3,7 @@
  * change with every release.
  */
 
+export { isDefinition } from "./define/definition.js";
 export { toMilliseconds } from "./define/duration.js";
 export { checkInteger, checkOptions, checkString, isObject, suggest } from "./define/options.js";
 export { statusOf } from "./define/phase.js";
@@ -20,12 +21,15 @@ export { checkLogger, checkMaxPayload, checkSchemaName } from "./engine/serve-op
 export { checkTraceparent } from "./engine/tracing.js";
 export { Starter } from "./engine/start.js";
 export { Sweeper } from "./engine/sweeper.js";
-export { givenUrl, locateSchema } from "./locate.js";
+export { givenUrl, type Located, locate, locateSchema } from "./locate.js";
 export { Results } from "./results.js";
 export { toStarted } from "./sender.js";
-export { addressKey, checkUrl } from "./store/postgres/database.js";
+export { addressKey, checkUrl, describeAddress } from "./store/postgres/database.js";
 export { isBusy, isOutage, sqlState } from "./store/postgres/database-errors.js";
+export { readSchemaHealth, readServerHealth, requireSchema } from "./store/postgres/health.js";
+export { findPooling } from "./store/postgres/pooler.js";
 export { PostgresStore } from "./store/postgres/postgres-store.js";
 export type { BeatAnswer } from "./store/beats.js";
+export type * from "./store/health.js";
 export type * from "./store/journal.js";
 export type * from "./store/store.js";
