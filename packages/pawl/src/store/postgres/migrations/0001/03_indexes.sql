@@ -37,3 +37,5 @@ create index runs_listing on runs (name, status, inserted_at desc, id desc) wher
 create index signals_inbox on signals (shard, run_id, seq) where consumed_at is null;
 -- redelivery of a signal is a no-op
 create unique index signals_dedup on signals (shard, run_id, dedup_key) where dedup_key is not null;
+-- invariant: one subscription per pattern and target
+create unique index subscriptions_once on subscriptions (pattern, target);
