@@ -4,7 +4,7 @@
  */
 
 import { checkCancel } from "./cancel.js";
-import { type Checked, checkRuns } from "./check.js";
+import { type Checked, checkRuns, storedRuns } from "./check.js";
 import type { AnyDefinition, DefinitionOfRun, OutputOf, RunId } from "./define/definition.js";
 import { RunEnded, Unavailable } from "./define/errors.js";
 import type { Logger } from "./define/logger.js";
@@ -114,7 +114,7 @@ export class PostgresClient implements Pawl {
   async check(definitions: readonly AnyDefinition[]): Promise<Checked> {
     const checked = checkDefinitions(definitions, "check");
     const { store } = await this.#opened();
-    return checkRuns(store, checked);
+    return checkRuns(storedRuns(store), checked);
   }
 
   async why(runId: string): Promise<Why> {

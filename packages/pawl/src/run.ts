@@ -3,6 +3,7 @@
  * between the store and the public API, the same for every transport.
  */
 
+import { fromBase64Url, toBase64Url } from "./define/bytes.js";
 import type { AnyDefinition } from "./define/definition.js";
 import type { ErrorRecord } from "./define/error-record.js";
 import { InvalidOption } from "./define/errors.js";
@@ -114,12 +115,12 @@ function checkPhases(status: unknown, phase: unknown): readonly Phase[] | null {
 }
 
 export function writeCursor(last: NonNullable<RunFilter["before"]>): string {
-  return Buffer.from(JSON.stringify([last.startedAt, last.runId])).toString("base64url");
+  return toBase64Url(JSON.stringify([last.startedAt, last.runId]));
 }
 
 function readCursor(cursor: unknown): NonNullable<RunFilter["before"]> {
   try {
-    const parsed: unknown = JSON.parse(Buffer.from(String(cursor), "base64url").toString());
+    const parsed: unknown = JSON.parse(fromBase64Url(String(cursor)));
     if (Array.isArray(parsed) && parsed.length === 2) {
       const [startedAt, runId] = parsed as unknown[];
       if (typeof startedAt === "string" && !Number.isNaN(Date.parse(startedAt)) && isRunId(runId)) {

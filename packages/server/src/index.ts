@@ -1,1 +1,2 @@
-export { createServer, type PawlServer, type ServerOptions } from "./server.js";
+export type { ServerOptions } from "./options.js";
+export { createServer, type PawlServer } from "./server.js";

@@ -3,47 +3,37 @@
  * or by the `pawl` command.
  */
 
-import type { TypeBoxTypeProvider } from "@fastify/type-provider-typebox";
-import fastify from "fastify";
-import type { Logger } from "pawl";
-import type { App } from "./app.js";
+import { type App, makeApp } from "./app.js";
+import { checkServer, type ServerOptions } from "./options.js";
 import { openParts } from "./parts.js";
 import { healthRoutes } from "./routes/health.js";
 
-export interface ServerOptions {
-  /** The URL of the database. Default: found as by `connect`. */
-  readonly database?: string | undefined;
-  /** Default "pawl". */
-  readonly schema?: string | undefined;
-  /** Default "127.0.0.1". */
-  readonly host?: string | undefined;
-  /** Default 8080; 0: any that is free. */
-  readonly port?: number | undefined;
-  readonly logger?: Logger | undefined;
-}
-
 export interface PawlServer {
-  /** The Fastify application, for `inject` and for routes of your own. */
+  /** The Fastify application, for `inject` and for routes of your own (which name their scope, or are for "admin"). */
   readonly app: App;
   /** Begins to listen and answers with the URL. */
   listen(): Promise<string>;
-  /** Answers what waits, then ends. */
+  /** Takes no more connections, answers what waits, lets the rest end within `drainTimeout`, then ends. */
   close(): Promise<void>;
 }
 
-const silent: Logger = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
-
 export async function createServer(options: ServerOptions = {}): Promise<PawlServer> {
-  const { database, schema = "pawl", host = "127.0.0.1", port = 8080, logger = silent } = options;
-  const parts = await openParts({ database, schema, connections: 10, logger });
-  const app: App = fastify({ forceCloseConnections: "idle" }).withTypeProvider<TypeBoxTypeProvider>();
+  const settings = checkServer(options);
+  const { host, port, drainMs } = settings;
+  const parts = await openParts(settings);
+  const app = makeApp(settings);
   healthRoutes(app, parts);
+  const close = async (): Promise<void> => {
+    parts.beginClosing();
+    const impatience = setTimeout(() => app.server.closeAllConnections(), drainMs);
+    await app.close();
+    clearTimeout(impatience);
+    await parts.close();
+  };
+  let closed: Promise<void> | undefined;
   return {
     app,
     listen: () => app.listen({ host, port }),
-    close: async () => {
-      await app.close();
-      await parts.close();
-    },
+    close: () => (closed ??= close()),
   };
 }

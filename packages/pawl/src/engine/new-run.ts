@@ -3,6 +3,7 @@
  * store. Schemas are applied here, before anything is written. Called by the client and, for children, by the executor.
  */
 
+import { toBytes } from "../define/bytes.js";
 import { type AnyDefinition, isDefinition } from "../define/definition.js";
 import { toMilliseconds } from "../define/duration.js";
 import { InvalidOption } from "../define/errors.js";
@@ -167,7 +168,7 @@ function checkUniqueKey(value: unknown): Uint8Array {
     if (value.length > 0 && value.length <= 512) return value;
     throw new InvalidOption(`uniqueKey must be 1 to 512 bytes long, not ${value.length}`);
   }
-  return Buffer.from(checkString(value, "uniqueKey", { maxBytes: 512 }));
+  return toBytes(checkString(value, "uniqueKey", { maxBytes: 512 }));
 }
 
 function checkScope(value: unknown): Phase[] {

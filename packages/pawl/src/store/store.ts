@@ -59,6 +59,8 @@ export interface ClaimRequest extends Claim, LookFrom {
   readonly limit: number;
   readonly names: readonly string[];
   readonly versions: readonly number[];
+  /** If there is nothing to claim: until there is, at most this long, or until it is not wanted any more. Where claims can wait. */
+  readonly wait?: { readonly longestMs: number; readonly signal: AbortSignal } | undefined;
 }
 
 export interface ClaimedRun {
@@ -190,6 +192,8 @@ export type Transition =
 
 export interface Commit {
   readonly runId: string;
+  /** The queue of the run, for those who tell others when it falls due again. */
+  readonly queue?: string;
   readonly claimId: string;
   readonly turn: number;
   /** The seq of the last signal that the worker has read. */

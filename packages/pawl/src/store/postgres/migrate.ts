@@ -9,7 +9,8 @@ import { readdir, readFile } from "node:fs/promises";
 import pg from "pg";
 import { Unavailable } from "../../define/errors.js";
 import { type Address, connectionOptions } from "./database.js";
-import { explain, migrateCall, Refused, sqlState } from "./database-errors.js";
+import { Refused } from "../refused.js";
+import { explain, migrateCall, sqlState } from "./database-errors.js";
 import type { MigrationResult } from "../store.js";
 import { quoteName } from "./literals.js";
 
