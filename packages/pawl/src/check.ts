@@ -76,7 +76,7 @@ export async function checkRuns(source: CheckSource, definitions: readonly AnyDe
 
 /** The open runs of a store. */
 export function storedRuns(store: Pick<ClientStore, "list" | "journal">): CheckSource {
-  const nothing = { version: null, queue: null, since: null, until: null };
+  const nothing = { version: null, queue: null, since: null, until: null, input: null };
   return {
     async *openRuns(name) {
       for (let before: RunFilter["before"] = null; ;) {

@@ -19,6 +19,8 @@ export interface Parts {
   readonly pawl: Pawl;
   /** The calls of workers, and batches that the public API has no call for. */
   readonly store: PostgresStore;
+  /** For the heartbeats of workers alone: no other call may delay them. */
+  readonly beats: PostgresStore;
   /** What this process tells itself about these runs. */
   readonly hub: Hub;
   /** Starts of this process, those that come together in one call. */
@@ -35,6 +37,8 @@ export interface Parts {
   close(): Promise<void>;
 }
 
+const beatConnections = 2;
+
 export interface PartsOptions {
   readonly database: string | undefined;
   readonly schema: string;
@@ -49,6 +53,7 @@ export async function openParts(options: PartsOptions): Promise<Parts> {
   const located = await locateSchema(database, schema);
   const address = { url: located.url, schema };
   const store = new PostgresStore(address, { connections });
+  const beats = new PostgresStore(address, { connections: beatConnections });
   const hub = hubOf(addressKey(address));
   const pawl = connect(located.url, { schema, pool: connections, maxPayloadBytes, logger });
   const results = new Results(store, hub, logger);
@@ -58,6 +63,7 @@ export async function openParts(options: PartsOptions): Promise<Parts> {
   return {
     pawl,
     store,
+    beats,
     hub,
     starter: new Starter(store, hub, { isOutage, isBusy }),
     results,
@@ -69,6 +75,7 @@ export async function openParts(options: PartsOptions): Promise<Parts> {
       results.close(new Unavailable("the server was closed"));
       await pawl.close();
       await store.close();
+      await beats.close();
       await located.close();
     },
   };

@@ -7,6 +7,7 @@ import { type App, makeApp } from "./app.js";
 import { checkServer, type ServerOptions } from "./options.js";
 import { openParts } from "./parts.js";
 import { healthRoutes } from "./routes/health.js";
+import { workerRoutes } from "./routes/workers.js";
 
 export interface PawlServer {
   /** The Fastify application, for `inject` and for routes of your own (which name their scope, or are for "admin"). */
@@ -23,6 +24,7 @@ export async function createServer(options: ServerOptions = {}): Promise<PawlSer
   const parts = await openParts(settings);
   const app = makeApp(settings);
   healthRoutes(app, parts);
+  workerRoutes(app, parts, () => {});
   const close = async (): Promise<void> => {
     parts.beginClosing();
     const impatience = setTimeout(() => app.server.closeAllConnections(), drainMs);

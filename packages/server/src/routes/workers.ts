@@ -25,7 +25,8 @@ const texts = Type.Array(Type.String());
 const anything = Type.Object({}, { additionalProperties: true });
 const done = strict({});
 
-export function workerRoutes(app: App, parts: Parts): void {
+/** `hurry`: a worker has come, and perhaps its runs wait. */
+export function workerRoutes(app: App, parts: Parts, hurry: () => void): void {
   const { store, beats, hub, logger } = parts;
   const waiters = new Waiters(store, hub, logger);
   parts.closing.addEventListener("abort", () => waiters.beginClosing(), { once: true });
@@ -55,7 +56,7 @@ export function workerRoutes(app: App, parts: Parts): void {
       const info = JSON.stringify(body.info);
       if (info.length > 10_000) throw new InvalidOption("body.info must be at most 10,000 characters of JSON");
       await refusing(() => store.register({ ...body, info }));
-      parts.hurry();
+      hurry();
       return {};
     },
   );
@@ -120,7 +121,7 @@ export function workerRoutes(app: App, parts: Parts): void {
       const gone = goneSignal(reply);
       const found = await waiters.claim({ ...ask, names, versions }, waitSeconds * 1_000, gone);
       ifLost(reply, () => waiters.letGo(body.queue, found.runs, body.claimId));
-      return found;
+      return { runs: [...found.runs], more: found.more };
     },
   );
 

@@ -4,8 +4,10 @@
  */
 
 import { toBase64 } from "../../define/bytes.js";
-import type { PawlError } from "../../define/errors.js";
+import { NotSupported, type PawlError } from "../../define/errors.js";
+import { isObject } from "../../define/options.js";
 import { phasesOf, type Status } from "../../define/phase.js";
+import { show } from "../../define/show.js";
 import type { Cancelled, Limit } from "../../pawl.js";
 import type { ListOptions, Page, Run } from "../../run.js";
 import type { Signalled } from "../../sender.js";
@@ -67,8 +69,9 @@ export class HttpClientStore {
   }
 
   async list(options: ListOptions): Promise<Page> {
-    const { since, until, ...rest } = options;
-    const query = { ...rest, since: since && new Date(since), until: until && new Date(until) };
+    const { since, until, input, ...rest } = options;
+    const times = { since: since && new Date(since), until: until && new Date(until) };
+    const query = { ...rest, ...times, ...inputQuery(input) };
     const page = await this.#caller.call<{ runs: SentRun[]; cursor: string | null }>("GET", "/v1/runs", {
       query,
     });
@@ -143,6 +146,19 @@ function splitLimit(rateLimit: string | null): [string | null, string | null] {
   const at = rateLimit?.indexOf(":") ?? -1;
   if (rateLimit === null || at === -1) return [rateLimit, null];
   return [rateLimit.slice(0, at), rateLimit.slice(at + 1)];
+}
+
+/** The filter of the input, a parameter for each of its members. */
+function inputQuery(input: unknown): Record<string, string> {
+  if (input === undefined) return {};
+  const members = isObject(input) ? Object.entries(input) : null;
+  if (members === null || members.some(([name]) => name === "" || name.includes("."))) {
+    throw new NotSupported(
+      "through a server, runs.list takes as input an object whose members have names without a dot, " +
+        `such as { user: { id: 42 } }, not ${show(input)}`,
+    );
+  }
+  return Object.fromEntries(members.map(([name, value]) => [`input.${name}`, JSON.stringify(value)]));
 }
 
 function toStarted({ runId, created, status }: SentStart): StartedRun {

@@ -2,7 +2,7 @@
 -- hold others.
 -- search_path: taken from the migration, the schema first (its now() is the engine's clock), pg_temp last.
 -- The planner settings keep plans that were cached on an empty table right at a million rows, and keep JIT away.
--- The listing is the exception: planned anew with its actual filters. Functions that only others call inherit all
+-- The listing and the counts are the exception: planned anew with its actual filters. Functions that only others call inherit all
 -- of it from their caller (a SET clause costs 2 µs a call).
 do $do$
 declare
@@ -19,7 +19,7 @@ begin
   loop
     execute format('alter function %s set search_path from current', f.signature);
     execute format('alter function %s set jit = off', f.signature);
-    if f.name = 'list' then
+    if f.name in ('list', 'count_runs') then
       execute format('alter function %s set plan_cache_mode = force_custom_plan', f.signature);
     else
       execute format('alter function %s set enable_seqscan = off', f.signature);
