@@ -18,7 +18,7 @@ import type { Logger } from "pawl";
 import { admit, type Perimeter } from "./auth.js";
 import { readJsonBodies } from "./body.js";
 import { problem, problemType, RequestError, type Problem, toProblem } from "./problems.js";
-import { RouteTable } from "./route-table.js";
+import { type Route, RouteTable } from "./route-table.js";
 import { compileValidator } from "./validation.js";
 
 export type App = FastifyInstance<
@@ -60,7 +60,10 @@ const limits = {
   pathPart: 1_024,
 };
 
-export function makeApp({ perimeter, maxConnections, maxPayloadBytes, logger }: AppOptions): App {
+export function makeApp({ perimeter, maxConnections, maxPayloadBytes, logger }: AppOptions): {
+  app: App;
+  routes: readonly Route[];
+} {
   const answer = (error: unknown, request: FastifyRequest, reply: FastifyReply): void =>
     sendProblem(reply, toProblem(error, request.id, logger));
   const app: App = fastify({
@@ -116,7 +119,7 @@ export function makeApp({ perimeter, maxConnections, maxPayloadBytes, logger }: 
       `${path} takes ${methods.join(", ")}, not ${request.method}`,
     );
   });
-  return app;
+  return { app, routes: routes.list };
 }
 
 function sendProblem(reply: FastifyReply, told: Problem): void {

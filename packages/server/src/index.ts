@@ -1,2 +1,3 @@
 export type { ServerOptions } from "./options.js";
+export type { Route } from "./route-table.js";
 export { createServer, type PawlServer } from "./server.js";

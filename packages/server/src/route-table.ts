@@ -1,20 +1,28 @@
-/** All routes of the application: which methods a path takes, for those who use another. */
+/** All routes of the application: what each takes, and which methods there are of a path, for those who use another. */
 
-import type { App } from "./app.js";
+import type { App, Scope } from "./app.js";
+
+export interface Route {
+  readonly method: string;
+  /** Such as `/v1/runs/:id`. */
+  readonly path: string;
+  readonly scope: Scope | "open";
+}
 
 export class RouteTable {
-  readonly #routes: { readonly path: RegExp; readonly methods: readonly string[] }[] = [];
+  readonly list: Route[] = [];
 
   /** Before the first route is added. */
   constructor(app: App) {
-    app.addHook("onRoute", ({ url, method }) => {
-      this.#routes.push({ path: toPattern(url), methods: [method].flat() });
+    app.addHook("onRoute", ({ url: path, method, config }) => {
+      const scope = config?.scope ?? "admin";
+      this.list.push(...[method].flat().map((one) => ({ method: one, path, scope })));
     });
   }
 
   /** The methods of this path; none, if there is no such route. */
   methodsAt(path: string): string[] {
-    const found = this.#routes.filter((route) => route.path.test(path)).flatMap(({ methods }) => methods);
+    const found = this.list.filter((route) => toPattern(route.path).test(path)).map(({ method }) => method);
     return [...new Set(found)].toSorted();
   }
 }

@@ -6,12 +6,21 @@
 import { type App, makeApp } from "./app.js";
 import { checkServer, type ServerOptions } from "./options.js";
 import { openParts } from "./parts.js";
+import { documentApi } from "./openapi.js";
+import type { Route } from "./route-table.js";
 import { healthRoutes } from "./routes/health.js";
+import { limitRoutes } from "./routes/limits.js";
+import { listingRoutes } from "./routes/listings.js";
+import { runRoutes } from "./routes/runs.js";
+import { startRoutes } from "./routes/starts.js";
 import { workerRoutes } from "./routes/workers.js";
+import { sweep } from "./sweeping.js";
 
 export interface PawlServer {
   /** The Fastify application, for `inject` and for routes of your own (which name their scope, or are for "admin"). */
   readonly app: App;
+  /** What there is to call, and the scope that each takes. */
+  readonly routes: readonly Route[];
   /** Begins to listen and answers with the URL. */
   listen(): Promise<string>;
   /** Takes no more connections, answers what waits, lets the rest end within `drainTimeout`, then ends. */
@@ -22,19 +31,33 @@ export async function createServer(options: ServerOptions = {}): Promise<PawlSer
   const settings = checkServer(options);
   const { host, port, drainMs } = settings;
   const parts = await openParts(settings);
-  const app = makeApp(settings);
-  healthRoutes(app, parts);
-  workerRoutes(app, parts, () => {});
+  const { app, routes } = makeApp(settings);
+  try {
+    if (settings.maxRetentionDays !== null) await parts.store.setRetentionCeiling(settings.maxRetentionDays);
+    await documentApi(app);
+    healthRoutes(app, parts);
+    startRoutes(app, parts);
+    runRoutes(app, parts);
+    listingRoutes(app, parts);
+    limitRoutes(app, parts);
+    workerRoutes(app, parts, () => sweeper.hurry());
+  } catch (error) {
+    await parts.close();
+    throw error;
+  }
+  const sweeper = sweep(parts, settings.sweepMs);
   const close = async (): Promise<void> => {
     parts.beginClosing();
     const impatience = setTimeout(() => app.server.closeAllConnections(), drainMs);
     await app.close();
     clearTimeout(impatience);
+    await sweeper.stop();
     await parts.close();
   };
   let closed: Promise<void> | undefined;
   return {
     app,
+    routes,
     listen: () => app.listen({ host, port }),
     close: () => (closed ??= close()),
   };
