@@ -60,7 +60,10 @@ export interface CheckSource {
 const pageSize = 100;
 const silent: Logger = { debug() {}, info() {}, warn() {}, error() {} };
 
-export async function checkRuns(source: CheckSource, definitions: readonly AnyDefinition[]): Promise<Checked> {
+export async function checkRuns(
+  source: CheckSource,
+  definitions: readonly AnyDefinition[],
+): Promise<Checked> {
   const byVersion = new Map(definitions.map((one) => [`${one.name}@${one.version}`, one]));
   const broken: BrokenRun[] = [];
   let runs = 0;

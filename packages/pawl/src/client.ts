@@ -7,6 +7,7 @@ import { checkCancel } from "./cancel.js";
 import { type Checked, checkRuns, storedRuns } from "./check.js";
 import type { AnyDefinition, DefinitionOfRun, OutputOf, RunId } from "./define/definition.js";
 import { RunEnded, Unavailable } from "./define/errors.js";
+import { fromJson } from "./define/json.js";
 import type { Logger } from "./define/logger.js";
 import { statusOf } from "./define/phase.js";
 import { checkLimit, type LimitOptions, setLimit } from "./engine/limits.js";
@@ -91,7 +92,10 @@ export class PostgresClient implements Pawl {
     this.queues = queuesOver(
       {
         send: async (messages) => (await this.#opened()).messages.send(messages),
-        receive: async (wanted, options) => (await this.#opened()).receiver.receive(wanted, options),
+        receive: async (wanted, options) => {
+          const messages = await (await this.#opened()).receiver.receive(wanted, options);
+          return messages.map((message) => ({ ...message, body: fromJson(message.body) }));
+        },
         ack: async (receipts) => (await this.#opened()).messages.ack(receipts),
         extend: async (receipts, visibilityMs) =>
           (await this.#opened()).messages.extend(receipts, visibilityMs),

@@ -5,12 +5,11 @@
 
 import { type Duration, toMilliseconds } from "./define/duration.js";
 import { InvalidOption, PayloadTooLarge } from "./define/errors.js";
-import { fromJson, toJson } from "./define/json.js";
+import { toJson } from "./define/json.js";
 import type { Json } from "./define/json-types.js";
 import { checkMessageQueue } from "./define/names.js";
 import { checkInteger, checkOptions, checkString, isObject } from "./define/options.js";
 import { show } from "./define/show.js";
-import type { ReceivedMessage } from "./engine/receiver.js";
 import { isRunId } from "./run.js";
 import {
   type NewMessage,
@@ -112,7 +111,7 @@ export interface QueueRoute {
   receive(
     wanted: Wanted,
     options: { max: number; waitMs: number; signal: AbortSignal | undefined },
-  ): Promise<ReceivedMessage[]>;
+  ): Promise<Message[]>;
   /** Those that were deleted, as `receiptKey` writes them. */
   ack(receipts: readonly Receipt[]): Promise<ReadonlySet<string>>;
   extend(receipts: readonly Receipt[], visibilityMs: number): Promise<ReadonlySet<string>>;
@@ -139,8 +138,8 @@ export function queuesOver(route: QueueRoute, { maxPayloadBytes }: { maxPayloadB
     },
     async receive<Body>(queue: string, options: ReceiveOptions = {}) {
       const { wanted, ...rest } = checkReceive(queue, options, maxPayloadBytes);
-      const received = await route.receive(wanted, rest);
-      return received.map(({ body, ...message }) => ({ ...message, body: fromJson(body) as Body }));
+      // What the bodies are is the caller's knowledge.
+      return (await route.receive(wanted, rest)) as Message<Body>[];
     },
     async ack(queue, messages) {
       const receipts = checkReceipts(queue, messages, "queues.ack");

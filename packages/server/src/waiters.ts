@@ -138,7 +138,10 @@ export class Waiters implements LocalWorker {
   }
 
   #groupOf({ queue, names, versions }: Ask): WaiterGroup {
-    const served = names.map((name, index) => `${name}@${versions[index]}`).toSorted().join();
+    const served = names
+      .map((name, index) => `${name}@${versions[index]}`)
+      .toSorted()
+      .join();
     let groups = this.#groups.get(queue);
     if (groups === undefined) this.#groups.set(queue, (groups = new Map()));
     let group = groups.get(served);

@@ -17,7 +17,10 @@ const maxInt = 2_147_483_647;
 const maxMs = 36_525 * 86_400_000;
 
 /** A positive number of at most 63 bits, in decimal. */
-export const id = Type.String({ pattern: "^([1-9][0-9]{0,17}|[1-8][0-9]{18})$", description: "a number, as text" });
+export const id = Type.String({
+  pattern: "^([1-9][0-9]{0,17}|[1-8][0-9]{18})$",
+  description: "a number, as text",
+});
 export const shortName = Type.String({ pattern: "^[a-z0-9][a-z0-9_-]{0,47}$", minLength: 1, maxLength: 48 });
 export const version = Type.Integer({ minimum: 1, maximum: maxInt });
 export const workerId = Type.String({ pattern: "^[\\x21-\\x7e]{1,128}$", minLength: 1, maxLength: 128 });
@@ -30,7 +33,11 @@ const key = Type.String({ minLength: 1, maxLength: 512, pattern: "^[^\\0]*$" });
 const json = Type.String({ pattern: "^[^\\0]*$", description: "JSON" });
 const limitName = Type.String({ pattern: "^[a-z0-9][a-z0-9_-]{0,47}(:[^\\0]{1,256})?$", maxLength: 400 });
 const seqs = Type.Array(int, { maxItems: 10_000 });
-const date = Type.String({ pattern: "^[0-9]{4}-", maxLength: 40, description: "a time as the server, or ISO 8601, writes it" });
+const date = Type.String({
+  pattern: "^[0-9]{4}-",
+  maxLength: 40,
+  description: "a time as the server, or ISO 8601, writes it",
+});
 
 export const definition = strict({
   name: shortName,
@@ -173,7 +180,9 @@ export const entry = strict({
   change: byKind(Object.keys(changes), "op"),
 });
 
-const checksOf = (schemas: Readonly<Record<string, TSchema>>): ReadonlyMap<string, ReturnType<typeof makeCheck>> =>
+const checksOf = (
+  schemas: Readonly<Record<string, TSchema>>,
+): ReadonlyMap<string, ReturnType<typeof makeCheck>> =>
   new Map(Object.entries(schemas).map(([name, schema]) => [name, makeCheck(schema)]));
 const transitionChecks = checksOf(transitions);
 const changeChecks = checksOf(changes);
@@ -190,10 +199,14 @@ export function toTransition(sent: unknown, where: string): Transition {
       checkJson(transition.match, `${where}.match`);
       return transition;
     case "suspend":
-      for (const [name, match] of Object.entries(transition.matches)) checkJson(match, `${where}.matches.${name}`);
+      for (const [name, match] of Object.entries(transition.matches))
+        checkJson(match, `${where}.matches.${name}`);
       return transition;
     case "spawn":
-      return { ...transition, children: transition.children.map((child) => toNewRun(child as unknown as SentRun)) };
+      return {
+        ...transition,
+        children: transition.children.map((child) => toNewRun(child as unknown as SentRun)),
+      };
     case "keep":
     case "next":
     case "retry":

@@ -120,7 +120,8 @@ export class EngineWorker implements LocalWorker {
 
   cancel(runId: string, reason?: string): void {
     this.#flusher.drop(runId);
-    if (this.#claiming.size === 0 || this.#cancelledMeanwhile.size > maxMeanwhile) this.#cancelledMeanwhile.clear();
+    if (this.#claiming.size === 0 || this.#cancelledMeanwhile.size > maxMeanwhile)
+      this.#cancelledMeanwhile.clear();
     if (this.#claiming.size > 0) this.#cancelledMeanwhile.add(runId);
     const unstarted = [...this.#feeders.values()].map((feeder) => feeder.drop(runId)).find(Boolean);
     if (unstarted !== undefined) this.#releaser.release([{ runId, claimId: unstarted.claimId }]);

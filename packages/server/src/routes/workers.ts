@@ -54,7 +54,8 @@ export function workerRoutes(app: App, parts: Parts, hurry: () => void): void {
     },
     async ({ body }) => {
       const info = JSON.stringify(body.info);
-      if (info.length > 10_000) throw new InvalidOption("body.info must be at most 10,000 characters of JSON");
+      if (info.length > 10_000)
+        throw new InvalidOption("body.info must be at most 10,000 characters of JSON");
       await refusing(() => store.register({ ...body, info }));
       hurry();
       return {};
@@ -324,7 +325,8 @@ function toEntry(sent: SentEntry, index: number): JournalEntry {
 /** What `commit` demands: at most one transition of each run, and claims for successors of one worker. */
 function checkOnce(commits: readonly Commit[]): void {
   const seen = new Set(commits.map(({ runId }) => runId));
-  if (seen.size < commits.length) throw new InvalidOption("body.commits has more than one transition of a run");
+  if (seen.size < commits.length)
+    throw new InvalidOption("body.commits has more than one transition of a run");
   const workers = new Set(commits.flatMap(({ next }) => (next === null ? [] : [next.workerId])));
   if (workers.size > 1) throw new InvalidOption("body.commits names more than one worker in next");
 }

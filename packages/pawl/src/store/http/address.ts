@@ -16,7 +16,8 @@ export function isServerUrl(url: unknown): url is string {
 
 /** The address of a server; refuses what is none without repeating it, since it may hold a secret. `what` says where it came from. */
 export function checkServerUrl(url: unknown, token: unknown, what = "url"): ServerAddress {
-  if (!isServerUrl(url)) throw new InvalidOption(`${what} must be a string that begins with http:// or https://`);
+  if (!isServerUrl(url))
+    throw new InvalidOption(`${what} must be a string that begins with http:// or https://`);
   let parsed: URL;
   try {
     parsed = new URL(url);
@@ -39,7 +40,9 @@ export function checkServerUrl(url: unknown, token: unknown, what = "url"): Serv
 export function refuseOptions(given: object, names: readonly string[], of: string): void {
   const name = names.find((one) => (given as Record<string, unknown>)[one] !== undefined);
   if (name === undefined) return;
-  throw new InvalidOption(`the option ${name} of ${of} is for a database; a server (an HTTP URL) has its own`);
+  throw new InvalidOption(
+    `the option ${name} of ${of} is for a database; a server (an HTTP URL) has its own`,
+  );
 }
 
 /** A token as a header can carry it. Never shown: it is a secret. */

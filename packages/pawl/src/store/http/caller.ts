@@ -100,7 +100,11 @@ export class Caller {
     try {
       return JSON.parse(text) as unknown;
     } catch {
-      throw toError(status < 400 ? 502 : status, { detail: "the answer is no JSON" }, `the server at ${this.#address.url}`);
+      throw toError(
+        status < 400 ? 502 : status,
+        { detail: "the answer is no JSON" },
+        `the server at ${this.#address.url}`,
+      );
     }
   }
 
@@ -121,7 +125,12 @@ export class Caller {
 }
 
 /** Errors of a connection that never came about. */
-const notSent: ReadonlySet<string> = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "UND_ERR_CONNECT_TIMEOUT"]);
+const notSent: ReadonlySet<string> = new Set([
+  "ECONNREFUSED",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "UND_ERR_CONNECT_TIMEOUT",
+]);
 
 /** `fetch` only says that it failed; the reason, if there is one, is the cause of its error. */
 function causeOf(error: unknown): { message: string; code: string } {

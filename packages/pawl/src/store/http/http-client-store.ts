@@ -83,7 +83,10 @@ export class HttpClientStore {
     return steps.map(reviveStep);
   }
 
-  cancel(runId: string, { reason, cascade }: { reason: string | null; cascade: boolean }): Promise<Cancelled> {
+  cancel(
+    runId: string,
+    { reason, cascade }: { reason: string | null; cascade: boolean },
+  ): Promise<Cancelled> {
     return this.#caller.call("DELETE", `/v1/runs/${runId}`, { query: { reason, cascade } });
   }
 

@@ -60,7 +60,13 @@ export class HttpWorkerStore implements WorkerStore {
         return { name, version, kind, queue, priority, retentionMs };
       },
     );
-    await this.#post("register", { workerId, leaseMs, queues, info: JSON.parse(info) as unknown, definitions });
+    await this.#post("register", {
+      workerId,
+      leaseMs,
+      queues,
+      info: JSON.parse(info) as unknown,
+      definitions,
+    });
   }
 
   async unregister(workerId: string): Promise<void> {

@@ -21,14 +21,19 @@ export function toError(status: number, body: unknown, whose: string): errors.Pa
   if (status >= 500 || status === 429 || status === 408) {
     return new errors.Unavailable(`${whose} answered with status ${status}: ${detail}`);
   }
-  return new Refused(`${whose} answered with status ${status}: ${detail}. Is that a Pawl server, of this version?`);
+  return new Refused(
+    `${whose} answered with status ${status}: ${detail}. Is that a Pawl server, of this version?`,
+  );
 }
 
 function fromCode(code: string, detail: string, members: Members): errors.PawlError | null {
   switch (code) {
     case "NotSerializable": {
       const path = textOf(members["path"]) ?? "value";
-      return new errors.NotSerializable(path, detail.startsWith(`${path} `) ? detail.slice(path.length + 1) : detail);
+      return new errors.NotSerializable(
+        path,
+        detail.startsWith(`${path} `) ? detail.slice(path.length + 1) : detail,
+      );
     }
     case "RunFailed":
       return new errors.RunFailed(textOf(members["runId"]) ?? "", recordOf(members["error"], detail));

@@ -73,7 +73,9 @@ export function checkUrl(url: unknown, what = "url"): string {
       `${what} is the URL of a server, and this works on the database itself: give a postgres:// URL`,
     );
   }
-  throw new InvalidOption(`${what} must be a string that begins with postgres:// or postgresql://, or (of a server) with http:// or https://`);
+  throw new InvalidOption(
+    `${what} must be a string that begins with postgres:// or postgresql://, or (of a server) with http:// or https://`,
+  );
 }
 
 /** Host, port and database of a URL, never its password. */
