@@ -9,7 +9,10 @@ import { afterAll, inject } from "vitest";
 import { PostgresStore } from "../../packages/pawl/dist/store/postgres/postgres-store.js";
 
 export interface TestDatabase {
+  /** What clients and workers use: through a pooler in the project `pgbouncer`. */
   readonly url: string;
+  /** What needs the server itself: who is let in, and what there is. */
+  readonly directUrl: string;
   readonly store: PostgresStore;
   /** Runs SQL with the schema as search_path and answers its rows. */
   sql<Row = Record<string, unknown>>(text: string, values?: unknown[]): Promise<Row[]>;
@@ -24,13 +27,13 @@ export async function testDatabase(options: { empty?: boolean } = {}): Promise<T
   const admin = new pg.Client({ connectionString: server });
   await admin.connect();
   await admin.query(`create database ${name} ${options.empty ? "" : `template ${inject("templateName")}`}`);
-  const address = new URL(server);
-  address.pathname = `/${name}`;
-  const url = address.href;
+  const direct = databaseOf(server, name);
+  const pooled = inject("pooledUrl");
+  const url = pooled === null ? direct : databaseOf(pooled, name);
   const store = new PostgresStore({ url, schema: "pawl" }, { connections: 5 });
   const clients: pg.Client[] = [];
   const connect = async (): Promise<pg.Client> => {
-    const client = new pg.Client({ connectionString: url });
+    const client = new pg.Client({ connectionString: direct });
     client.on("error", () => {});
     await client.connect();
     await client.query("set search_path = pawl, public");
@@ -46,6 +49,7 @@ export async function testDatabase(options: { empty?: boolean } = {}): Promise<T
   });
   return {
     url,
+    directUrl: direct,
     store,
     connect,
     sql: async <Row>(text: string, values: unknown[] = []) => {
@@ -53,4 +57,10 @@ export async function testDatabase(options: { empty?: boolean } = {}): Promise<T
       return (await (await plain).query(text, values)).rows as Row[];
     },
   };
+}
+
+function databaseOf(server: string, name: string): string {
+  const address = new URL(server);
+  address.pathname = `/${name}`;
+  return address.href;
 }
