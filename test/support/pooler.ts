@@ -81,11 +81,14 @@ export async function startPooler(program: string, server: string): Promise<Pool
     if (pooler.exitCode !== null) throw new Error(`pgbouncer has ended: ${said}`);
     const client = new pg.Client({ connectionString: through(server) });
     client.on("error", () => {});
-    return client
-      .connect()
-      .then(() => true)
-      .catch(() => false)
-      .finally(() => client.end().catch(() => {}));
+    try {
+      await client.connect();
+      return true;
+    } catch {
+      return false;
+    } finally {
+      await client.end().catch(() => {});
+    }
   };
   await until("pgbouncer answers", answers);
   return {
