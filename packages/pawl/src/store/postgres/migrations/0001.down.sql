@@ -3,6 +3,7 @@ drop view workflow_step, workflow_run, unserved_run;
 drop function apply_records(smallint, bigint[], bigint[], text[], text[], integer[], integer[], text[], text[], bigint[], text[], integer[], boolean);
 drop function apply_transitions(smallint, bigint[], bigint[], integer[], text[], text[], text[], text[], text[], bigint[], smallint[], integer[], bigint[], text[], text[], text, bigint[], boolean);
 drop function beat(smallint, text, bigint);
+drop function begin_timeline(smallint);
 drop function bring_forward(smallint, text, integer);
 drop function cancel(smallint, bigint, text, boolean);
 drop function children(smallint, bigint, integer);
@@ -75,6 +76,7 @@ drop function start(smallint, text[], integer[], text[], text[], smallint[], tex
 drop function start(text, jsonb, integer, text, integer, interval, timestamptz, text, text, text[], text, text, integer, interval, text);
 drop function sweep(smallint, integer, bigint);
 drop function take_bucket(smallint, text, text, double precision, timestamptz);
+drop function timeline();
 drop function unblock_first(smallint, text[], timestamptz);
 drop function unregister(smallint, text);
 drop function wake_runs(smallint, bigint[], timestamptz);
