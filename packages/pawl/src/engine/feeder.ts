@@ -15,6 +15,8 @@ const maxClaim = 500;
 const floorMs = 1_000;
 /** A walk over runs that cannot be claimed is followed by a rest ten times as long, up to the longest poll interval. */
 const walkRest = 10;
+/** A run that is due so soon may only be one that somebody else has at hand. */
+const momentMs = 5;
 const nowhere: LookFrom = { floor: null, after: null };
 
 export interface FeederOptions {
@@ -35,6 +37,8 @@ export interface FeederHost {
   workerId(): string | null;
   /** The ids of claims in flight: what they hold is not to be let go by a beat. */
   readonly claiming: Set<string>;
+  /** Whether the clock stands still: who moves it nudges. */
+  isClockStill(): boolean;
   /** Executes a run; resolves when its claim has ended, with the run that was handed over to its slot, if one was. */
   execute(run: Successor): Promise<Successor | null>;
 }
@@ -133,10 +137,14 @@ export class Feeder {
 
   /** A run becomes due after this time. */
   expect(delayMs: number): void {
-    const atMs = performance.now() + delayMs;
+    const atMs = this.#dueAt(performance.now(), delayMs);
     if (atMs >= this.#dueAtMs) return;
     this.#dueAtMs = atMs;
     this.#wake?.();
+  }
+
+  #dueAt(fromMs: number, delayMs: number): number {
+    return delayMs > momentMs && this.#host.isClockStill() ? Number.POSITIVE_INFINITY : fromMs + delayMs;
   }
 
   /** Takes a slot for a run that is being started right now; false if there is none, or others wait for it. */
@@ -252,7 +260,7 @@ export class Feeder {
    */
   async #idle({ runs, dueMs }: Claimed, askedMs: number): Promise<void> {
     const nowMs = performance.now();
-    if (dueMs !== null) this.#dueAtMs = Math.min(this.#dueAtMs, askedMs + dueMs);
+    if (dueMs !== null) this.#dueAtMs = Math.min(this.#dueAtMs, this.#dueAt(askedMs, dueMs));
     const walkedMs = this.#walkSinceMs === null ? 0 : nowMs - this.#walkSinceMs;
     this.#walkSinceMs = null;
     const restMs = Math.min(walkedMs * walkRest, this.#options.maxPollMs);
