@@ -69,7 +69,9 @@ export class MortalStore {
   /** Nothing of the worker is sent or answered any more. Resolves when the database has done with what was sent before. */
   async cutOff(): Promise<void> {
     this.#isCutOff = true;
-    await Promise.all([...this.#open].map((transaction) => transaction.rollback()));
+    const open = [...this.#open];
+    this.#open.clear();
+    await Promise.all(open.map((transaction) => transaction.rollback()));
     await Promise.allSettled(this.#inFlight);
   }
 
@@ -101,8 +103,8 @@ export class MortalStore {
   }
 
   async #commit(commits: readonly Commit[], how: { patient: boolean }): ReturnType<WorkerStore["commit"]> {
-    const { store, watch } = this.#options;
-    if (watch() === null) return this.#pass("commit", () => store.commit(commits, how));
+    const { store } = this.#options;
+    if (this.#options.watch() === null) return this.#pass("commit", () => store.commit(commits, how));
     const answers = await this.#oneByOne(
       commits.map((commit) => ({ kind: "outcome", runId: commit.runId, commit }) as const),
       ({ commit }) => this.#pass("commit", () => store.commit([commit], how)),
@@ -118,8 +120,8 @@ export class MortalStore {
     entries: readonly JournalEntry[],
     how: { patient: boolean },
   ): ReturnType<WorkerStore["record"]> {
-    const { store, watch } = this.#options;
-    if (watch() === null) return this.#pass("record", () => store.record(entries, how));
+    const { store } = this.#options;
+    if (this.#options.watch() === null) return this.#pass("record", () => store.record(entries, how));
     const answers = await this.#oneByOne(
       entries.map((entry) => ({ kind: "entry", runId: entry.runId, entry }) as const),
       ({ entry }) => this.#pass("record", () => store.record([entry], how)),

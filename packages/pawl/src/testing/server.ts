@@ -19,7 +19,7 @@ import { clockSql } from "./test-clock.js";
 export const schema = "pawl";
 
 /** What the names of databases begin with. */
-export const prefix = "pawl_test_";
+const prefix = "pawl_test_";
 /** A database that nobody is connected to is left over once it is this old: who makes one connects at once. */
 const leftOverMs = 60_000;
 const maxLeftOver = 50;

@@ -60,6 +60,7 @@ export async function settle(
   await workers.repair();
   workers.nudge({ clockMoved });
   for (;;) {
+    if (workers.isCrashed) await workers.revive();
     const calls = activity.calls;
     const isBusy = activity.inFlight > 0;
     const look = await database.ask<Look>(lookSql);
@@ -68,7 +69,7 @@ export async function settle(
       ({ progress } = activity);
       sinceMs = nowMs;
     }
-    if (!isBusy && activity.calls === calls && !workers.isRecovering) {
+    if (!isBusy && activity.calls === calls && !workers.isCrashed) {
       const isDue = look.due.some((queue) => workers.hasSlot(queue));
       const unrested = unrestedOf(look, workers, passBeside && nowMs - sinceMs >= besideMs);
       if (!isDue && unrested.length === 0) return;

@@ -46,7 +46,7 @@ export interface TestPawl extends AsyncDisposable {
   drain(): Promise<void>;
   /**
    * Drops the workers in the middle of what they do, as `kill -9` would. What they have not committed is lost, and their runs are
-   * runnable again, with one crash more. New workers take over with the next `drain` or `advance`.
+   * runnable again, with one crash more. New workers take over with the next `drain` or `advance`, or the one that is under way.
    */
   crash(): Promise<void>;
   /**
@@ -127,7 +127,8 @@ class Test implements TestPawl {
   }
 
   async crash(): Promise<void> {
-    await this.#inTurn(() => this.#workers.crash());
+    this.#checkOpen();
+    await this.#workers.crash();
   }
 
   async crashEverywhere<Definition extends AnyDefinition>(

@@ -38,9 +38,9 @@ export class TestWorkers {
   readonly #logger: Logger;
   readonly #servings = new Set<Serving>();
   #watch: WriteWatch | null = null;
-  /** A crash that a watch has asked for, and what follows from it. */
-  #recovering: Promise<void> = Promise.resolve();
-  #isRecovering = false;
+  /** The crashes that are being dealt with. */
+  #crashing: Promise<unknown> = Promise.resolve();
+  #crashes = 0;
   #isClosed = false;
 
   constructor(database: PrivateDatabase, logger: Logger) {
@@ -57,9 +57,9 @@ export class TestWorkers {
     return [...this.#servings].flatMap(({ settings }) => settings.definitions);
   }
 
-  /** A crash is being dealt with. */
-  get isRecovering(): boolean {
-    return this.#isRecovering;
+  /** A crash is being dealt with, or nobody has taken over since. */
+  get isCrashed(): boolean {
+    return this.#crashes > 0 || [...this.#servings].some(({ living }) => living === null);
   }
 
   async serve(definitions: readonly AnyDefinition[], options: TestServeOptions): Promise<Worker> {
@@ -82,8 +82,8 @@ export class TestWorkers {
 
   /** Has everything that was served before a crash served again. */
   async revive(): Promise<void> {
-    await this.#recovering;
-    for (const serving of this.#servings) if (serving.living === null) await this.#begin(serving);
+    await this.#crashing;
+    await this.#beginAll();
   }
 
   /** Lets somebody watch what the workers write and have them die at it; the next take over at once. */
@@ -92,7 +92,11 @@ export class TestWorkers {
   }
 
   /** All workers die, and their claims end at once. */
-  async crash(): Promise<void> {
+  crash(): Promise<void> {
+    return this.#survive(() => this.#crash());
+  }
+
+  async #crash(): Promise<void> {
     const dead = [...this.#servings].flatMap((serving) => {
       const { living } = serving;
       serving.living = null;
@@ -147,7 +151,7 @@ export class TestWorkers {
   /** Drops all workers, whatever they do. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    await this.#recovering;
+    await this.#crashing;
     const living = [...this.#servings].flatMap((serving) => serving.living ?? []);
     this.#servings.clear();
     for (const { mortal } of living) void mortal.cutOff();
@@ -171,26 +175,42 @@ export class TestWorkers {
       close: async () => {},
     }));
     serving.living = { engine, mortal };
-    await engine.ready;
+    try {
+      await engine.ready;
+    } catch (error) {
+      // It has crashed before it was ready.
+      if (serving.living?.engine !== engine) return;
+      serving.living = null;
+      throw error;
+    }
     // What was started before anybody served it is placed now.
     await this.repair();
     this.nudge({ clockMoved: false });
   }
 
+  async #beginAll(): Promise<void> {
+    for (const serving of this.#servings) if (serving.living === null) await this.#begin(serving);
+  }
+
+  /** A watch has had a worker die: all of them do, and others take over. */
   #die(): void {
-    this.#isRecovering = true;
-    const recover = async (): Promise<void> => {
-      await this.crash();
-      for (const serving of this.#servings) if (serving.living === null) await this.#begin(serving);
-    };
-    this.#recovering = this.#recovering
-      .then(recover)
-      .catch((error: unknown) => {
-        this.#logger.error({ err: error }, "pawl: the workers of a test could not go on after a crash");
-      })
-      .finally(() => {
-        this.#isRecovering = false;
-        this.activity.tell();
-      });
+    const dying = this.#survive(async () => {
+      await this.#crash();
+      await this.#beginAll();
+    });
+    dying.catch((error: unknown) => {
+      this.#logger.error({ err: error }, "pawl: nobody took over after a crash, trying again");
+    });
+  }
+
+  /** One crash after the other. */
+  #survive(work: () => Promise<void>): Promise<void> {
+    this.#crashes++;
+    const done = this.#crashing.then(work).finally(() => {
+      this.#crashes--;
+      this.activity.tell();
+    });
+    this.#crashing = done.catch(() => {});
+    return done;
   }
 }
