@@ -15,8 +15,6 @@ const maxClaim = 500;
 const floorMs = 1_000;
 /** A walk over runs that cannot be claimed is followed by a rest ten times as long, up to the longest poll interval. */
 const walkRest = 10;
-/** A run that is due so soon may only be one that somebody else has at hand. */
-const momentMs = 5;
 const nowhere: LookFrom = { floor: null, after: null };
 
 export interface FeederOptions {
@@ -144,7 +142,7 @@ export class Feeder {
   }
 
   #dueAt(fromMs: number, delayMs: number): number {
-    return delayMs > momentMs && this.#host.isClockStill() ? Number.POSITIVE_INFINITY : fromMs + delayMs;
+    return delayMs > 0 && this.#host.isClockStill() ? Number.POSITIVE_INFINITY : fromMs + delayMs;
   }
 
   /** Takes a slot for a run that is being started right now; false if there is none, or others wait for it. */
