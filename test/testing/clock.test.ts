@@ -213,10 +213,9 @@ describe("the clock of a test", () => {
       run: ({ step }) =>
         Promise.race([step.run("endless", () => new Promise<void>(() => {})), step.sleep("deadline", "40d")]),
     });
-    const worker = await t.serve([endless], { drainTimeout: 0 });
+    await t.serve([endless]);
     const { runId } = await t.pawl.start(endless);
     await t.advance("30d");
     expect(await t.pawl.runs.get(runId)).toMatchObject({ status: "running", phase: "executing", attempt: 0 });
-    await worker.stop();
   });
 });

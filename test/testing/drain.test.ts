@@ -115,6 +115,22 @@ describe("drain", () => {
     expect((await t.pawl.runs.list({ status: "completed" })).runs).toHaveLength(5);
   });
 
+  it("waits for runs that share a key, one after the other", async () => {
+    const t = await aTest();
+    const order: number[] = [];
+    const keyed = job({ name: "keyed", run: (_ctx, n: number) => void order.push(n) });
+    await t.serve([keyed]);
+    await t.pawl.startMany(
+      keyed,
+      Array.from({ length: 30 }, (_, n) => ({ input: n, partitionKey: n % 2 === 0 ? "even" : "odd" })),
+    );
+    await t.drain();
+    for (const rest of [0, 1]) {
+      const found = order.filter((n) => n % 2 === rest);
+      expect(found).toEqual(Array.from({ length: 15 }, (_, n) => 2 * n + rest));
+    }
+  });
+
   it("says why, if something executes for too long", async () => {
     const t = await aTest({ patience: 200 });
     const stuck = machine({

@@ -103,7 +103,8 @@ class Trials<Definition extends AnyDefinition> {
     refuseDifference(expected, await this.#trial(null));
     const changed: CrashChange[] = [];
     let points = 0;
-    for (; points < maxPoints; points++) {
+    for (; ; points++) {
+      if (points === maxPoints) throw tooManyPoints(this.#definition.name);
       const { effects, result, point } = await this.#trial(points);
       if (point === null) break;
       const isSame = isDeepStrictEqual(effects, expected.effects);
@@ -211,6 +212,12 @@ function toPoint({ write, side, step }: Death, definition: AnyDefinition): Crash
   if (definition.kind === "machine") return { ...place, after: step ?? definition.initial, commit: "step" };
   const isWait = write.commit.transition.kind === "suspend";
   return { ...place, after: step, commit: isWait ? "wait" : "result" };
+}
+
+function tooManyPoints(name: string): InvalidOption {
+  return new InvalidOption(
+    `${name} commits something at more than ${maxPoints} places: give t.crashEverywhere an input that makes it do less`,
+  );
 }
 
 function refuseOpen({ status, error }: RunEnd): void {

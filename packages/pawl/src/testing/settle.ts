@@ -22,6 +22,8 @@ interface Look {
   readonly held: readonly { readonly runId: string; readonly isTimed: boolean }[];
   /** The queues that have due runs which a living worker serves. */
   readonly due: readonly string[];
+  /** Runs are set aside, because of their keys or because nobody served them: perhaps without need. */
+  readonly isAside: boolean;
 }
 
 const lookSql = `
@@ -34,7 +36,8 @@ const lookSql = `
       select distinct r.queue from pawl.runs r
       where r.status in ('runnable', 'awaiting_signal') and r.hold = 0 and r.eligible_at <= c.at
         and exists (select from pawl.workers w where r.name || '@' || r.version = any (w.serves) and r.queue = any (w.queues)
-          and w.seen_at + w.lease > clock_timestamp())))) as answer
+          and w.seen_at + w.lease > clock_timestamp()))),
+    'isAside', exists (select from pawl.runs r where (r.hold & 3) <> 0)) as answer
   from pawl_testing.clock c`;
 
 export interface SettleOptions {
@@ -56,6 +59,7 @@ export async function settle(
   const beganMs = performance.now();
   let sinceMs = beganMs;
   let progress = activity.progress;
+  let repairedAt = -1;
   await workers.revive();
   await workers.repair();
   workers.nudge({ clockMoved });
@@ -72,7 +76,13 @@ export async function settle(
     if (!isBusy && activity.calls === calls && !workers.isCrashed) {
       const isDue = look.due.some((queue) => workers.hasSlot(queue));
       const unrested = unrestedOf(look, workers, passBeside && nowMs - sinceMs >= besideMs);
-      if (!isDue && unrested.length === 0) return;
+      if (!isDue && unrested.length === 0) {
+        if (!look.isAside || repairedAt === progress) return;
+        // What lets runs in again may have left that to a repair.
+        repairedAt = progress;
+        await workers.repair();
+        continue;
+      }
       if (isDue) workers.nudge({ clockMoved: false });
       if (nowMs - sinceMs > patienceMs) {
         // Perhaps of a worker that nobody knows of.
