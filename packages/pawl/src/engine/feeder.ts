@@ -39,6 +39,8 @@ export interface FeederHost {
   workerId(): string | null;
   /** The ids of claims in flight: what they hold is not to be let go by a beat. */
   readonly claiming: Set<string>;
+  /** Whether the clock stands still: who moves it nudges. */
+  isClockStill(): boolean;
   /** Executes a run; resolves when its claim has ended, with the run that was handed over to its slot, if one was. */
   execute(run: Successor): Promise<Successor | null>;
 }
@@ -136,10 +138,14 @@ export class Feeder {
 
   /** A run becomes due after this time. */
   expect(delayMs: number): void {
-    const atMs = performance.now() + delayMs;
+    const atMs = this.#dueAt(performance.now(), delayMs);
     if (atMs >= this.#dueAtMs) return;
     this.#dueAtMs = atMs;
     this.#wake?.();
+  }
+
+  #dueAt(fromMs: number, delayMs: number): number {
+    return delayMs > 0 && this.#host.isClockStill() ? Number.POSITIVE_INFINITY : fromMs + delayMs;
   }
 
   /** Takes a slot for a run that is being started right now; false if there is none, or others wait for it. */
@@ -255,7 +261,7 @@ export class Feeder {
    */
   async #idle({ runs, dueMs }: Claimed, askedMs: number): Promise<void> {
     const nowMs = performance.now();
-    if (dueMs !== null) this.#dueAtMs = Math.min(this.#dueAtMs, askedMs + dueMs);
+    if (dueMs !== null) this.#dueAtMs = Math.min(this.#dueAtMs, this.#dueAt(askedMs, dueMs));
     const walkedMs = this.#walkSinceMs === null ? 0 : nowMs - this.#walkSinceMs;
     this.#walkSinceMs = null;
     const restMs = Math.min(walkedMs * walkRest, this.#options.maxPollMs);

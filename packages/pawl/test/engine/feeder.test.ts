@@ -33,6 +33,7 @@ function feederThat(find: (request: ClaimRequest) => { found?: Partial<Claimed>;
       logger: silent,
       workerId: () => "w",
       claiming: new Set(),
+      isClockStill: () => false,
       execute: async () => null,
     },
   );
