@@ -17,6 +17,7 @@ import { machines } from "./machines.js";
 import { plans } from "./plans.js";
 import { Profiling } from "./profiling.js";
 import { restStarts } from "./rest.js";
+import { queues } from "./queues.js";
 import { summarize, toJson, toTable } from "./report.js";
 import { type BenchServer, openServer } from "./server.js";
 import { remote } from "./remote.js";
@@ -41,6 +42,7 @@ const benches: Record<BenchName, Bench> = {
   across,
   remote,
   server: restStarts,
+  queues,
   scale,
   sustained,
   plans,

@@ -22,6 +22,8 @@ export interface Parts {
   readonly store: PostgresStore;
   /** For the heartbeats of workers alone: no other call may delay them. */
   readonly beats: PostgresStore;
+  /** Where the database is. */
+  readonly databaseUrl: string;
   /** What this process tells itself about these runs. */
   readonly hub: Hub;
   /** What this process does with these runs: starts, signals, cancellations, sweeps. */
@@ -66,6 +68,7 @@ export async function openParts(options: PartsOptions): Promise<Parts> {
   // Thousands of calls may be held at once.
   setMaxListeners(0, closing.signal);
   return {
+    databaseUrl: located.url,
     pawl,
     store,
     beats,
