@@ -4,6 +4,7 @@
  */
 
 import { randomBytes } from "node:crypto";
+import { fork } from "pawl";
 import pg from "pg";
 import { afterAll, inject } from "vitest";
 import { PostgresStore } from "../../packages/pawl/dist/store/postgres/postgres-store.js";
@@ -28,6 +29,8 @@ export async function testDatabase(options: { empty?: boolean } = {}): Promise<T
   address.pathname = `/${name}`;
   const url = address.href;
   const store = new PostgresStore({ url, schema: "pawl" }, { connections: 5 });
+  // A copy of the template, as far as it knows: its workers would warn of that.
+  if (!options.empty) await fork.adopt({ url });
   const clients: pg.Client[] = [];
   const connect = async (): Promise<pg.Client> => {
     const client = new pg.Client({ connectionString: url });

@@ -42,6 +42,8 @@ export type {
   WorkflowContext,
   WorkflowSteps,
 } from "./define/workflow-context.js";
+export { fork, type Adopted, type Forked, type ForkOptions } from "./fork.js";
+export { databaseState, hold, type DatabaseOptions } from "./hold.js";
 export type { LimitOptions } from "./engine/limits.js";
 export type { ServeOptions } from "./engine/serve-options.js";
 export { migrate, type MigrateOptions } from "./migrate.js";
@@ -52,6 +54,6 @@ export { serve, type Worker } from "./serve.js";
 export type { OpenTransaction } from "./store/postgres/callers.js";
 export type { Step } from "./steps.js";
 export type { StepKind } from "./store/journal.js";
-export type { MigrationResult } from "./store/store.js";
+export type { DatabaseState, MigrationResult } from "./store/store.js";
 export type { Why, WhyReason } from "./why.js";
 export type { Within } from "./within.js";

@@ -51,6 +51,7 @@ async function openPostgres(url: string | undefined, schema: string): Promise<Wo
     hub: hubOf(addressKey(address)),
     beats: { kind: "postgres", ...address },
     sweeps: true,
+    state: () => store.state(),
     close: async () => {
       await atMost(store.close(), closeMs);
       await database.close();

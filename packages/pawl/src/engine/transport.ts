@@ -4,7 +4,7 @@
  */
 
 import type { BeatAddress } from "../store/beats.js";
-import type { WorkerStore } from "../store/store.js";
+import type { DatabaseState, WorkerStore } from "../store/store.js";
 import type { Hub } from "./nudge.js";
 
 export interface WorkerTransport {
@@ -14,6 +14,8 @@ export interface WorkerTransport {
   readonly beats: BeatAddress;
   /** Whether it is for workers to end the claims of dead ones and to delete old runs; else the server does. */
   readonly sweeps: boolean;
+  /** What is to be known of the database when a worker registers; left out where the server looks itself. */
+  state?(): Promise<DatabaseState>;
   /** Lets go of everything that was opened. Never waits long for calls in flight. */
   close(): Promise<void>;
 }

@@ -287,6 +287,16 @@ export interface MigrationResult {
   readonly steps: readonly string[];
 }
 
+/** What is to be known of a database as a whole. */
+export interface DatabaseState {
+  /** The same in a database and its copies, until one of them is adopted. */
+  readonly identity: string;
+  /** Nothing is claimed in it, until it is released or adopted. */
+  readonly isHeld: boolean;
+  /** It was migrated, or last adopted, elsewhere: this is a fork or a restored backup. */
+  readonly isCopy: boolean;
+}
+
 export interface NewSignal {
   readonly runId: string;
   readonly name: string;

@@ -19,11 +19,17 @@ export async function openPostgresBeats({ url, schema }: Address, patienceMs: nu
   return {
     beat: async (workerId, since) => {
       const { rows } = await client.query({ text, values: [shard, workerId, since], types });
-      const [row] = rows as { alive: boolean; cancelled: string | null; held: string | null }[];
+      const [row] = rows as {
+        alive: boolean;
+        cancelled: string | null;
+        held: string | null;
+        database_held: boolean | null;
+      }[];
       return {
         alive: row?.alive === true,
         cancelled: claimsOf(row?.cancelled ?? "{}"),
         held: row?.held ? claimsOf(row.held) : null,
+        databaseHeld: row?.database_held === true,
       };
     },
     end: () => client.end(),
