@@ -51,16 +51,18 @@ async function run(options: ForkOptions): Promise<Forked> {
   if (typeof held !== "boolean") throw new InvalidOption(`held must be true or false, not ${show(held)}`);
   return atDatabase(given, async (address) => {
     const copy = { url: withDatabase(address.url, name), schema: address.schema };
-    const { pausedMs, method, notes } = await copyDatabase(address.url, name, {
-      // The copy is born with this mark: it is held whatever becomes of this process.
-      before: () => setHeldCopy(address, held ? name : null),
-    });
-    if (held) {
-      await setHeld(copy, true);
-      await setHeldCopy(address, null);
+    try {
+      const copied = await copyDatabase(address.url, name, {
+        // The copy is born with this mark: it is held whatever becomes of this process.
+        before: () => setHeldCopy(address, held ? name : null),
+      });
+      if (held) await setHeld(copy, true);
+      const { isHeld } = await readState(copy);
+      return { name, url: copy.url, held: isHeld, ...copied };
+    } finally {
+      // Left behind, it would mean nothing in the original, and the next fork would take it away.
+      if (held) await setHeldCopy(address, null).catch(() => {});
     }
-    const { isHeld } = await readState(copy);
-    return { name, url: copy.url, held: isHeld, pausedMs, method, notes };
   });
 }
 
