@@ -6,10 +6,12 @@
 import { InvalidOption } from "./define/errors.js";
 import { checkOptions } from "./define/options.js";
 import { show } from "./define/show.js";
-import { atDatabase, type DatabaseOptions } from "./hold.js";
-import { type CopyMethod, copyDatabase } from "./store/postgres/copy-database.js";
+import type { DatabaseOptions } from "./hold.js";
+import { atDatabase } from "./locate.js";
+import { copyDatabase } from "./store/postgres/copy-database.js";
 import { withDatabase } from "./store/postgres/database.js";
 import { adoptDatabase, readState, setHeld, setHeldCopy } from "./store/postgres/database-state.js";
+import type { CopyMethod } from "./store/store.js";
 
 export interface ForkOptions extends DatabaseOptions {
   /** The name of the database to be made, on the same server. */

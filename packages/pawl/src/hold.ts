@@ -3,10 +3,8 @@
  * runs are started and signals delivered, and wait. And `databaseState`: whether a database is held, or a copy.
  */
 
-import { checkOptions, type GivenOptions } from "./define/options.js";
-import { checkSchemaName } from "./engine/serve-options.js";
-import { givenUrl, locate } from "./locate.js";
-import type { Address } from "./store/postgres/database.js";
+import { checkOptions } from "./define/options.js";
+import { atDatabase } from "./locate.js";
 import { readState, setHeld } from "./store/postgres/database-state.js";
 import type { DatabaseState } from "./store/store.js";
 
@@ -42,18 +40,4 @@ export const hold: Hold = Object.assign(
 /** Whether a database is held, and whether it is a copy: a fork, or a restored backup. */
 export async function databaseState(options: DatabaseOptions = {}): Promise<DatabaseState> {
   return atDatabase(checkOptions(options, names, "the options of databaseState"), readState);
-}
-
-/** Finds the database and does something with it. */
-export async function atDatabase<T>(
-  { url, schema }: GivenOptions<"url" | "schema">,
-  use: (address: Address) => Promise<T>,
-): Promise<T> {
-  const name = checkSchemaName(schema);
-  const database = await locate(givenUrl(url));
-  try {
-    return await use({ url: database.url, schema: name });
-  } finally {
-    await database.close();
-  }
 }

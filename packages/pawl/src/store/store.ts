@@ -297,6 +297,9 @@ export interface DatabaseState {
   readonly isCopy: boolean;
 }
 
+/** How a database is copied: block by block through the log; file by file; or so that both share what the file system can share. */
+export type CopyMethod = "wal_log" | "file_copy" | "clone";
+
 export interface NewSignal {
   readonly runId: string;
   readonly name: string;

@@ -8,15 +8,13 @@
  */
 
 import type pg from "pg";
+import type { CopyMethod } from "../store.js";
 import { copySettings } from "./copy-settings.js";
 import { examine, isInTheWay, type Source } from "./copy-source.js";
 import { databaseName } from "./database.js";
 import { explain } from "./database-errors.js";
 import { quoteName } from "./literals.js";
 import { openMaintenance } from "./maintenance.js";
-
-/** Block by block through the log; file by file; or file by file, sharing what the file system can share. */
-export type CopyMethod = "wal_log" | "file_copy" | "clone";
 
 interface Copied {
   readonly pausedMs: number;
