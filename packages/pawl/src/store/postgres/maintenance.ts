@@ -7,6 +7,7 @@ import pg from "pg";
 import { NotSupported } from "../../define/errors.js";
 import { connectionOptions, databaseName, types, withDatabase } from "./database.js";
 import { sqlState } from "./database-errors.js";
+import { isPooled } from "./pooler.js";
 
 /** Databases that servers have beside those of their users, in the order in which they are tried. */
 const candidates = ["postgres", "defaultdb", "template1"];
@@ -39,10 +40,4 @@ export async function openMaintenance(url: string): Promise<pg.Client> {
     );
   }
   throw refused;
-}
-
-/** A pooler answers with a process of its own making; the server with the one that it then says to be. */
-export async function isPooled(client: pg.Client): Promise<boolean> {
-  const { rows } = await client.query<{ pid: number }>("select pg_backend_pid() as pid");
-  return rows[0]?.pid !== (client as pg.Client & { readonly processID: number | null }).processID;
 }
