@@ -12,7 +12,17 @@ import type { Successor } from "./execution.js";
 import { Patience } from "./patience.js";
 
 const maxClaim = 500;
+/** Dropping the low-water mark that often keeps it from hiding anything. */
 const floorMs = 1_000;
+/**
+ * While an old transaction is open, what ended long ago is still in the way of a look at the whole queue. Such a walk is made
+ * again only after a rest ten times as long; until then looks begin at the low-water mark.
+ */
+const wholeRest = 10;
+const longestRestMs = 10_000;
+/** What a look takes that walks over nothing, at most, and each run that it finds. */
+const lookMs = 5;
+const runMs = 0.1;
 /** A walk over runs that cannot be claimed is followed by a rest ten times as long, up to the longest poll interval. */
 const walkRest = 10;
 const nowhere: LookFrom = { floor: null, after: null };
@@ -56,8 +66,12 @@ export class Feeder {
   #pollMs: number;
   #from: LookFrom = nowhere;
   #floorSinceMs = 0;
-  /** How often older runs have become claimable: what a look in flight finds says nothing about those. */
-  #lowerings = 0;
+  /** No look at the whole queue before that. */
+  #wholeAtMs = 0;
+  /** The last look went no further than from the mark on. */
+  #isBounded = false;
+  /** What became claimable while a look was in flight, which says nothing about it; null: it may be anything. */
+  #lowered: Claimable[] | null = [];
   #isBehind = false;
   /** The loop sleeps because no slot was free. */
   #wantsSlot = false;
@@ -110,18 +124,14 @@ export class Feeder {
   /** Runs older than the low-water mark have become claimable: begin at the head again. */
   rewind(): void {
     this.#from = nowhere;
-    this.#lowerings++;
+    this.#lowered = null;
     this.nudge();
   }
 
   /** Runs have become claimable, none of them before this in the order of claims. */
-  lower({ priority, microseconds }: Claimable): void {
-    const { floor, after } = this.#from;
-    const isBefore = (mark: readonly [number, number, ...unknown[]] | null): boolean =>
-      mark !== null && (priority < mark[0] || (priority === mark[0] && microseconds < mark[1]));
-    if (isBefore(floor)) this.#from = { floor: [priority, microseconds], after };
-    if (isBefore(after)) this.#from = { floor: this.#from.floor, after: null };
-    this.#lowerings++;
+  lower(claimable: Claimable): void {
+    this.#from = lowered(this.#from, claimable);
+    this.#lowered?.push(claimable);
     this.nudge();
   }
 
@@ -171,7 +181,6 @@ export class Feeder {
       }
       this.#wantsSlot = false;
       this.#isNudged = false;
-      this.#dueAtMs = Number.POSITIVE_INFINITY;
       const limit = Math.min(demand, maxClaim);
       const askedMs = performance.now();
       const claimed = await this.#claim(workerId, limit);
@@ -189,15 +198,22 @@ export class Feeder {
     const { queue, names, versions } = this.#options;
     const claimId = newClaimId();
     this.#host.claiming.add(claimId);
-    const { floor, after } = this.#from;
-    const lowerings = this.#lowerings;
+    const askedMs = performance.now();
+    const bounded = this.#from.floor !== null && askedMs < this.#wholeAtMs;
+    this.#isBounded = bounded;
+    const isFloorOld = askedMs - this.#floorSinceMs >= floorMs;
+    const floor = isFloorOld && !bounded ? null : this.#from.floor;
+    // A bounded look need not know of every run that will be due.
+    if (!bounded || this.#dueAtMs <= askedMs) this.#dueAtMs = Number.POSITIVE_INFINITY;
+    this.#lowered = [];
     try {
-      const look = { queue, limit, names, versions, floor, after };
+      const look = { queue, limit, names, versions, floor, bounded, after: this.#from.after };
       const claimed = await this.#host.store.claim({ ...look, workerId, claimId });
       this.#patience.reset();
       if (this.#isRunning && this.#host.workerId() === workerId) {
+        if (!bounded) this.#restAfter(performance.now() - askedMs, claimed);
+        if (floor === null) this.#floorSinceMs = performance.now();
         this.#accept(claimed, claimId);
-        if (lowerings !== this.#lowerings) this.#from = nowhere;
         return claimed;
       }
       await this.#host.store.release(claimed.runs.map(({ runId }) => ({ runId, claimId })));
@@ -212,14 +228,20 @@ export class Feeder {
 
   #accept({ runs, after, floor, more }: Claimed, claimId: string): void {
     this.#isBehind = more;
-    const nowMs = performance.now();
-    // The mark is only a shortcut past dead index entries; dropping it every second keeps it from hiding anything.
-    if (this.#from.floor === null) this.#floorSinceMs = nowMs;
-    this.#from = { after, floor: nowMs - this.#floorSinceMs < floorMs ? floor : null };
+    this.#from =
+      this.#lowered === null
+        ? nowhere
+        : this.#lowered.reduce(lowered, { after, floor: floor ?? this.#from.floor });
     if (runs.length > 0) this.#pollMs = this.#options.pollMs;
-    if (after !== null) this.#walkSinceMs ??= nowMs;
+    if (after !== null) this.#walkSinceMs ??= performance.now();
     for (const run of runs) this.#buffer.push({ run, claimId });
     this.#dispatch();
+  }
+
+  /** After a look at the whole queue. */
+  #restAfter(tookMs: number, { runs }: Claimed): void {
+    const walkedMs = tookMs - lookMs - runs.length * runMs;
+    this.#wholeAtMs = performance.now() + Math.min(Math.max(0, walkedMs) * wholeRest, longestRestMs);
   }
 
   #dispatch(): void {
@@ -258,7 +280,9 @@ export class Feeder {
     const restMs = Math.min(walkedMs * walkRest, this.#options.maxPollMs);
     const pollMs = Math.max(this.#pollMs * (0.85 + Math.random() * 0.3), restMs);
     if (runs.length === 0) this.#pollMs = Math.min(this.#pollMs * 1.5, this.#options.maxPollMs);
-    await this.#sleep(pollMs, { forDue: true });
+    // A bounded look is no substitute for the next at the whole queue.
+    const wholeMs = this.#isBounded ? Math.max(1, this.#wholeAtMs - nowMs) : pollMs;
+    await this.#sleep(Math.min(pollMs, wholeMs), { forDue: true });
   }
 
   /** Until a nudge, this long, or (unless there is no slot for it) a run falls due. */
@@ -277,4 +301,14 @@ export class Feeder {
       this.#wake = null;
     }
   }
+}
+
+/** Where to look, once runs have become claimable of which none is before this. */
+function lowered({ floor, after }: LookFrom, { priority, microseconds }: Claimable): LookFrom {
+  const isBefore = (mark: readonly [number, number, ...unknown[]] | null): boolean =>
+    mark !== null && (priority < mark[0] || (priority === mark[0] && microseconds < mark[1]));
+  return {
+    floor: isBefore(floor) ? [priority, microseconds] : floor,
+    after: isBefore(after) ? null : after,
+  };
 }

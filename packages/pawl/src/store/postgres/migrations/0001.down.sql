@@ -7,7 +7,7 @@ drop function beat(smallint, text, bigint);
 drop function bring_forward(smallint, text, integer);
 drop function cancel(smallint, bigint, text, boolean);
 drop function children(smallint, bigint, integer);
-drop function claim(smallint, text, text, bigint, integer, text[], integer[], smallint, bigint, smallint, bigint, bigint);
+drop function claim(smallint, text, text, bigint, integer, text[], integer[], smallint, bigint, smallint, bigint, bigint, boolean);
 drop function claim_entering_scope(smallint, bigint, text, bigint);
 drop function claim_keyed(smallint, bigint[], text[], timestamptz);
 drop function claim_limited(smallint, bigint[], integer, timestamptz);
