@@ -31,9 +31,9 @@ const exists = async (name: string): Promise<boolean> =>
   (await onServer("select from pg_database where datname = $1", [name])).length > 0;
 
 /** The URL with another role. */
-function as(role: string): string {
+function as(user: string): string {
   const other = new URL(url);
-  other.username = role;
+  other.username = user;
   return other.href;
 }
 

@@ -12,7 +12,7 @@ export interface TestEngine {
   serve(definitions: readonly AnyDefinition[], options?: ServeOptions): Promise<Worker>;
 }
 
-export function testEngine({ url }: Pick<TestDatabase, "url">): TestEngine {
+export function testEngine({ url }: TestDatabase): TestEngine {
   const pawl = connect(url);
   const workers: Worker[] = [];
   // Before the database is dropped: hooks run in reverse order.
