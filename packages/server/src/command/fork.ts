@@ -1,7 +1,7 @@
 /** `pawl fork`: copies the database with every run in it; and takes a copy for a database of its own. */
 
 import type { Command } from "commander";
-import { fork } from "pawl";
+import { type Adopted, fork } from "pawl";
 import { withoutPassword } from "pawl/engine";
 import { findSchema, findUrl, takesDatabase } from "./connection.js";
 import { addCommand, answers, type Session } from "./session.js";
@@ -32,13 +32,13 @@ export function addFork(program: Command, session: Session): void {
       const { shell } = session;
       const made = await fork({ ...databaseOf(flags), name, held: flags.held === true });
       const shown = { ...made, url: withoutPassword(made.url), pausedMs: Math.round(made.pausedMs) };
-      if (flags.json === true) return shell.print(prettyJson(shown));
       for (const note of made.notes) shell.complain(`${shell.errorColors.yellow("note:")} ${note}`);
-      shell.print(`made ${name}; the original stood still for ${duration(made.pausedMs)}`);
-      if (made.held) {
-        shell.print("it is held: nothing in it is executed until: pawl fork adopt --url …");
-      }
-      shell.print(shown.url);
+      const text = [
+        `made ${name}; the original stood still for ${duration(made.pausedMs)}`,
+        ...(made.held ? ["it is held: nothing in it is executed until: pawl fork adopt --url …"] : []),
+        shown.url,
+      ].join("\n");
+      shell.print(flags.json === true ? prettyJson(shown) : text);
     }),
   );
   addAdopt(command, session);
@@ -53,16 +53,15 @@ function addAdopt(forks: Command, session: Session): void {
   takesDatabase(command).action(
     answers(session, async (flags: Flags) => {
       const adopted = await fork.adopt(databaseOf(flags));
-      const { wasHeld, wasCopy } = adopted;
-      if (flags.json === true) return session.shell.print(prettyJson(adopted));
-      const done = [
-        ...(wasCopy ? ["adopted: it is no copy any more"] : []),
-        ...(wasHeld ? ["work goes on"] : []),
-      ];
-      session.shell.print(
-        done.length === 0 ? "it was neither a copy nor held: nothing to do" : done.join("; "),
-      );
+      session.shell.print(flags.json === true ? prettyJson(adopted) : describe(adopted));
     }),
+  );
+}
+
+function describe({ wasHeld, wasCopy }: Adopted): string {
+  if (!wasHeld && !wasCopy) return "it was neither a copy nor held: nothing to do";
+  return [...(wasCopy ? ["adopted: it is no copy any more"] : []), ...(wasHeld ? ["work goes on"] : [])].join(
+    "; ",
   );
 }
 

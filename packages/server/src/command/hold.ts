@@ -27,8 +27,7 @@ export function addHold(program: Command, session: Session): void {
       const held = flags.release !== true;
       const database = databaseOf(flags);
       const { changed } = held ? await hold(database) : await hold.release(database);
-      if (flags.json === true) return session.shell.print(prettyJson({ held, changed }));
-      session.shell.print(describe(held, changed));
+      session.shell.print(flags.json === true ? prettyJson({ held, changed }) : describe(held, changed));
     }),
   );
 }
