@@ -54,7 +54,7 @@ export function beat(options: BeatOptions, report: (report: BeatReport) => void)
     const sentAtMs = monotonicMs();
     const wantsHeld = sentAtMs - heldAtMs >= heldEveryMs;
     const since = wantsHeld ? heldSince : null;
-    const { alive, cancelled, held, databaseHeld = false } = await beats.beat(workerId, since);
+    const { alive, cancelled, held, databaseHeld } = await beats.beat(workerId, since);
     if (wantsHeld) {
       heldAtMs = sentAtMs;
       heldSince = lowestClaimId(sentAtMs - callMs);

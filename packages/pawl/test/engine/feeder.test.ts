@@ -16,6 +16,7 @@ function feederThat(find: (request: ClaimRequest) => { found?: Partial<Claimed>;
       minDemand: 1,
       pollMs: 5,
       maxPollMs: 50,
+      waitMs: null,
       names: ["a"],
       versions: [1],
     },
@@ -32,6 +33,7 @@ function feederThat(find: (request: ClaimRequest) => { found?: Partial<Claimed>;
       logger: silent,
       workerId: () => "w",
       claiming: new Set(),
+      isClockStill: () => false,
       execute: async () => null,
     },
   );

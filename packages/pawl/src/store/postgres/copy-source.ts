@@ -5,7 +5,8 @@
 
 import type pg from "pg";
 import { InvalidOption } from "../../define/errors.js";
-import { Refused, sqlState } from "./database-errors.js";
+import { Refused } from "../refused.js";
+import { sqlState } from "./database-errors.js";
 
 export interface Source {
   readonly oid: string;

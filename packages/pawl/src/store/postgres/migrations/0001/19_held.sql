@@ -1,5 +1,5 @@
 -- The database as a whole: held or not, a copy or not. In a held one nothing is claimed, handed over or deleted; runs are started and
--- signals delivered, and wait. It is asked for by whatever hands out claims (claim, hand_over, start, start_one, signal_one), so
+-- signals delivered, and wait. It is asked for by whatever hands out claims (claim, hand_over, start, start_one, signal_one, receive), so
 -- that nobody passes by it.
 
 create function is_held() returns boolean language sql stable as $$
