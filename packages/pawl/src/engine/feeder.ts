@@ -1,31 +1,23 @@
 /**
  * Keeps the slots of one queue filled: claims as many runs as there are free slots (and prefetch), again at once
  * while batches come back full, else when a slot frees, a nudge comes, a run falls due, or the poll interval passes.
- * The interval adapts: short after work, growing while the queue stays empty. An outage only makes it wait.
+ * The interval adapts: short after work, growing while the queue stays empty. Where claims can wait (at a server), none of this is
+ * needed: one is held open until there is work. An outage only makes it wait.
  * Owned by the worker, which executes what it claims.
  */
 
 import type { Logger } from "../define/logger.js";
-import type { Claimable, Claimed, ClaimedRun, LookFrom, WorkerStore } from "../store/store.js";
+import type { Claimable, Claimed, ClaimedRun, WorkerStore } from "../store/store.js";
 import { newClaimId } from "./claim-id.js";
 import type { Successor } from "./execution.js";
+import { LowWater } from "./low-water.js";
 import { Patience } from "./patience.js";
 
 const maxClaim = 500;
-/** Dropping the low-water mark that often keeps it from hiding anything. */
-const floorMs = 1_000;
-/**
- * While an old transaction is open, what ended long ago is still in the way of a look at the whole queue. Such a walk is made
- * again only after a rest ten times as long; until then looks begin at the low-water mark.
- */
-const wholeRest = 10;
-const longestRestMs = 10_000;
-/** What a look takes that walks over nothing, at most, and each run that it finds. */
-const lookMs = 5;
-const runMs = 0.1;
 /** A walk over runs that cannot be claimed is followed by a rest ten times as long, up to the longest poll interval. */
 const walkRest = 10;
-const nowhere: LookFrom = { floor: null, after: null };
+/** After a claim that came back with nothing although it could have waited: the server is about to stop. */
+const earlyMs = 100;
 
 export interface FeederOptions {
   readonly queue: string;
@@ -34,6 +26,8 @@ export interface FeederOptions {
   readonly minDemand: number;
   readonly pollMs: number;
   readonly maxPollMs: number;
+  /** How long a claim may be held back until there is work; null: claims answer at once. */
+  readonly waitMs: number | null;
   readonly names: readonly string[];
   readonly versions: readonly number[];
 }
@@ -66,19 +60,14 @@ export class Feeder {
   #wake: (() => void) | null = null;
   #dueAtMs = Number.POSITIVE_INFINITY;
   #pollMs: number;
-  #from: LookFrom = nowhere;
-  #floorSinceMs = 0;
-  /** No look at the whole queue before that. */
-  #wholeAtMs = 0;
-  /** The last look went no further than from the mark on. */
-  #isBounded = false;
-  /** What became claimable while a look was in flight, which says nothing about it; null: it may be anything. */
-  #lowered: Claimable[] | null = [];
+  readonly #lowWater = new LowWater();
   #isBehind = false;
   /** The loop sleeps because no slot was free. */
   #wantsSlot = false;
   /** When the present walk over runs of others began; such a walk is not repeated all the time. */
   #walkSinceMs: number | null = null;
+  /** Ends the wait of the claim that is held open. */
+  #waiting: AbortController | null = null;
 
   constructor(options: FeederOptions, host: FeederHost) {
     this.#options = options;
@@ -102,7 +91,13 @@ export class Feeder {
   async stop(): Promise<void> {
     this.#isRunning = false;
     this.nudge();
+    this.endWait();
     await this.#loop;
+  }
+
+  /** A claim that is held open is not wanted any more: it comes back with what it has. */
+  endWait(): void {
+    this.#waiting?.abort(new Error("the worker does not wait for this claim any more"));
   }
 
   /** Claimed runs whose execution has not begun, taken out of the buffer. */
@@ -125,15 +120,13 @@ export class Feeder {
 
   /** Runs older than the low-water mark have become claimable: begin at the head again. */
   rewind(): void {
-    this.#from = nowhere;
-    this.#lowered = null;
+    this.#lowWater.rewind();
     this.nudge();
   }
 
   /** Runs have become claimable, none of them before this in the order of claims. */
   lower(claimable: Claimable): void {
-    this.#from = lowered(this.#from, claimable);
-    this.#lowered?.push(claimable);
+    this.#lowWater.lower(claimable);
     this.nudge();
   }
 
@@ -194,31 +187,28 @@ export class Feeder {
         await this.#sleep(this.#patience.next(), { forDue: false });
         continue;
       }
-      if (!claimed.more && claimed.after === null) await this.#idle(claimed, askedMs);
+      if (this.#options.waitMs !== null) await this.#rest(claimed, askedMs);
+      else if (!claimed.more && claimed.after === null) await this.#idle(claimed, askedMs);
       // Let the commits of this turn free their slots before the next look.
       else await new Promise((resolve) => setImmediate(resolve));
     }
   }
 
   async #claim(workerId: string, limit: number): Promise<Claimed | null> {
-    const { queue, names, versions } = this.#options;
+    const { queue, names, versions, waitMs } = this.#options;
     const claimId = newClaimId();
+    this.#waiting = waitMs === null ? null : new AbortController();
     this.#host.claiming.add(claimId);
-    const askedMs = performance.now();
-    const bounded = this.#from.floor !== null && askedMs < this.#wholeAtMs;
-    this.#isBounded = bounded;
-    const isFloorOld = askedMs - this.#floorSinceMs >= floorMs;
-    const floor = isFloorOld && !bounded ? null : this.#from.floor;
+    const from = this.#lowWater.look();
     // A bounded look need not know of every run that will be due.
-    if (!bounded || this.#dueAtMs <= askedMs) this.#dueAtMs = Number.POSITIVE_INFINITY;
-    this.#lowered = [];
+    if (!from.bounded || this.#dueAtMs <= performance.now()) this.#dueAtMs = Number.POSITIVE_INFINITY;
     try {
-      const look = { queue, limit, names, versions, floor, bounded, after: this.#from.after };
+      const wait = this.#waiting === null ? undefined : { longestMs: waitMs!, signal: this.#waiting.signal };
+      const look = { queue, limit, names, versions, ...from, wait };
       const claimed = await this.#host.store.claim({ ...look, workerId, claimId });
       this.#patience.reset();
       if (this.#isRunning && this.#host.workerId() === workerId) {
-        if (!bounded) this.#restAfter(performance.now() - askedMs, claimed);
-        if (floor === null) this.#floorSinceMs = performance.now();
+        this.#lowWater.accept(claimed);
         this.#accept(claimed, claimId);
         return claimed;
       }
@@ -229,25 +219,16 @@ export class Feeder {
       return null;
     } finally {
       this.#host.claiming.delete(claimId);
+      this.#waiting = null;
     }
   }
 
-  #accept({ runs, after, floor, more }: Claimed, claimId: string): void {
+  #accept({ runs, after, more }: Claimed, claimId: string): void {
     this.#isBehind = more;
-    this.#from =
-      this.#lowered === null
-        ? nowhere
-        : this.#lowered.reduce(lowered, { after, floor: floor ?? this.#from.floor });
     if (runs.length > 0) this.#pollMs = this.#options.pollMs;
     if (after !== null) this.#walkSinceMs ??= performance.now();
     for (const run of runs) this.#buffer.push({ run, claimId });
     this.#dispatch();
-  }
-
-  /** After a look at the whole queue. */
-  #restAfter(tookMs: number, { runs }: Claimed): void {
-    const walkedMs = tookMs - lookMs - runs.length * runMs;
-    this.#wholeAtMs = performance.now() + Math.min(Math.max(0, walkedMs) * wholeRest, longestRestMs);
   }
 
   #dispatch(): void {
@@ -287,8 +268,14 @@ export class Feeder {
     const pollMs = Math.max(this.#pollMs * (0.85 + Math.random() * 0.3), restMs);
     if (runs.length === 0) this.#pollMs = Math.min(this.#pollMs * 1.5, this.#options.maxPollMs);
     // A bounded look is no substitute for the next at the whole queue.
-    const wholeMs = this.#isBounded ? Math.max(1, this.#wholeAtMs - nowMs) : pollMs;
-    await this.#sleep(Math.min(pollMs, wholeMs), { forDue: true });
+    await this.#sleep(Math.min(pollMs, this.#lowWater.restMs() ?? pollMs), { forDue: true });
+  }
+
+  /** The claim has waited for work itself: another follows at once, unless it came back with nothing before its time. */
+  async #rest({ runs }: Claimed, askedMs: number): Promise<void> {
+    const isEarly = runs.length === 0 && performance.now() - askedMs < this.#options.waitMs! / 2;
+    if (isEarly) await this.#sleep(earlyMs, { forDue: false });
+    else await new Promise((resolve) => setImmediate(resolve));
   }
 
   /** Until a nudge, this long, or (unless there is no slot for it) a run falls due. */
@@ -307,14 +294,4 @@ export class Feeder {
       this.#wake = null;
     }
   }
-}
-
-/** Where to look, once runs have become claimable of which none is before this. */
-function lowered({ floor, after }: LookFrom, { priority, microseconds }: Claimable): LookFrom {
-  const isBefore = (mark: readonly [number, number, ...unknown[]] | null): boolean =>
-    mark !== null && (priority < mark[0] || (priority === mark[0] && microseconds < mark[1]));
-  return {
-    floor: isBefore(floor) ? [priority, microseconds] : floor,
-    after: isBefore(after) ? null : after,
-  };
 }

@@ -15,6 +15,8 @@ export interface WorkerTransport {
   readonly beats: BeatAddress | null;
   /** Whether it is for workers to end the claims of dead ones and to delete old runs; else the server does. */
   readonly sweeps: boolean;
+  /** How long a claim may be held back until there is work; null: claims answer at once, and have to be repeated. */
+  readonly waitMs: number | null;
   /** Lets go of everything that was opened. Never waits long for calls in flight. */
   close(): Promise<void>;
 }

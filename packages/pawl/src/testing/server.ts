@@ -10,9 +10,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pg from "pg";
 import { connectionOptions, openPool } from "../store/postgres/database.js";
-import { explain, Refused } from "../store/postgres/database-errors.js";
+import { explain } from "../store/postgres/database-errors.js";
 import { quoteName } from "../store/postgres/literals.js";
 import { migrateSchema, migrationFiles, schemaVersion } from "../store/postgres/migrate.js";
+import { Refused } from "../store/refused.js";
 import { clockSql } from "./test-clock.js";
 
 /** The schema of Pawl in every database of a test. */

@@ -172,6 +172,7 @@ export class TestWorkers {
       hub: this.#hub,
       beats: null,
       sweeps: false,
+      waitMs: null,
       close: async () => {},
     }));
     serving.living = { engine, mortal };

@@ -16,6 +16,7 @@ function feederThat(find: (request: ClaimRequest) => { found?: Partial<Claimed>;
       minDemand: 1,
       pollMs: 5,
       maxPollMs: 50,
+      waitMs: null,
       names: ["a"],
       versions: [1],
     },

@@ -9,7 +9,8 @@ import { readdir, readFile } from "node:fs/promises";
 import pg from "pg";
 import { Unavailable } from "../../define/errors.js";
 import { type Address, connectionOptions } from "./database.js";
-import { explain, migrateCall, Refused, sqlState } from "./database-errors.js";
+import { Refused } from "../refused.js";
+import { explain, migrateCall, sqlState } from "./database-errors.js";
 import type { MigrationResult } from "../store.js";
 import { quoteName } from "./literals.js";
 
@@ -97,6 +98,7 @@ async function moveTo(client: pg.Client, schema: string, to: number): Promise<Mi
     await client.query("insert into migrations (version, made_schema) values ($1, $2)", [version, isMade]);
     steps.push(`applied version ${version} to schema "${schema}"`);
   }
+  if (from > to) await refuseWorkers(client, schema);
   for (let version = from; version > to; version--) {
     await client.query(await readFile(new URL(`${pad(version)}.down.sql`, directory), "utf8"));
     const { rows: gone } = await client.query(
@@ -116,6 +118,19 @@ async function moveTo(client: pg.Client, schema: string, to: number): Promise<Mi
     if (madeSchema && rowCount === 0) await client.query(`drop schema ${name} restrict`);
   }
   return { schema, from, to: Math.max(to, 0), steps };
+}
+
+/** What is taken away must not be in use. Until this transaction ends no worker can register either. */
+async function refuseWorkers(client: pg.Client, schema: string): Promise<void> {
+  await client.query("lock table workers in access exclusive mode");
+  const { rows } = await client.query<{ id: string }>(
+    "select id from workers where seen_at + lease > clock_timestamp() order by id limit 5",
+  );
+  if (rows.length === 0) return;
+  const ids = rows.map(({ id }) => id).join(", ");
+  throw new Refused(
+    `the schema "${schema}" is in use: stop its workers first (${ids}). One that was killed counts until its lease has passed`,
+  );
 }
 
 /** The SQL of one version, in the order in which it is applied. */

@@ -66,6 +66,9 @@ begin
   if current_setting('transaction_isolation') <> 'read committed' then
     perform require_read_committed();
   end if;
+  if timeline() <> (select s.timeline from settings s where s.only_row) then
+    perform begin_timeline(p_shard);
+  end if;
   perform set_config('synchronous_commit', 'off', true);  -- in the body: a SET clause is undone before the commit
   if not exists (select 1 from workers w where w.id = p_worker and w.seen_at + w.lease > clock_timestamp()) then
     meta := '{"floor": null, "after": null, "due_ms": null, "more": false}';
