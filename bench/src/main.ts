@@ -16,6 +16,7 @@ import { limits } from "./limits.js";
 import { machines } from "./machines.js";
 import { plans } from "./plans.js";
 import { Profiling } from "./profiling.js";
+import { queues } from "./queues.js";
 import { summarize, toJson, toTable } from "./report.js";
 import { type BenchServer, openServer } from "./server.js";
 import { scale } from "./scale.js";
@@ -37,6 +38,7 @@ const benches: Record<BenchName, Bench> = {
   children,
   limits,
   across,
+  queues,
   scale,
   sustained,
   plans,

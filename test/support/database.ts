@@ -6,11 +6,14 @@
 import { randomBytes } from "node:crypto";
 import pg from "pg";
 import { afterAll, inject } from "vitest";
+import { isOverHttp, startTestServer } from "./transport.js";
 import { PostgresStore } from "../../packages/pawl/dist/store/postgres/postgres-store.js";
 
 export interface TestDatabase {
   /** What clients and workers use: through a pooler in the project `pgbouncer`. */
   readonly url: string;
+  /** The server on it, when the laws are run over HTTP. */
+  readonly server?: string | undefined;
   /** What needs the server itself: who is let in, and what there is. */
   readonly directUrl: string;
   readonly store: PostgresStore;
@@ -41,7 +44,9 @@ export async function testDatabase(options: { empty?: boolean } = {}): Promise<T
     return client;
   };
   let plain: Promise<pg.Client> | undefined;
+  const through = isOverHttp && !options.empty ? await startTestServer(url) : undefined;
   afterAll(async () => {
+    await through?.stop();
     await store.close();
     for (const client of clients) await client.end().catch(() => {});
     await admin.query(`drop database ${name} with (force)`);
@@ -49,6 +54,7 @@ export async function testDatabase(options: { empty?: boolean } = {}): Promise<T
   });
   return {
     url,
+    server: through?.url,
     directUrl: direct,
     store,
     connect,

@@ -13,8 +13,9 @@ import { phasesOf } from "./define/phase.js";
 import { parse, type Schema } from "./define/schema.js";
 import type { WorkflowContext } from "./define/workflow-context.js";
 import { replay } from "./engine/replay.js";
+import type { StoredStep } from "./store/journal.js";
 import { readJournal } from "./store/read-journal.js";
-import type { ClientStore, StoredRun } from "./store/store.js";
+import type { ClientStore, RunFilter, StoredRun } from "./store/store.js";
 
 /** A run that would not go on. */
 export interface BrokenRun {
@@ -45,39 +46,63 @@ export interface Checked {
 }
 
 type Problem = Pick<BrokenRun, "reason" | "text">;
-type Source = Pick<ClientStore, "list" | "journal">;
+
+/** An open run, as far as it is looked at. Values are JSON. */
+export type OpenRun = Pick<StoredRun, "runId" | "name" | "version" | "step" | "input" | "state">;
+
+/** Where the runs are. */
+export interface CheckSource {
+  openRuns(name: string): AsyncIterable<OpenRun>;
+  /** What a workflow run has recorded. */
+  journal(runId: string): Promise<readonly StoredStep[]>;
+}
 
 const pageSize = 100;
 const silent: Logger = { debug() {}, info() {}, warn() {}, error() {} };
 
-export async function checkRuns(store: Source, definitions: readonly AnyDefinition[]): Promise<Checked> {
+export async function checkRuns(
+  source: CheckSource,
+  definitions: readonly AnyDefinition[],
+): Promise<Checked> {
   const byVersion = new Map(definitions.map((one) => [`${one.name}@${one.version}`, one]));
   const broken: BrokenRun[] = [];
   let runs = 0;
   for (const name of new Set(definitions.map((one) => one.name))) {
-    for await (const run of openRuns(store, name)) {
+    for await (const run of source.openRuns(name)) {
       runs++;
-      const problem = await findProblem(store, byVersion.get(`${run.name}@${run.version}`), run);
+      const problem = await findProblem(source, byVersion.get(`${run.name}@${run.version}`), run);
       if (problem !== null) broken.push({ runId: run.runId, name, version: run.version, ...problem });
     }
   }
   return { runs, broken };
 }
 
-async function* openRuns(store: Source, name: string): AsyncGenerator<StoredRun> {
-  const nothing = { version: null, queue: null, since: null, until: null };
-  for (let before: Parameters<Source["list"]>[0]["before"] = null; ;) {
-    const page = await store.list({ ...nothing, name, phases: phasesOf.running, before, limit: pageSize });
-    yield* page.runs;
-    if (page.runs.length < pageSize) return;
-    before = page.last;
-  }
+/** The open runs of a store. */
+export function storedRuns(store: Pick<ClientStore, "list" | "journal">): CheckSource {
+  const nothing = { version: null, queue: null, since: null, until: null, input: null };
+  return {
+    async *openRuns(name) {
+      for (let before: RunFilter["before"] = null; ;) {
+        const page = await store.list({
+          ...nothing,
+          name,
+          phases: phasesOf.running,
+          before,
+          limit: pageSize,
+        });
+        yield* page.runs;
+        if (page.runs.length < pageSize) return;
+        before = page.last;
+      }
+    },
+    journal: (runId) => readJournal(store, runId),
+  };
 }
 
 async function findProblem(
-  store: Source,
+  source: CheckSource,
   definition: AnyDefinition | undefined,
-  run: StoredRun,
+  run: OpenRun,
 ): Promise<Problem | null> {
   if (definition === undefined) {
     return { reason: "missing_definition", text: `no definition of ${run.name} has version ${run.version}` };
@@ -88,7 +113,7 @@ async function findProblem(
     case "machine":
       return checkMachine(definition, run);
     case "workflow":
-      return (await refusal(definition.input, run.input, "input")) ?? checkWorkflow(store, definition, run);
+      return (await refusal(definition.input, run.input, "input")) ?? checkWorkflow(source, definition, run);
   }
 }
 
@@ -106,7 +131,7 @@ async function refusal(
   }
 }
 
-async function checkMachine(definition: MachineDefinition, run: StoredRun): Promise<Problem | null> {
+async function checkMachine(definition: MachineDefinition, run: OpenRun): Promise<Problem | null> {
   const step = run.step ?? definition.initial;
   if (!definition.steps.has(step)) {
     return {
@@ -120,11 +145,11 @@ async function checkMachine(definition: MachineDefinition, run: StoredRun): Prom
 }
 
 async function checkWorkflow(
-  store: Source,
+  source: CheckSource,
   definition: WorkflowDefinition,
-  run: StoredRun,
+  run: OpenRun,
 ): Promise<Problem | null> {
-  const journal = await readJournal(store, run.runId);
+  const journal = await source.journal(run.runId);
   const { input: schema } = definition;
   const stored = fromJson(run.input);
   const input = schema === undefined ? stored : await parse(schema, stored, "InvalidInput", "input");

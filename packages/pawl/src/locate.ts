@@ -1,12 +1,15 @@
 /**
- * Finds the database: the URL given, else `PAWL_URL`, else `DATABASE_URL`, else a local Postgres in `.pawl/` when
+ * Finds the database, or the server before it: the URL given, else `PAWL_URL`, else `DATABASE_URL`, else a local Postgres in `.pawl/` when
  * `@pawl/local-postgres` is installed, which alone is migrated without being asked. In production a local one is
  * refused. Also checks that the schema is the one this release needs. Called by `connect`, `serve` and `migrate`.
  */
 
+import { InvalidOption } from "./define/errors.js";
+import { checkServerUrl, isServerUrl, type ServerAddress } from "./store/http/address.js";
 import { checkUrl, openPool } from "./store/postgres/database.js";
-import { explain, Refused } from "./store/postgres/database-errors.js";
+import { explain } from "./store/postgres/database-errors.js";
 import { explainVersion, migrateSchema, readVersion, schemaVersion } from "./store/postgres/migrate.js";
+import { Refused } from "./store/refused.js";
 
 export interface Located {
   readonly url: string;
@@ -21,13 +24,39 @@ interface LocalPostgresModule {
   }) => Promise<{ url: string; stop(): Promise<void> }>;
 }
 
-/** The URL that was given or is in the environment, checked; undefined means a local Postgres. Opens nothing. */
-export function givenUrl(url: unknown): string | undefined {
-  if (url !== undefined) return checkUrl(url);
-  for (const name of ["PAWL_URL", "DATABASE_URL"]) {
-    if (process.env[name]) return checkUrl(process.env[name], `the environment variable ${name}`);
+/** Where the runs are to be reached: at a server, or in a database (undefined: a local Postgres). */
+export type Target =
+  | ({ readonly kind: "server" } & ServerAddress)
+  | { readonly kind: "database"; readonly url: string | undefined };
+
+/**
+ * What was given or is in the environment, checked. The token may come from there too, but only for a server. Opens nothing.
+ */
+export function givenTarget(url: unknown, token: unknown): Target {
+  const [found, what] = foundUrl(url);
+  if (isServerUrl(found)) {
+    const shown = token ?? (process.env["PAWL_TOKEN"] || undefined);
+    return { kind: "server", ...checkServerUrl(found, shown, what) };
   }
-  if (process.env["NODE_ENV"] !== "production") return undefined;
+  if (token !== undefined) {
+    throw new InvalidOption("token is for a server; a PostgreSQL URL has the user and password in itself");
+  }
+  return { kind: "database", url: found === undefined ? undefined : checkUrl(found, what) };
+}
+
+/** The URL of a database that was given or is in the environment, checked; undefined means a local Postgres. Opens nothing. */
+export function givenUrl(url: unknown): string | undefined {
+  const [found, what] = foundUrl(url);
+  return found === undefined ? undefined : checkUrl(found, what);
+}
+
+/** The URL and, for messages, where it was found. */
+function foundUrl(url: unknown): [url: unknown, what: string] {
+  if (url !== undefined) return [url, "url"];
+  for (const name of ["PAWL_URL", "DATABASE_URL"]) {
+    if (process.env[name]) return [process.env[name], `the environment variable ${name}`];
+  }
+  if (process.env["NODE_ENV"] !== "production") return [undefined, "url"];
   throw new Refused("no database: pass a URL, or set PAWL_URL or DATABASE_URL (NODE_ENV is production)");
 }
 

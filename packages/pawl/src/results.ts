@@ -36,22 +36,27 @@ export class Results {
     this.#hub = hub;
   }
 
-  /** The end of a run; null once `timeoutMs` has passed without it. */
-  async wait(runId: string, timeoutMs: number | null): Promise<EndedRun | null> {
+  /** The end of a run; null once `timeoutMs` has passed without it, or who waits has gone (`signal`). */
+  async wait(runId: string, timeoutMs: number | null, signal?: AbortSignal): Promise<EndedRun | null> {
     if (timeoutMs !== null && timeoutMs <= shortMs) {
       const [ended] = await this.#store.ended([runId]);
       if (ended !== undefined) return ended;
     }
-    return this.#wait(runId, timeoutMs);
+    return signal?.aborted ? null : this.#wait(runId, timeoutMs, signal);
   }
 
-  #wait(runId: string, timeoutMs: number | null): Promise<EndedRun | null> {
+  #wait(runId: string, timeoutMs: number | null, signal: AbortSignal | undefined): Promise<EndedRun | null> {
     return new Promise((resolve, reject) => {
       let timeout: NodeJS.Timeout | undefined;
       const finish = (): void => {
         clearTimeout(timeout);
         this.#waiters.delete(waiter);
+        signal?.removeEventListener("abort", giveUp);
         forget();
+      };
+      const giveUp = (): void => {
+        finish();
+        resolve(null);
       };
       const waiter: Waiter = {
         runId,
@@ -66,12 +71,10 @@ export class Results {
       const forget = this.#hub.await(runId, waiter.settle);
       this.#waiters.add(waiter);
       this.#scheduleAt(waiter.dueAtMs);
+      signal?.addEventListener("abort", giveUp);
       if (timeoutMs !== null) {
         timeout = setTimeout(
-          () => {
-            finish();
-            resolve(null);
-          },
+          giveUp,
           // The longest that a timer takes; nobody waits 24 days for more.
           Math.min(timeoutMs, 2 ** 31 - 1),
         );

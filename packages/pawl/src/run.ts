@@ -3,10 +3,11 @@
  * between the store and the public API, the same for every transport.
  */
 
+import { fromBase64Url, toBase64Url } from "./define/bytes.js";
 import type { AnyDefinition } from "./define/definition.js";
 import type { ErrorRecord } from "./define/error-record.js";
 import { InvalidOption } from "./define/errors.js";
-import { fromJson } from "./define/json.js";
+import { fromJson, toJson } from "./define/json.js";
 import type { Json } from "./define/json-types.js";
 import { checkName, checkVersion } from "./define/names.js";
 import { checkInteger, checkOneOf, checkOptions } from "./define/options.js";
@@ -49,6 +50,8 @@ export interface ListOptions {
   readonly since?: Date | string | undefined;
   /** Started before this time. */
   readonly until?: Date | string | undefined;
+  /** What the input contains: `{ user: { id: 42 } }` finds those whose input has that member, whatever else it has. */
+  readonly input?: unknown;
   /** What the page before gave as `cursor`. */
   readonly cursor?: string | undefined;
   /** 1 to 100. Default 20. */
@@ -62,6 +65,20 @@ export interface Page {
   readonly cursor: string | null;
 }
 
+const filters = [
+  "name",
+  "version",
+  "status",
+  "phase",
+  "queue",
+  "since",
+  "until",
+  "input",
+  "cursor",
+  "limit",
+] as const;
+/** How long a filter of the input may be as JSON. */
+const maxInputFilter = 16 * 1024;
 const statuses = ["running", "completed", "failed", "cancelled"] as const;
 
 export function toRun(stored: StoredRun): Run {
@@ -91,9 +108,8 @@ export function toRun(stored: StoredRun): Run {
 
 /** What `runs.list` asks the store: one more than the page, to know whether another follows. */
 export function toFilter(options: unknown): RunFilter {
-  const names = ["name", "version", "status", "phase", "queue", "since", "until", "cursor", "limit"] as const;
-  const given = checkOptions(options, names, "the options of runs.list");
-  const { name, version, status, phase, queue, since, until, cursor, limit = 20 } = given;
+  const given = checkOptions(options, filters, "the options of runs.list");
+  const { name, version, status, phase, queue, since, until, input, cursor, limit = 20 } = given;
   return {
     name: name === undefined ? null : checkName("definition", name),
     version: version === undefined ? null : checkVersion(version),
@@ -101,6 +117,7 @@ export function toFilter(options: unknown): RunFilter {
     queue: queue === undefined ? null : checkName("queue", queue),
     since: since === undefined ? null : checkDate(since, "since"),
     until: until === undefined ? null : checkDate(until, "until"),
+    input: input === undefined ? null : toJson(input, "input", maxInputFilter).text,
     before: cursor === undefined ? null : readCursor(cursor),
     limit: checkInteger(limit, "limit", { min: 1, max: 100 }),
   };
@@ -114,12 +131,12 @@ function checkPhases(status: unknown, phase: unknown): readonly Phase[] | null {
 }
 
 export function writeCursor(last: NonNullable<RunFilter["before"]>): string {
-  return Buffer.from(JSON.stringify([last.startedAt, last.runId])).toString("base64url");
+  return toBase64Url(JSON.stringify([last.startedAt, last.runId]));
 }
 
 function readCursor(cursor: unknown): NonNullable<RunFilter["before"]> {
   try {
-    const parsed: unknown = JSON.parse(Buffer.from(String(cursor), "base64url").toString());
+    const parsed: unknown = JSON.parse(fromBase64Url(String(cursor)));
     if (Array.isArray(parsed) && parsed.length === 2) {
       const [startedAt, runId] = parsed as unknown[];
       if (typeof startedAt === "string" && !Number.isNaN(Date.parse(startedAt)) && isRunId(runId)) {

@@ -146,7 +146,8 @@ export function notFound(runId: string): RunNotFound {
   return new RunNotFound(`there is no run ${show(runId, 60)}`);
 }
 
-function toStarted<Definition extends AnyDefinition>({
+/** What a start answers; throws if its keys belong to two runs. */
+export function toStarted<Definition extends AnyDefinition = AnyDefinition>({
   runId,
   created,
   phase,

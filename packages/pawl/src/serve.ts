@@ -1,6 +1,6 @@
 /**
  * `serve`: starts a worker for a list of definitions. Options are checked before anything is opened, so a mistake
- * throws where it was written; what needs the database is reported by `worker.ready`.
+ * throws where it was written; what needs the database, or the server before it, is reported by `worker.ready`.
  */
 
 import { type AnyDefinition, definitionMethods } from "./define/definition.js";
@@ -9,7 +9,10 @@ import { hubOf } from "./engine/nudge.js";
 import { checkServe, type ServeOptions } from "./engine/serve-options.js";
 import type { WorkerTransport } from "./engine/transport.js";
 import { EngineWorker } from "./engine/worker.js";
-import { givenUrl, locateSchema } from "./locate.js";
+import { givenTarget, locateSchema } from "./locate.js";
+import { refuseOptions, type ServerAddress } from "./store/http/address.js";
+import { Caller } from "./store/http/caller.js";
+import { HttpWorkerStore, longestWaitMs } from "./store/http/http-worker-store.js";
 import { addressKey } from "./store/postgres/database.js";
 import { PostgresStore } from "./store/postgres/postgres-store.js";
 
@@ -37,8 +40,12 @@ declare module "./define/definition.js" {
 /** Serves these definitions until `worker.stop()`. Installs no process signal handlers. */
 export function serve(definitions: readonly AnyDefinition[], options: ServeOptions = {}): Worker {
   const settings = checkServe(definitions, options);
-  const url = givenUrl(settings.url);
-  return new EngineWorker(settings, () => openPostgres(url, settings.schema));
+  const target = givenTarget(options.url, options.token);
+  if (target.kind === "server") {
+    refuseOptions(options, ["schema"], "serve");
+    return new EngineWorker(settings, async () => openServer(target));
+  }
+  return new EngineWorker(settings, () => openPostgres(target.url, settings.schema));
 }
 
 /** The way of a worker straight to Postgres. */
@@ -51,10 +58,23 @@ async function openPostgres(url: string | undefined, schema: string): Promise<Wo
     hub: hubOf(addressKey(address)),
     beats: { kind: "postgres", ...address },
     sweeps: true,
+    waitMs: null,
     close: async () => {
       await atMost(store.close(), closeMs);
       await database.close();
     },
+  };
+}
+
+/** The way of a worker through a server, which sweeps for it and holds its claims back until there is work. */
+function openServer({ url, token }: ServerAddress): WorkerTransport {
+  return {
+    store: new HttpWorkerStore(new Caller({ url, token })),
+    hub: hubOf(url),
+    beats: { kind: "server", url, token },
+    sweeps: false,
+    waitMs: longestWaitMs,
+    close: async () => {},
   };
 }
 

@@ -1,8 +1,25 @@
-/** The Fastify application as the routes see it, and what every route has to say of itself. */
+/**
+ * The Fastify application: what holds for every request, whatever its route. Limits of time and size, request ids, who may call,
+ * bodies, validation, and the form of every answer that says no. Made by `createServer`.
+ */
 
-import type { TypeBoxTypeProvider } from "@fastify/type-provider-typebox";
-import type { FastifyBaseLogger, FastifyInstance, RawServerDefault } from "fastify";
+import { randomUUID } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import type { TypeBoxTypeProvider } from "@fastify/type-provider-typebox";
+import fastify, {
+  type FastifyBaseLogger,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  type RawServerDefault,
+} from "fastify";
+import type { Logger } from "pawl";
+import { admit, type Perimeter } from "./auth.js";
+import { readJsonBodies } from "./body.js";
+import { problem, problemType, RequestError, type Problem, toProblem } from "./problems.js";
+import { type Route, RouteTable } from "./route-table.js";
+import { compileValidator } from "./validation.js";
 
 export type App = FastifyInstance<
   RawServerDefault,
@@ -17,7 +34,129 @@ export type Scope = "read" | "write" | "worker" | "admin";
 
 declare module "fastify" {
   interface FastifyContextConfig {
-    /** The scope that a caller needs; "open": none. Every route names one. */
+    /** The scope that a caller needs; "open": none. Every route names one; who does not is for "admin". */
     readonly scope: Scope | "open";
   }
+}
+
+export interface AppOptions {
+  readonly perimeter: Perimeter;
+  readonly maxConnections: number;
+  readonly maxPayloadBytes: number;
+  readonly logger: Logger;
+}
+
+const limits = {
+  /** Room in a body beside the value that it carries. */
+  bodyRoomBytes: 64 * 1024,
+  headerBytes: 16 * 1024,
+  /** The first byte of a request to the end of its headers, and to the end of its body. */
+  headersMs: 10_000,
+  requestMs: 30_000,
+  /** How often those two are looked after. */
+  checkMs: 2_000,
+  /** Longer than any long poll, and than the patience of the usual proxies. */
+  idleMs: 75_000,
+  pathPart: 1_024,
+};
+
+export function makeApp({ perimeter, maxConnections, maxPayloadBytes, logger }: AppOptions): {
+  app: App;
+  routes: readonly Route[];
+} {
+  const answer = (error: unknown, request: FastifyRequest, reply: FastifyReply): void =>
+    sendProblem(reply, toProblem(error, request.id, logger));
+  const app: App = fastify({
+    bodyLimit: maxPayloadBytes + limits.bodyRoomBytes,
+    requestTimeout: limits.requestMs,
+    keepAliveTimeout: limits.idleMs,
+    // Of a socket on which nothing moves: a held answer, or one that nobody reads.
+    connectionTimeout: limits.idleMs,
+    http: {
+      headersTimeout: limits.headersMs,
+      connectionsCheckingInterval: limits.checkMs,
+      maxHeaderSize: limits.headerBytes,
+    },
+    routerOptions: { maxParamLength: limits.pathPart },
+    exposeHeadRoutes: false,
+    // What comes while the server closes is served, and told to come no more.
+    return503OnClosing: false,
+    forceCloseConnections: "idle",
+    requestIdHeader: false,
+    genReqId: ({ headers }) => requestId(headers["x-request-id"]),
+    frameworkErrors: answer,
+    clientErrorHandler: answerSocket,
+  }).withTypeProvider<TypeBoxTypeProvider>();
+  app.server.maxConnections = maxConnections;
+  const routes = new RouteTable(app);
+  readJsonBodies(app);
+  app.setValidatorCompiler(compileValidator);
+  // The schemas of answers are for the documentation: what a handler returns is sent as it is.
+  app.setSerializerCompiler(() => (value) => JSON.stringify(value));
+  app.addHook("onRequest", (request, reply, done) => {
+    void reply.header("x-request-id", request.id);
+    const { scope = request.is404 ? undefined : "admin" } = request.routeOptions.config as {
+      scope?: Scope | "open";
+    };
+    if (scope !== "open") admit(perimeter, request.headers, scope);
+    done();
+  });
+  app.setErrorHandler(answer);
+  app.setNotFoundHandler((request, reply) => {
+    const path = request.url.replace(/\?.*$/s, "");
+    const methods = routes.methodsAt(path);
+    if (methods.length === 0) {
+      throw new RequestError(
+        404,
+        "RouteNotFound",
+        `there is no ${path}; /v1/openapi.json lists what there is`,
+      );
+    }
+    void reply.header("allow", methods.join(", "));
+    throw new RequestError(
+      405,
+      "MethodNotAllowed",
+      `${path} takes ${methods.join(", ")}, not ${request.method}`,
+    );
+  });
+  return { app, routes: routes.list };
+}
+
+function sendProblem(reply: FastifyReply, told: Problem): void {
+  if (told.status === 401) void reply.header("www-authenticate", "Bearer");
+  if (told.status === 503) void reply.header("retry-after", "1");
+  // As bytes: no schema of the route is about it.
+  void reply
+    .code(told.status)
+    .type(problemType)
+    .send(Buffer.from(JSON.stringify(told)));
+}
+
+/** The id that the caller gave, if it is fit for headers and logs, else a new one. */
+function requestId(given: string | string[] | undefined): string {
+  return typeof given === "string" && /^[\w.:-]{1,128}$/.test(given) ? given : randomUUID();
+}
+
+/** What no request could be made of: the answer is written to the socket as it is. */
+function answerSocket(error: NodeJS.ErrnoException, socket: Socket): void {
+  if (error.code === "ECONNRESET" || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const [status, line, detail] =
+    error.code === "ERR_HTTP_REQUEST_TIMEOUT"
+      ? ([408, "Request Timeout", "the request did not arrive in time"] as const)
+      : error.code === "HPE_HEADER_OVERFLOW"
+        ? ([
+            431,
+            "Request Header Fields Too Large",
+            `the headers are longer than ${limits.headerBytes} bytes`,
+          ] as const)
+        : ([400, "Bad Request", "this is no HTTP request"] as const);
+  const body = JSON.stringify(
+    problem(status, status === 408 ? "RequestTimeout" : "BadRequest", detail, randomUUID()),
+  );
+  socket.end(
+    `HTTP/1.1 ${status} ${line}\r\ncontent-type: ${problemType}\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
+  );
 }

@@ -1,40 +1,84 @@
 /** What the routes share: the client, the store and the hub of the one database that this server is for. */
 
-import { addressKey, type Hub, hubOf, locateSchema, PostgresStore } from "pawl/engine";
-import { connect, type Logger, type Pawl } from "pawl";
+import { setMaxListeners } from "node:events";
+import {
+  addressKey,
+  type Hub,
+  hubOf,
+  isBusy,
+  isOutage,
+  locateSchema,
+  PostgresStore,
+  Results,
+  Starter,
+} from "pawl/engine";
+import { connect, type Logger, type Pawl, Unavailable } from "pawl";
 
 export interface Parts {
   /** The public API, for everything that it can do. */
   readonly pawl: Pawl;
   /** The calls of workers, and batches that the public API has no call for. */
   readonly store: PostgresStore;
+  /** For the heartbeats of workers alone: no other call may delay them. */
+  readonly beats: PostgresStore;
+  /** Where the database is. */
+  readonly databaseUrl: string;
   /** What this process tells itself about these runs. */
   readonly hub: Hub;
+  /** Starts of this process, those that come together in one call. */
+  readonly starter: Starter;
+  /** Who waits for the end of runs. */
+  readonly results: Results;
+  /** Aborted when the server begins to close: whatever is held back is to be answered at once (see `held.ts`). */
+  readonly closing: AbortSignal;
+  /** How long a value may be as JSON. */
+  readonly maxPayloadBytes: number;
   readonly logger: Logger;
+  /** Lets go of all that waits; `close` follows once it is answered. */
+  beginClosing(): void;
   close(): Promise<void>;
 }
+
+const beatConnections = 2;
 
 export interface PartsOptions {
   readonly database: string | undefined;
   readonly schema: string;
   /** How many connections the routes may open, for the client and for workers each. */
   readonly connections: number;
+  readonly maxPayloadBytes: number;
   readonly logger: Logger;
 }
 
-export async function openParts({ database, schema, connections, logger }: PartsOptions): Promise<Parts> {
+export async function openParts(options: PartsOptions): Promise<Parts> {
+  const { database, schema, connections, maxPayloadBytes, logger } = options;
   const located = await locateSchema(database, schema);
   const address = { url: located.url, schema };
   const store = new PostgresStore(address, { connections });
-  const pawl = connect(located.url, { schema, pool: connections, logger });
+  const beats = new PostgresStore(address, { connections: beatConnections });
+  const hub = hubOf(addressKey(address));
+  const pawl = connect(located.url, { schema, pool: connections, maxPayloadBytes, logger });
+  const results = new Results(store, hub, logger);
+  const closing = new AbortController();
+  // Thousands of calls may be held at once.
+  setMaxListeners(0, closing.signal);
   return {
+    databaseUrl: located.url,
     pawl,
     store,
-    hub: hubOf(addressKey(address)),
+    beats,
+    hub,
+    starter: new Starter(store, hub, { isOutage, isBusy }),
+    results,
+    closing: closing.signal,
+    maxPayloadBytes,
     logger,
+    beginClosing: () => closing.abort(),
     close: async () => {
+      results.close(new Unavailable("the server was closed"));
       await pawl.close();
       await store.close();
+      await beats.close();
       await located.close();
     },
   };

@@ -3,47 +3,89 @@
  * or by the `pawl` command.
  */
 
-import type { TypeBoxTypeProvider } from "@fastify/type-provider-typebox";
-import fastify from "fastify";
-import type { Logger } from "pawl";
-import type { App } from "./app.js";
+import type { Worker } from "pawl";
+import { type App, makeApp } from "./app.js";
+import { startDeliverer } from "./delivery/deliverer.js";
+import { checkServer, type ServerOptions } from "./options.js";
 import { openParts } from "./parts.js";
+import { documentApi } from "./openapi.js";
+import type { Route } from "./route-table.js";
 import { healthRoutes } from "./routes/health.js";
-
-export interface ServerOptions {
-  /** The URL of the database. Default: found as by `connect`. */
-  readonly database?: string | undefined;
-  /** Default "pawl". */
-  readonly schema?: string | undefined;
-  /** Default "127.0.0.1". */
-  readonly host?: string | undefined;
-  /** Default 8080; 0: any that is free. */
-  readonly port?: number | undefined;
-  readonly logger?: Logger | undefined;
-}
+import { limitRoutes } from "./routes/limits.js";
+import { listingRoutes } from "./routes/listings.js";
+import { queueRoutes } from "./routes/queues.js";
+import { runRoutes } from "./routes/runs.js";
+import { startRoutes } from "./routes/starts.js";
+import { topicRoutes } from "./routes/topics.js";
+import { workerRoutes } from "./routes/workers.js";
+import { sweep } from "./sweeping.js";
 
 export interface PawlServer {
-  /** The Fastify application, for `inject` and for routes of your own. */
+  /** The Fastify application, for `inject` and for routes of your own (which name their scope, or are for "admin"). */
   readonly app: App;
+  /** What there is to call, and the scope that each takes. */
+  readonly routes: readonly Route[];
   /** Begins to listen and answers with the URL. */
   listen(): Promise<string>;
-  /** Answers what waits, then ends. */
+  /** Takes no more connections, answers what waits, lets the rest end within `drainTimeout`, then ends. */
   close(): Promise<void>;
 }
 
-const silent: Logger = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
-
 export async function createServer(options: ServerOptions = {}): Promise<PawlServer> {
-  const { database, schema = "pawl", host = "127.0.0.1", port = 8080, logger = silent } = options;
-  const parts = await openParts({ database, schema, connections: 10, logger });
-  const app: App = fastify({ forceCloseConnections: "idle" }).withTypeProvider<TypeBoxTypeProvider>();
-  healthRoutes(app, parts);
+  const settings = checkServer(options);
+  const { host, port, drainMs } = settings;
+  const parts = await openParts(settings);
+  const { app, routes } = makeApp(settings);
+  try {
+    if (settings.maxRetentionDays !== null) await parts.store.setRetentionCeiling(settings.maxRetentionDays);
+    await documentApi(app);
+    healthRoutes(app, parts);
+    startRoutes(app, parts);
+    runRoutes(app, parts);
+    listingRoutes(app, parts);
+    limitRoutes(app, parts);
+    queueRoutes(app, parts);
+    topicRoutes(app, parts);
+    workerRoutes(app, parts, () => sweeper.hurry());
+  } catch (error) {
+    await parts.close();
+    throw error;
+  }
+  const sweeper = sweep(parts, settings);
+  let deliverer: Worker | undefined;
+  const listen = async (): Promise<string> => {
+    const url = await app.listen({ host, port });
+    if (settings.delivery !== null) {
+      const { schema, delivery, logger } = settings;
+      deliverer = startDeliverer({
+        url: parts.databaseUrl,
+        schema,
+        store: parts.store,
+        settings: delivery,
+        logger,
+      });
+      // A failure is logged by the worker itself; the API is served all the same.
+      deliverer.ready.catch(() => {});
+    }
+    return url;
+  };
+  const close = async (): Promise<void> => {
+    parts.beginClosing();
+    const impatience = setTimeout(() => app.server.closeAllConnections(), drainMs);
+    // A connection whose last answer is out would be kept for the next call.
+    const idle = setInterval(() => app.server.closeIdleConnections(), 20);
+    await app.close();
+    clearTimeout(impatience);
+    clearInterval(idle);
+    await deliverer?.stop();
+    await sweeper.stop();
+    await parts.close();
+  };
+  let closed: Promise<void> | undefined;
   return {
     app,
-    listen: () => app.listen({ host, port }),
-    close: async () => {
-      await app.close();
-      await parts.close();
-    },
+    routes,
+    listen,
+    close: () => (closed ??= close()),
   };
 }

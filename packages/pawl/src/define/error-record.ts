@@ -5,6 +5,7 @@
  * at most 8 KiB of JSON. Called by the engine when a step, a job or a definition fails.
  */
 
+import { byteLength } from "./bytes.js";
 import { show, shorten } from "./show.js";
 
 /** An error as it is stored and shown. */
@@ -153,5 +154,5 @@ function cutText(value: string, bytes: number): string {
 }
 
 function encodedBytes(value: unknown): number {
-  return Buffer.byteLength(JSON.stringify(value));
+  return byteLength(JSON.stringify(value));
 }

@@ -10,6 +10,7 @@ import type { ErrorRecord } from "./error-record.js";
 /** Every code that a `PawlError` can have. */
 export type ErrorCode =
   | "ChildFailed"
+  | "Forbidden"
   | "InboxFull"
   | "InvalidInput"
   | "InvalidOption"
@@ -30,6 +31,7 @@ export type ErrorCode =
   | "StepFailed"
   | "StepTimeout"
   | "TooManyCrashes"
+  | "Unauthorized"
   | "Unavailable"
   | "WorkflowVersionMismatch";
 
@@ -201,8 +203,19 @@ export class Unavailable extends PawlError {
   override readonly code = "Unavailable";
 }
 
+/** The server does not know the token, or was given none. */
+export class Unauthorized extends PawlError {
+  override readonly code = "Unauthorized";
+}
+
+/** The token is known, and does not have the scope that this takes. */
+export class Forbidden extends PawlError {
+  override readonly code = "Forbidden";
+}
+
 const classes: Record<ErrorCode, { readonly prototype: PawlError }> = {
   ChildFailed,
+  Forbidden,
   InboxFull,
   InvalidInput,
   InvalidOption,
@@ -223,6 +236,7 @@ const classes: Record<ErrorCode, { readonly prototype: PawlError }> = {
   StepFailed,
   StepTimeout,
   TooManyCrashes,
+  Unauthorized,
   Unavailable,
   WorkflowVersionMismatch,
 };

@@ -6,6 +6,7 @@
  * result and payload, so it makes one walk over the value and no allocations but the copy.
  */
 
+import { byteLength, isLongerThan, toBytes } from "./bytes.js";
 import { isA } from "./error-record.js";
 import { NotSerializable, PawlError, PayloadTooLarge } from "./errors.js";
 import type { Json } from "./json-types.js";
@@ -46,9 +47,8 @@ export function toJson(value: unknown, what: string, limitBytes = mebibyte): Enc
   }
   const encoded = copy === undefined ? null : copy;
   const text = JSON.stringify(encoded);
-  // No code unit takes more than three bytes, so that small texts need not be measured.
-  if (text.length * 3 > limitBytes && Buffer.byteLength(text) > limitBytes) {
-    throw tooLarge(what, `${Buffer.byteLength(text)} bytes`, limitBytes);
+  if (isLongerThan(text, limitBytes)) {
+    throw tooLarge(what, `${byteLength(text)} bytes`, limitBytes);
   }
   return { value: encoded, text };
 }
@@ -198,13 +198,15 @@ function sortKeys(keys: string[]): string[] {
 }
 
 function compareKeys(left: string, right: string): number {
-  if (notAscii.test(left) || notAscii.test(right)) return compareBytes(Buffer.from(left), Buffer.from(right));
+  if (notAscii.test(left) || notAscii.test(right)) return compareBytes(toBytes(left), toBytes(right));
   if (left.length !== right.length) return left.length - right.length;
   return left < right ? -1 : left > right ? 1 : 0;
 }
 
-function compareBytes(left: Buffer, right: Buffer): number {
-  return left.length === right.length ? Buffer.compare(left, right) : left.length - right.length;
+function compareBytes(left: Uint8Array, right: Uint8Array): number {
+  if (left.length !== right.length) return left.length - right.length;
+  const differs = left.findIndex((byte, index) => byte !== right[index]);
+  return differs === -1 ? 0 : left[differs]! - right[differs]!;
 }
 
 function refusal(walk: Walk, problem: string): NotSerializable {

@@ -4,6 +4,7 @@
  * can be guessed, what was meant. Called at every public entry; nothing behind it checks again.
  */
 
+import { byteLength, isLongerThan } from "./bytes.js";
 import { InvalidOption } from "./errors.js";
 import { show } from "./show.js";
 
@@ -41,10 +42,8 @@ export function checkString(value: unknown, what: string, { maxBytes }: { maxByt
   if (typeof value !== "string" || value === "") {
     throw new InvalidOption(`${what} must be a string that is not empty, not ${show(value)}`);
   }
-  if (Buffer.byteLength(value) > maxBytes) {
-    throw new InvalidOption(
-      `${what} must be at most ${maxBytes} bytes long, not ${Buffer.byteLength(value)}`,
-    );
+  if (isLongerThan(value, maxBytes)) {
+    throw new InvalidOption(`${what} must be at most ${maxBytes} bytes long, not ${byteLength(value)}`);
   }
   if (/[\0\p{Surrogate}]/u.test(value)) {
     throw new InvalidOption(`${what} must not contain \\u0000 or half of a surrogate pair: ${show(value)}`);

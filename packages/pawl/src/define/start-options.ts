@@ -33,6 +33,8 @@ export interface StartOptions {
   readonly retention?: Duration | undefined;
   /** Machines: begin at this step. */
   readonly step?: string | undefined;
+  /** Starts by name: this version. Default: the highest that a live worker serves, else the highest registered. */
+  readonly version?: number | undefined;
 }
 
 /** What `start` and `child` take after the definition: the input may be left out where nothing is expected. */

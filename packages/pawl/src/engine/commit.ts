@@ -22,10 +22,10 @@ export async function commit(
     await abandonTransaction(execution);
     return null;
   }
-  const { runId, claimId, turn, parentId, partitionKey, incoming } = execution;
+  const { runId, queue, claimId, turn, parentId, partitionKey, incoming } = execution;
   const { inboxSeq } = incoming;
   const next = partitionKey === null || transition.kind === "keep" ? null : offerNext(execution, around);
-  const item = { runId, claimId, turn, inboxSeq, parentId, partitionKey, next, transition };
+  const item = { runId, queue, claimId, turn, inboxSeq, parentId, partitionKey, next, transition };
   const verdict =
     execution.opened === null
       ? await around.flusher.write(item)

@@ -1,21 +1,23 @@
 /**
  * Keeps the slots of one queue filled: claims as many runs as there are free slots (and prefetch), again at once
  * while batches come back full, else when a slot frees, a nudge comes, a run falls due, or the poll interval passes.
- * The interval adapts: short after work, growing while the queue stays empty. An outage only makes it wait.
+ * The interval adapts: short after work, growing while the queue stays empty. Where claims can wait (at a server), none of this is
+ * needed: one is held open until there is work. An outage only makes it wait.
  * Owned by the worker, which executes what it claims.
  */
 
 import type { Logger } from "../define/logger.js";
-import type { Claimable, Claimed, ClaimedRun, LookFrom, WorkerStore } from "../store/store.js";
+import type { Claimable, Claimed, ClaimedRun, WorkerStore } from "../store/store.js";
 import { newClaimId } from "./claim-id.js";
 import type { Successor } from "./execution.js";
+import { LowWater } from "./low-water.js";
 import { Patience } from "./patience.js";
 
 const maxClaim = 500;
-const floorMs = 1_000;
 /** A walk over runs that cannot be claimed is followed by a rest ten times as long, up to the longest poll interval. */
 const walkRest = 10;
-const nowhere: LookFrom = { floor: null, after: null };
+/** After a claim that came back with nothing although it could have waited: the server is about to stop. */
+const earlyMs = 100;
 
 export interface FeederOptions {
   readonly queue: string;
@@ -24,6 +26,8 @@ export interface FeederOptions {
   readonly minDemand: number;
   readonly pollMs: number;
   readonly maxPollMs: number;
+  /** How long a claim may be held back until there is work; null: claims answer at once. */
+  readonly waitMs: number | null;
   readonly names: readonly string[];
   readonly versions: readonly number[];
 }
@@ -35,6 +39,8 @@ export interface FeederHost {
   workerId(): string | null;
   /** The ids of claims in flight: what they hold is not to be let go by a beat. */
   readonly claiming: Set<string>;
+  /** Whether the clock stands still: who moves it nudges. */
+  isClockStill(): boolean;
   /** Executes a run; resolves when its claim has ended, with the run that was handed over to its slot, if one was. */
   execute(run: Successor): Promise<Successor | null>;
 }
@@ -54,15 +60,14 @@ export class Feeder {
   #wake: (() => void) | null = null;
   #dueAtMs = Number.POSITIVE_INFINITY;
   #pollMs: number;
-  #from: LookFrom = nowhere;
-  #floorSinceMs = 0;
-  /** How often older runs have become claimable: what a look in flight finds says nothing about those. */
-  #lowerings = 0;
+  readonly #lowWater = new LowWater();
   #isBehind = false;
   /** The loop sleeps because no slot was free. */
   #wantsSlot = false;
   /** When the present walk over runs of others began; such a walk is not repeated all the time. */
   #walkSinceMs: number | null = null;
+  /** Ends the wait of the claim that is held open. */
+  #waiting: AbortController | null = null;
 
   constructor(options: FeederOptions, host: FeederHost) {
     this.#options = options;
@@ -86,7 +91,13 @@ export class Feeder {
   async stop(): Promise<void> {
     this.#isRunning = false;
     this.nudge();
+    this.endWait();
     await this.#loop;
+  }
+
+  /** A claim that is held open is not wanted any more: it comes back with what it has. */
+  endWait(): void {
+    this.#waiting?.abort(new Error("the worker does not wait for this claim any more"));
   }
 
   /** Claimed runs whose execution has not begun, taken out of the buffer. */
@@ -109,19 +120,13 @@ export class Feeder {
 
   /** Runs older than the low-water mark have become claimable: begin at the head again. */
   rewind(): void {
-    this.#from = nowhere;
-    this.#lowerings++;
+    this.#lowWater.rewind();
     this.nudge();
   }
 
   /** Runs have become claimable, none of them before this in the order of claims. */
-  lower({ priority, microseconds }: Claimable): void {
-    const { floor, after } = this.#from;
-    const isBefore = (mark: readonly [number, number, ...unknown[]] | null): boolean =>
-      mark !== null && (priority < mark[0] || (priority === mark[0] && microseconds < mark[1]));
-    if (isBefore(floor)) this.#from = { floor: [priority, microseconds], after };
-    if (isBefore(after)) this.#from = { floor: this.#from.floor, after: null };
-    this.#lowerings++;
+  lower(claimable: Claimable): void {
+    this.#lowWater.lower(claimable);
     this.nudge();
   }
 
@@ -133,10 +138,14 @@ export class Feeder {
 
   /** A run becomes due after this time. */
   expect(delayMs: number): void {
-    const atMs = performance.now() + delayMs;
+    const atMs = this.#dueAt(performance.now(), delayMs);
     if (atMs >= this.#dueAtMs) return;
     this.#dueAtMs = atMs;
     this.#wake?.();
+  }
+
+  #dueAt(fromMs: number, delayMs: number): number {
+    return delayMs > 0 && this.#host.isClockStill() ? Number.POSITIVE_INFINITY : fromMs + delayMs;
   }
 
   /** Takes a slot for a run that is being started right now; false if there is none, or others wait for it. */
@@ -171,7 +180,6 @@ export class Feeder {
       }
       this.#wantsSlot = false;
       this.#isNudged = false;
-      this.#dueAtMs = Number.POSITIVE_INFINITY;
       const limit = Math.min(demand, maxClaim);
       const askedMs = performance.now();
       const claimed = await this.#claim(workerId, limit);
@@ -179,25 +187,29 @@ export class Feeder {
         await this.#sleep(this.#patience.next(), { forDue: false });
         continue;
       }
-      if (!claimed.more && claimed.after === null) await this.#idle(claimed, askedMs);
+      if (this.#options.waitMs !== null) await this.#rest(claimed, askedMs);
+      else if (!claimed.more && claimed.after === null) await this.#idle(claimed, askedMs);
       // Let the commits of this turn free their slots before the next look.
       else await new Promise((resolve) => setImmediate(resolve));
     }
   }
 
   async #claim(workerId: string, limit: number): Promise<Claimed | null> {
-    const { queue, names, versions } = this.#options;
+    const { queue, names, versions, waitMs } = this.#options;
     const claimId = newClaimId();
+    this.#waiting = waitMs === null ? null : new AbortController();
     this.#host.claiming.add(claimId);
-    const { floor, after } = this.#from;
-    const lowerings = this.#lowerings;
+    const from = this.#lowWater.look();
+    // A bounded look need not know of every run that will be due.
+    if (!from.bounded || this.#dueAtMs <= performance.now()) this.#dueAtMs = Number.POSITIVE_INFINITY;
     try {
-      const look = { queue, limit, names, versions, floor, after };
+      const wait = this.#waiting === null ? undefined : { longestMs: waitMs!, signal: this.#waiting.signal };
+      const look = { queue, limit, names, versions, ...from, wait };
       const claimed = await this.#host.store.claim({ ...look, workerId, claimId });
       this.#patience.reset();
       if (this.#isRunning && this.#host.workerId() === workerId) {
+        this.#lowWater.accept(claimed);
         this.#accept(claimed, claimId);
-        if (lowerings !== this.#lowerings) this.#from = nowhere;
         return claimed;
       }
       await this.#host.store.release(claimed.runs.map(({ runId }) => ({ runId, claimId })));
@@ -207,17 +219,14 @@ export class Feeder {
       return null;
     } finally {
       this.#host.claiming.delete(claimId);
+      this.#waiting = null;
     }
   }
 
-  #accept({ runs, after, floor, more }: Claimed, claimId: string): void {
+  #accept({ runs, after, more }: Claimed, claimId: string): void {
     this.#isBehind = more;
-    const nowMs = performance.now();
-    // The mark is only a shortcut past dead index entries; dropping it every second keeps it from hiding anything.
-    if (this.#from.floor === null) this.#floorSinceMs = nowMs;
-    this.#from = { after, floor: nowMs - this.#floorSinceMs < floorMs ? floor : null };
     if (runs.length > 0) this.#pollMs = this.#options.pollMs;
-    if (after !== null) this.#walkSinceMs ??= nowMs;
+    if (after !== null) this.#walkSinceMs ??= performance.now();
     for (const run of runs) this.#buffer.push({ run, claimId });
     this.#dispatch();
   }
@@ -252,13 +261,21 @@ export class Feeder {
    */
   async #idle({ runs, dueMs }: Claimed, askedMs: number): Promise<void> {
     const nowMs = performance.now();
-    if (dueMs !== null) this.#dueAtMs = Math.min(this.#dueAtMs, askedMs + dueMs);
+    if (dueMs !== null) this.#dueAtMs = Math.min(this.#dueAtMs, this.#dueAt(askedMs, dueMs));
     const walkedMs = this.#walkSinceMs === null ? 0 : nowMs - this.#walkSinceMs;
     this.#walkSinceMs = null;
     const restMs = Math.min(walkedMs * walkRest, this.#options.maxPollMs);
     const pollMs = Math.max(this.#pollMs * (0.85 + Math.random() * 0.3), restMs);
     if (runs.length === 0) this.#pollMs = Math.min(this.#pollMs * 1.5, this.#options.maxPollMs);
-    await this.#sleep(pollMs, { forDue: true });
+    // A bounded look is no substitute for the next at the whole queue.
+    await this.#sleep(Math.min(pollMs, this.#lowWater.restMs() ?? pollMs), { forDue: true });
+  }
+
+  /** The claim has waited for work itself: another follows at once, unless it came back with nothing before its time. */
+  async #rest({ runs }: Claimed, askedMs: number): Promise<void> {
+    const isEarly = runs.length === 0 && performance.now() - askedMs < this.#options.waitMs! / 2;
+    if (isEarly) await this.#sleep(earlyMs, { forDue: false });
+    else await new Promise((resolve) => setImmediate(resolve));
   }
 
   /** Until a nudge, this long, or (unless there is no slot for it) a run falls due. */

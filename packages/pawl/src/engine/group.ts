@@ -6,6 +6,7 @@
  */
 
 import { Patience } from "./patience.js";
+import { onNextTurn } from "./turn.js";
 
 const maxBatch = 500;
 const maxBatchBytes = 8 * 1024 * 1024;
@@ -48,7 +49,7 @@ export class Group<Item, Answer> {
       this.#queue.push({ item, resolve, reject });
       if (this.#isBusy) return;
       this.#isBusy = true;
-      setImmediate(() => void this.#pump());
+      onNextTurn(() => void this.#pump());
     });
   }
 

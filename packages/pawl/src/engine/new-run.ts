@@ -3,11 +3,12 @@
  * store. Schemas are applied here, before anything is written. Called by the client and, for children, by the executor.
  */
 
+import { toBytes } from "../define/bytes.js";
 import { type AnyDefinition, isDefinition } from "../define/definition.js";
 import { toMilliseconds } from "../define/duration.js";
 import { InvalidOption } from "../define/errors.js";
 import { toJson, type Encoded } from "../define/json.js";
-import { checkName, checkStepName } from "../define/names.js";
+import { checkName, checkStepName, checkVersion } from "../define/names.js";
 import { checkInteger, checkOneOf, checkOptions, checkString, suggest } from "../define/options.js";
 import type { Phase } from "../define/phase.js";
 import { checkRateLimit, type Tokens } from "../define/rate-limit.js";
@@ -28,6 +29,7 @@ const names = [
   "idempotencyKey",
   "retention",
   "step",
+  "version",
 ] as const;
 
 const phases = [
@@ -40,15 +42,25 @@ const phases = [
   "cancelled",
 ] as const;
 
+interface NewRunOptions {
+  readonly what?: string;
+  readonly maxBytes: number;
+  readonly of?: string;
+  readonly kind?: AnyDefinition["kind"] | undefined;
+}
+
 /** Schemas that have proved to accept their own output. */
 const stable = new WeakSet<Schema>();
 
-/** The run that these arguments mean. In errors, `what` names the input and `of` whose options they are. */
+/**
+ * The run that these arguments mean. In errors, `what` names the input and `of` whose options they are. `kind` is what the caller
+ * knows of a definition that only it has, in the version it gives.
+ */
 export async function newRun(
   target: AnyDefinition | string,
   input: unknown,
   options: unknown,
-  { what = "input", maxBytes, of = "start" }: { what?: string; maxBytes: number; of?: string },
+  { what = "input", maxBytes, of = "start", kind }: NewRunOptions,
 ): Promise<NewRun> {
   const given = checkOptions(options, names, `the options of ${of}`);
   const definition = checkTarget(target);
@@ -58,12 +70,17 @@ export async function newRun(
   if (given.uniqueScope !== undefined && given.uniqueKey === undefined) {
     throw new InvalidOption(`uniqueScope has no meaning without uniqueKey (the options of ${of})`);
   }
+  if (given.version !== undefined && definition !== undefined) {
+    throw new InvalidOption(
+      `version is for starts by name; the definition ${definition.name} is of version ${definition.version}`,
+    );
+  }
   const encoded = encodeInput(definition, input, what, maxBytes);
   const { text } = encoded instanceof Promise ? await encoded : encoded;
   return {
     name: definition?.name ?? (target as string),
-    version: definition?.version ?? null,
-    kind: definition?.kind ?? null,
+    version: definition?.version ?? (given.version === undefined ? null : checkVersion(given.version)),
+    kind: definition?.kind ?? (given.version === undefined ? null : (kind ?? null)),
     queue: given.queue === undefined ? (definition?.queue ?? null) : checkName("queue", given.queue),
     priority: given.priority === undefined ? (definition?.priority ?? null) : checkPriority(given.priority),
     retentionMs:
@@ -167,7 +184,7 @@ function checkUniqueKey(value: unknown): Uint8Array {
     if (value.length > 0 && value.length <= 512) return value;
     throw new InvalidOption(`uniqueKey must be 1 to 512 bytes long, not ${value.length}`);
   }
-  return Buffer.from(checkString(value, "uniqueKey", { maxBytes: 512 }));
+  return toBytes(checkString(value, "uniqueKey", { maxBytes: 512 }));
 }
 
 function checkScope(value: unknown): Phase[] {

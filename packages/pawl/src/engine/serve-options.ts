@@ -17,8 +17,10 @@ import { checkLimits, type LimitOptions } from "./limits.js";
 export interface ServeOptions {
   /** Where the runs are. Default: `PAWL_URL`, `DATABASE_URL`, else a local Postgres in `.pawl/postgres`. */
   readonly url?: string | undefined;
-  /** The schema of Pawl in that database. Default "pawl". */
+  /** The schema of Pawl in that database. Default "pawl". Not for a server, which has its own. */
   readonly schema?: string | undefined;
+  /** What to show to a server (an HTTP URL). Default: `PAWL_TOKEN`. */
+  readonly token?: string | undefined;
   /** Queues to serve and how many runs of each at once. Default: the queue of each served definition, 10 each. */
   readonly queues?: Readonly<Record<string, number>> | undefined;
   /** How long claims last without a heartbeat. Default "10s". */
@@ -50,7 +52,6 @@ export interface ServeOptions {
 
 export interface ServeSettings {
   readonly definitions: readonly AnyDefinition[];
-  readonly url: string | undefined;
   readonly schema: string;
   readonly queues: ReadonlyMap<string, number>;
   readonly leaseMs: number;
@@ -86,6 +87,7 @@ const defaults = {
 const names = [
   "url",
   "schema",
+  "token",
   "queues",
   "lease",
   "heartbeat",
@@ -116,7 +118,6 @@ export function checkServe(definitions: unknown, options: unknown): ServeSetting
   const { sweepInterval = defaults.sweepInterval, maxStepDuration } = given;
   return {
     definitions: served,
-    url: given.url as string | undefined,
     schema: checkSchemaName(given.schema),
     queues: checkQueues(given.queues, served),
     leaseMs,

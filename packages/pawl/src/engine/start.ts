@@ -98,15 +98,16 @@ export class Starter {
     slots: ReadonlyMap<number, Reservation>,
     claimId: string,
   ): void {
-    const nudged = new Set<string>();
+    const nudged = new Set<string | null>();
     for (const [index, run] of runs.entries()) {
       const { runId, created } = started[index]!;
       const slot = slots.get(index);
       if (slot === undefined) {
         const delayMs = run.delayMs ?? (run.at === null ? 0 : run.at.getTime() - Date.now());
-        if (!created || run.queue === null) continue;
+        if (!created) continue;
+        // Of a start by name the queue is known to the database alone: any.
         if (delayMs <= 0) nudged.add(run.queue);
-        else this.#hub.expect(run.queue, delayMs);
+        else if (run.queue !== null) this.#hub.expect(run.queue, delayMs);
       } else if (!created) {
         slot.cancel();
       } else {
@@ -115,6 +116,7 @@ export class Starter {
         slot.fill({ ...newborn, runId, name, version: run.version!, step, input, priority }, claimId);
       }
     }
-    for (const queue of nudged) this.#hub.nudge(queue);
+    if (nudged.has(null)) this.#hub.nudge(null);
+    else for (const queue of nudged) this.#hub.nudge(queue);
   }
 }

@@ -4,11 +4,14 @@
  */
 
 let waiting: (() => void)[] = [];
+/** Where there is no `setImmediate` (browsers), a timer. */
+const later: (callback: () => void) => void =
+  typeof setImmediate === "function" ? setImmediate : (callback) => void setTimeout(callback, 0);
 
 /** Calls it in the next turn. */
 export function onNextTurn(callback: () => void): void {
   if (waiting.push(callback) > 1) return;
-  setImmediate(() => {
+  later(() => {
     const callbacks = waiting;
     waiting = [];
     for (const each of callbacks) each();

@@ -19,6 +19,7 @@ import { Feeder } from "./feeder.js";
 import type { Flusher } from "./flusher.js";
 import { commitFlusher, recordFlusher } from "./flushers.js";
 import { type ConfirmedBeat, Heartbeat } from "./heartbeat.js";
+import { Holdings } from "./holdings.js";
 import { setLimit } from "./limits.js";
 import type { Hub, LocalWorker, Reservation, Slots } from "./nudge.js";
 import { Patience, persist } from "./patience.js";
@@ -32,6 +33,8 @@ import { Watcher } from "./watcher.js";
 
 const afterAbortMs = 1_000;
 const closeMs = 2_000;
+/** Of runs that were cancelled while a claim was in flight; where claims wait, one always is. */
+const maxMeanwhile = 10_000;
 
 export class EngineWorker implements LocalWorker {
   readonly ready: Promise<void>;
@@ -51,6 +54,7 @@ export class EngineWorker implements LocalWorker {
   #recorder!: Flusher<JournalEntry, RecordVerdict>;
   #watcher!: Watcher;
   #releaser!: Releaser;
+  #holdings!: Holdings;
   #hub!: Hub;
   #surroundings!: Surroundings;
   #heartbeat: Heartbeat | undefined;
@@ -92,6 +96,36 @@ export class EngineWorker implements LocalWorker {
     return this.#stopped;
   }
 
+  /**
+   * Ends at once, as the death of its process would: nothing is waited for or let go, and what its steps still do is
+   * dropped. Whatever its transport still carries is no business of this worker any more.
+   */
+  abandon(): Promise<void> {
+    this.ready.catch(() => {});
+    this.#isStopping = true;
+    this.#stopped ??= this.#abandon();
+    return this.#stopped;
+  }
+
+  async #abandon(): Promise<void> {
+    if (this.#transport === undefined) return;
+    this.#hub.workers.delete(this);
+    this.#workerId = null;
+    for (const feeder of this.#feeders.values()) void feeder.stop();
+    this.#abortAll(new Error("the worker has died"));
+    this.#watcher.stop();
+    void this.#sweeper?.stop();
+    await this.#heartbeat?.stop();
+    await this.#transport.close();
+  }
+
+  /** What it executes just now. At rest is what only waits in its slot for a time or a signal. */
+  executing(): { readonly runId: string; readonly queue: string; readonly isAtRest: boolean }[] {
+    return [...this.#executions.values()].map(({ runId, queue, isAtRest }) => {
+      return { runId, queue, isAtRest: isAtRest?.() ?? false };
+    });
+  }
+
   reserve({ name, version, queue }: { name: string; version: number; queue: string }): Reservation | null {
     if (!this.#served.has(`${name}@${version}`)) return null;
     return this.#slots.reserve(this.#workerId, this.#feeders.get(queue));
@@ -116,8 +150,9 @@ export class EngineWorker implements LocalWorker {
 
   cancel(runId: string, reason?: string): void {
     this.#flusher.drop(runId);
-    if (this.#claiming.size === 0) this.#cancelledMeanwhile.clear();
-    else this.#cancelledMeanwhile.add(runId);
+    if (this.#claiming.size === 0 || this.#cancelledMeanwhile.size > maxMeanwhile)
+      this.#cancelledMeanwhile.clear();
+    if (this.#claiming.size > 0) this.#cancelledMeanwhile.add(runId);
     const unstarted = [...this.#feeders.values()].map((feeder) => feeder.drop(runId)).find(Boolean);
     if (unstarted !== undefined) this.#releaser.release([{ runId, claimId: unstarted.claimId }]);
     const execution = this.#executions.get(runId);
@@ -150,6 +185,16 @@ export class EngineWorker implements LocalWorker {
     this.#flusher = commitFlusher(this.#store, logger, isOutage, {
       onClaimable: (claimable) => this.#hub.claimable(claimable),
       onOrphan: (orphan) => this.#releaser.release([orphan]),
+    });
+    this.#holdings = new Holdings({
+      store: this.#store,
+      logger,
+      releaser: this.#releaser,
+      executions: this.#executions,
+      feeders: this.#feeders,
+      claiming: this.#claiming,
+      flusher: this.#flusher,
+      cancel: (runId) => this.cancel(runId),
     });
     this.#recorder = recordFlusher(this.#store, logger, isOutage);
     this.#watcher = new Watcher(this.#store, logger);
@@ -195,14 +240,16 @@ export class EngineWorker implements LocalWorker {
     });
     if (workerId === undefined) return;
     this.#workerId = workerId;
+    const address = this.#transport!.beats;
+    if (address === null) return;
     this.#heartbeat = new Heartbeat({
-      address: this.#transport!.beats,
+      address,
       workerId,
       intervalMs: heartbeatMs,
       leaseMs,
       logger,
       onLost: (reason) => this.#lose(reason),
-      onBeat: (confirmed) => this.#compare(workerId, confirmed),
+      onBeat: (confirmed) => this.#hear(workerId, confirmed),
     });
   }
 
@@ -230,6 +277,7 @@ export class EngineWorker implements LocalWorker {
     const heartbeat = this.#heartbeat;
     this.#abortAll(new Error(`the worker lost its lease: ${reason}`));
     void heartbeat?.stop();
+    for (const feeder of this.#feeders.values()) feeder.endWait();
     this.#registering = this.#register().then(() => {
       // What it serves may have been set aside meanwhile.
       this.#sweeper?.hurry();
@@ -245,54 +293,11 @@ export class EngineWorker implements LocalWorker {
     this.#recorder.dropAll();
   }
 
-  /** Compares what the database said at a beat with what this worker executes. */
-  #compare(workerId: string, { cancelled, held, sentAtMs }: ConfirmedBeat): void {
+  /** What the database said at a beat of this worker id. */
+  #hear(workerId: string, confirmed: ConfirmedBeat): void {
     if (workerId !== this.#workerId) return;
     if (this.#claiming.size === 0) this.#cancelledMeanwhile.clear();
-    for (const runId of Object.keys(cancelled)) this.cancel(runId);
-    // Cancelled runs that this worker does not execute any more, but could not let go.
-    this.#releaser.release(this.#notInHand(cancelled));
-    if (held === null) return;
-    const since = BigInt(held.since);
-    const before = [...this.#executions.values()].filter(({ begunAtMs }) => begunAtMs < sentAtMs);
-    const [recent, older] = [
-      before.filter(({ claimId }) => BigInt(claimId) >= since),
-      before.filter(({ claimId }) => BigInt(claimId) < since),
-    ];
-    this.#abortLost(recent.filter(({ runId, claimId }) => held.claims[runId] !== claimId));
-    void this.#checkOlder(older);
-    // Claims of a call whose answer never came: nobody executes them.
-    this.#releaser.release(this.#notInHand(held.claims));
-  }
-
-  /** The beat does not say anything about claims that are older than those it was asked for. */
-  async #checkOlder(executions: readonly Execution[]): Promise<void> {
-    if (executions.length === 0) return;
-    try {
-      const held = new Set(await this.#store.held(executions));
-      this.#abortLost(executions.filter(({ runId }) => !held.has(runId)));
-    } catch (error) {
-      this.#settings.logger.warn({ err: error }, "pawl: the claims could not be checked, trying again");
-    }
-  }
-
-  #abortLost(executions: readonly Execution[]): void {
-    for (const execution of executions) {
-      const { runId } = execution;
-      // Its outcome is on its way: perhaps that is what ended the claim, and the guard will say.
-      if (this.#executions.get(runId) !== execution || this.#flusher.has(runId)) continue;
-      execution.abort(new Error("the claim on this run was lost"));
-      this.#flusher.drop(runId);
-    }
-  }
-
-  /** Those of the claims that are neither executed, nor waiting in a buffer, nor just being made. */
-  #notInHand(claims: Readonly<Record<string, string>>): { runId: string; claimId: string }[] {
-    const buffered = new Set([...this.#feeders.values()].flatMap((feeder) => feeder.unstartedIds()));
-    return Object.entries(claims)
-      .filter(([runId, claimId]) => this.#executions.get(runId)?.claimId !== claimId)
-      .filter(([runId, claimId]) => !buffered.has(runId) && !this.#claiming.has(claimId))
-      .map(([runId, claimId]) => ({ runId, claimId }));
+    this.#holdings.compare(confirmed);
   }
 
   async #execute(given: Successor, queue: string): Promise<Successor | null> {
@@ -394,6 +399,7 @@ export class EngineWorker implements LocalWorker {
         minDemand,
         pollMs,
         maxPollMs,
+        waitMs: this.#transport!.waitMs,
         names: definitions.map((definition) => definition.name),
         versions: definitions.map((definition) => definition.version),
       },
@@ -402,6 +408,7 @@ export class EngineWorker implements LocalWorker {
         logger,
         workerId: () => this.#workerId,
         claiming: this.#claiming,
+        isClockStill: () => this.#hub.clock.isStill,
         execute: (run) => this.#execute(run, queue),
       },
     );

@@ -1,11 +1,15 @@
 /** The calls of a heartbeat, apart from the other calls of a worker: they are made by a thread of their own. */
 
+import type { ServerAddress } from "./http/address.js";
+import { openHttpBeats } from "./http/beats.js";
 import { openPostgresBeats } from "./postgres/beats.js";
 
 /** Where to beat; can be sent to another thread. */
-export type BeatAddress = { readonly kind: "postgres"; readonly url: string; readonly schema: string };
+export type BeatAddress =
+  | { readonly kind: "postgres"; readonly url: string; readonly schema: string }
+  | ({ readonly kind: "server" } & ServerAddress);
 
-/** What the database says at a beat. Runs with the ids of their claims. */
+/** What the database says at a beat, perhaps through a server. Runs with the ids of their claims. */
 export interface BeatAnswer {
   /** False: it came after the lease had passed. */
   readonly alive: boolean;
@@ -22,5 +26,7 @@ export interface Beats {
 
 /** Opens the way for beats, none of which may take longer than `patienceMs`. */
 export async function openBeats(address: BeatAddress, patienceMs: number): Promise<Beats> {
-  return openPostgresBeats(address, patienceMs);
+  return address.kind === "server"
+    ? openHttpBeats(address, patienceMs)
+    : openPostgresBeats(address, patienceMs);
 }

@@ -6,15 +6,16 @@
  */
 
 import type { Json } from "../define/json-types.js";
-import type { Phase } from "../define/phase.js";
+import type { Phase, Status } from "../define/phase.js";
 import type { Transaction } from "../define/transaction.js";
 import type { WhyFacts } from "./why-facts.js";
 import type { JournalEntry, ListedStep, RecordVerdict, StoredStep } from "./journal.js";
 
 export interface NewRun {
   readonly name: string;
-  /** null: started by name, the store resolves version, kind, queue, priority and retention. */
+  /** null: started by name, the store takes the version that is served. */
   readonly version: number | null;
+  /** null: started by name, the store takes it from the definition, and queue, priority and retention where they are not given. */
   readonly kind: string | null;
   readonly queue: string | null;
   readonly priority: number | null;
@@ -56,9 +57,13 @@ export interface LookFrom {
 
 export interface ClaimRequest extends Claim, LookFrom {
   readonly queue: string;
+  /** Look from the mark on alone: all that lies before it was looked at a moment ago. */
+  readonly bounded?: boolean;
   readonly limit: number;
   readonly names: readonly string[];
   readonly versions: readonly number[];
+  /** If there is nothing to claim: until there is, at most this long, or until it is not wanted any more. Where claims can wait. */
+  readonly wait?: { readonly longestMs: number; readonly signal: AbortSignal } | undefined;
 }
 
 export interface ClaimedRun {
@@ -190,6 +195,8 @@ export type Transition =
 
 export interface Commit {
   readonly runId: string;
+  /** The queue of the run, for those who tell others when it falls due again. */
+  readonly queue?: string;
   readonly claimId: string;
   readonly turn: number;
   /** The seq of the last signal that the worker has read. */
@@ -276,7 +283,15 @@ export interface RunFilter {
   readonly since: Date | null;
   readonly until: Date | null;
   readonly before: { readonly startedAt: string; readonly runId: string } | null;
+  /** JSON that the input contains. */
+  readonly input: string | null;
   readonly limit: number;
+}
+
+/** How many runs of a name there are. */
+export interface RunCounts {
+  readonly name: string;
+  readonly counts: Readonly<Record<Status, number>>;
 }
 
 export interface MigrationResult {

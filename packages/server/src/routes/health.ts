@@ -3,10 +3,13 @@
 import type { App } from "../app.js";
 import type { Parts } from "../parts.js";
 
-export function healthRoutes(app: App, { pawl }: Parts): void {
-  app.get("/healthz", { config: { scope: "open" } }, async () => ({ status: "ok" }));
-  app.get("/readyz", { config: { scope: "open" } }, async (_request, reply) => {
+export function healthRoutes(app: App, { pawl, closing }: Parts): void {
+  const open = { config: { scope: "open" }, exposeHeadRoute: true } as const;
+  app.get("/healthz", open, async () => ({ status: "ok" }));
+  app.get("/readyz", open, async (_request, reply) => {
     try {
+      // While it closes, balancers are to send their calls elsewhere.
+      if (closing.aborted) throw new Error("closing");
       await pawl.limits.list();
       return { status: "ready" };
     } catch {

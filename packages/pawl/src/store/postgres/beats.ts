@@ -19,14 +19,23 @@ export async function openPostgresBeats({ url, schema }: Address, patienceMs: nu
   return {
     beat: async (workerId, since) => {
       const { rows } = await client.query({ text, values: [shard, workerId, since], types });
-      const [row] = rows as { alive: boolean; cancelled: string | null; held: string | null }[];
-      return {
-        alive: row?.alive === true,
-        cancelled: claimsOf(row?.cancelled ?? "{}"),
-        held: row?.held ? claimsOf(row.held) : null,
-      };
+      return toBeatAnswer((rows as BeatRow[])[0]);
     },
     end: () => client.end(),
+  };
+}
+
+export interface BeatRow {
+  alive: boolean;
+  cancelled: string | null;
+  held: string | null;
+}
+
+export function toBeatAnswer(row: BeatRow | undefined): BeatAnswer {
+  return {
+    alive: row?.alive === true,
+    cancelled: claimsOf(row?.cancelled ?? "{}"),
+    held: row?.held ? claimsOf(row.held) : null,
   };
 }
 

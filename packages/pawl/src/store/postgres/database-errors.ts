@@ -6,10 +6,8 @@
 
 import pg from "pg";
 import { PawlError, Unavailable } from "../../define/errors.js";
+import { isUnreachable, Refused } from "../refused.js";
 import { type Address, describeAddress } from "./database.js";
-
-/** The database says no, and waiting will not change that: no schema, no access, no such database, a wrong call. */
-export class Refused extends Unavailable {}
 
 /** SQLSTATE of an error, if it came from the server. */
 export function sqlState(error: unknown): string | undefined {
@@ -27,7 +25,7 @@ export function isRetryable(error: unknown): boolean {
  * only after a failover (25006), out of connections, disk or memory (53), I/O errors (58), or no answer at all.
  */
 export function isOutage(error: unknown): boolean {
-  if (error instanceof PawlError) return error instanceof Unavailable && !(error instanceof Refused);
+  if (error instanceof PawlError) return isUnreachable(error);
   const code = sqlState(error);
   return code === undefined || /^(08|57P|53|58|25006)/.test(code);
 }

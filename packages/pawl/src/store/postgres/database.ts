@@ -68,12 +68,14 @@ export function checkUrl(url: unknown, what = "url"): string {
       );
     }
   }
-  if (typeof url === "string" && /^https?:\/\//.test(url)) {
+  if (typeof url === "string" && /^https?:\/\//i.test(url)) {
     throw new NotSupported(
-      `${what} is an HTTP URL, and that transport is not part of this version; give a postgres:// URL`,
+      `${what} is the URL of a server, and this works on the database itself: give a postgres:// URL`,
     );
   }
-  throw new InvalidOption(`${what} must be a string that begins with postgres:// or postgresql://`);
+  throw new InvalidOption(
+    `${what} must be a string that begins with postgres:// or postgresql://, or (of a server) with http:// or https://`,
+  );
 }
 
 /** Host, port and database of a URL, never its password. */

@@ -9,7 +9,8 @@ import { readdir, readFile } from "node:fs/promises";
 import pg from "pg";
 import { Unavailable } from "../../define/errors.js";
 import { type Address, connectionOptions } from "./database.js";
-import { explain, migrateCall, Refused, sqlState } from "./database-errors.js";
+import { Refused } from "../refused.js";
+import { explain, migrateCall, sqlState } from "./database-errors.js";
 import type { MigrationResult } from "../store.js";
 import { quoteName } from "./literals.js";
 
@@ -93,7 +94,7 @@ async function moveTo(client: pg.Client, schema: string, to: number): Promise<Mi
   const steps: string[] = [];
   let madeSchema = isMade;
   for (let version = from + 1; version <= to; version++) {
-    for (const file of await filesOf(version)) await client.query(await readFile(file, "utf8"));
+    for (const file of await migrationFiles(version)) await client.query(await readFile(file, "utf8"));
     await client.query("insert into migrations (version, made_schema) values ($1, $2)", [version, isMade]);
     steps.push(`applied version ${version} to schema "${schema}"`);
   }
@@ -132,7 +133,8 @@ async function refuseWorkers(client: pg.Client, schema: string): Promise<void> {
   );
 }
 
-async function filesOf(version: number): Promise<URL[]> {
+/** The SQL of one version, in the order in which it is applied. */
+export async function migrationFiles(version: number): Promise<URL[]> {
   const folder = new URL(`${pad(version)}/`, directory);
   const names = (await readdir(folder)).filter((name) => name.endsWith(".sql")).toSorted();
   return names.map((name) => new URL(name, folder));

@@ -3,6 +3,7 @@
  */
 
 import { fromJson } from "../../define/json.js";
+import type { Status } from "../../define/phase.js";
 import type { ListedStep } from "../journal.js";
 import type {
   Cancellation,
@@ -14,6 +15,7 @@ import type {
   NewRun,
   NewSignal,
   Offer,
+  RunCounts,
   RunFilter,
   SignalVerdict,
   StartedRun,
@@ -23,7 +25,7 @@ import type {
 import type { WhyFacts } from "../why-facts.js";
 import { type StepRow, toListedStep } from "./journal-rows.js";
 import { column } from "./literals.js";
-import { PostgresCalls } from "./postgres-calls.js";
+import { PostgresQueueStore } from "./postgres-queue-store.js";
 import {
   type ClaimRow,
   type RunRow,
@@ -38,13 +40,22 @@ import {
   toStarted,
 } from "./rows.js";
 
-export class PostgresClientStore extends PostgresCalls implements ClientStore {
+/** How many names are counted at most. */
+const maxNames = 10_000;
+
+export class PostgresClientStore extends PostgresQueueStore implements ClientStore {
   async start(
     runs: readonly NewRun[],
     { allOrNothing, claim }: { allOrNothing: boolean; claim: Claim | null },
   ): Promise<StartedRun[]> {
     const [only] = runs;
-    if (only !== undefined && runs.length === 1 && only.version !== null && only.rateLimit === null) {
+    if (
+      only !== undefined &&
+      runs.length === 1 &&
+      only.version !== null &&
+      only.kind !== null &&
+      only.rateLimit === null
+    ) {
       const [row] = await this.call<{ id: string }>(
         "start_one",
         startOneValues(only, { allOrNothing, claim }),
@@ -167,10 +178,31 @@ export class PostgresClientStore extends PostgresCalls implements ClientStore {
       filter.until,
       filter.before?.startedAt,
       filter.before?.runId,
+      filter.input,
       filter.limit,
     ]);
     const last = rows.at(-1);
     return { runs: rows.map(toRun), last: last ? { startedAt: last.inserted_at, runId: last.id } : null };
+  }
+
+  /** How many runs of each name there are. */
+  async countRuns(): Promise<RunCounts[]> {
+    type Row = { name: string } & Record<Status, string>;
+    const rows = await this.call<Row>("count_runs", [shard, maxNames]);
+    return rows.map(({ name, running, completed, failed, cancelled }) => ({
+      name,
+      counts: {
+        running: Number(running),
+        completed: Number(completed),
+        failed: Number(failed),
+        cancelled: Number(cancelled),
+      },
+    }));
+  }
+
+  /** No run that is started from now on is kept longer after its end. */
+  async setRetentionCeiling(days: number): Promise<void> {
+    await this.call("set_retention_ceiling", [days]);
   }
 
   async ended(runIds: readonly string[]): Promise<EndedRun[]> {

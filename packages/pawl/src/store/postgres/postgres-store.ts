@@ -19,6 +19,8 @@ import type {
   Recovered,
   WorkerStore,
 } from "../store.js";
+import type { BeatAnswer } from "../beats.js";
+import { type BeatRow, toBeatAnswer } from "./beats.js";
 import type { Address } from "./database.js";
 import { isOutage } from "./database-errors.js";
 import { recordArguments, toRecordVerdicts } from "./journal-rows.js";
@@ -79,6 +81,7 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
       after?.[0],
       after?.[1],
       after?.[2],
+      request.bounded ?? false,
     ]);
     const last = rows.pop();
     if (last === undefined || last.meta === null) throw new Error("pawl.claim answered without its last row");
@@ -242,6 +245,12 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
 
   async unregister(workerId: string): Promise<void> {
     await this.call("unregister", [shard, workerId]);
+  }
+
+  /** A heartbeat, for who beats for a worker elsewhere. */
+  async beat(workerId: string, since: string | null): Promise<BeatAnswer> {
+    const [row] = await this.call<BeatRow>("beat", [shard, workerId, since]);
+    return toBeatAnswer(row);
   }
 
   // The parts of recover, each by itself: for tests and tools that must not do the others.

@@ -12,7 +12,8 @@ import { InvalidOption, KeyConflict } from "../../define/errors.js";
 import { isObject } from "../../define/options.js";
 import type { NewRun, NewSignal, SignalVerdict, StartedRun } from "../store.js";
 import type { Caller } from "./callers.js";
-import { advice, Refused } from "./database-errors.js";
+import { Refused } from "../refused.js";
+import { advice } from "./database-errors.js";
 import { quoteName } from "./literals.js";
 import { signalValues, startValues, toStarted } from "./rows.js";
 

@@ -6,12 +6,12 @@ begin
     and (p_queue is null or p_queue = any (w.queues)) and w.seen_at + w.lease > v_now);
 end $f$;
 
--- The definition that a start by name means: the highest version with a live worker, else the highest registered.
-create function resolve(p_name text) returns setof definitions language plpgsql stable as $f$
+-- The definition that a start by name means: this version, or (null) the highest with a live worker, else the highest registered.
+create function resolve(p_name text, p_version int) returns setof definitions language plpgsql stable as $f$
 begin
   return query
     select d.* from definitions d
-    where d.name = p_name
+    where d.name = p_name and (p_version is null or d.version = p_version)
     order by is_served(d.name, d.version, null) desc, d.version desc
     limit 1;
 end $f$;

@@ -1,4 +1,6 @@
--- The rows of new runs, one per position of the arrays, without those that p_only leaves out (null: none). Inlined by the planner.
+-- The rows of new runs, one per position of the arrays, without those that p_only leaves out (null: none). A run without a kind was
+-- started by name: what was not given is taken from its definition (p_known), or, if no worker has registered it yet, left open
+-- until one does. Inlined by the planner.
 create function new_rows(
   p_shard smallint, p_ids bigint[], p_only int[], p_known jsonb, p_now timestamptz, p_ceiling interval,
   p_name text[], p_version int[], p_kind text[], p_queue text[], p_priority smallint[], p_input text[],
@@ -13,16 +15,16 @@ create function new_rows(
 language sql stable as $$
   select p_shard, i.id,
     case when i.direct then 'executing'::run_status else 'runnable'::run_status end,
-    case when i.version is null and i.known is null then 2::smallint else 0::smallint end,
+    case when i.kind is null and i.known is null then 2::smallint else 0::smallint end,
     i.name,
     coalesce(i.version, (i.known ->> 'version')::int, 1),
     coalesce(i.kind, i.known ->> 'kind'),
-    coalesce(i.queue, i.known ->> 'queue', case when i.version is not null then 'default' end),
-    coalesce(i.priority, (i.known ->> 'priority')::smallint, case when i.version is not null then 0::smallint end),
+    coalesce(i.queue, i.known ->> 'queue', case when i.kind is not null then 'default' end),
+    coalesce(i.priority, (i.known ->> 'priority')::smallint, case when i.kind is not null then 0::smallint end),
     i.input::jsonb, i.step,
     coalesce(i.at, p_now + coalesce(i.delay_ms, 0) * interval '1 millisecond'),
     p_now,
-    case when coalesce(i.retention_ms, i.version) is not null or i.known is not null then
+    case when i.retention_ms is not null or i.kind is not null or i.known is not null then
       least(coalesce(i.retention_ms * interval '1 millisecond', (i.known ->> 'retention')::interval, '30 days'), p_ceiling) end,
     i.idempotency_key, i.unique_key,
     case when i.unique_key is not null then
@@ -32,7 +34,8 @@ language sql stable as $$
     case when i.direct then p_worker end,
     case when i.direct then p_claim_id end
   from (
-    select u.*, p_ids[u.o] as id, p_known -> u.name as known
+    select u.*, p_ids[u.o] as id,
+      case when u.kind is null then p_known -> (u.name || coalesce('@' || u.version, '')) end as known
     from unnest(p_name, p_version, p_kind, p_queue, p_priority, p_input, p_step, p_delay_ms, p_at, p_retention_ms,
                 p_idempotency_key, p_unique_key, p_unique_scope, p_partition_key, p_rate_limit, p_weight,
                 p_parent_id, p_child_of, p_position, p_trace, p_direct) with ordinality
@@ -80,11 +83,11 @@ begin
   end if;
   select s.retention_ceiling into strict v_ceiling from settings s;
   v_ids := array(select (nextval('run_ids') << 6) | p_shard from generate_series(1, cardinality(p_name)));
-  -- starts by name: the definition to run, found once per name
-  if p_version is null or array_position(p_version, null) is not null then
-    select jsonb_object_agg(n.name, to_jsonb(d)) into v_known
-    from (select distinct x from unnest(p_name, p_version) u(x, v) where u.v is null) n(name)
-    cross join lateral resolve(n.name) d;
+  -- starts by name: the definition to run, found once per name, or per name and version where one is given
+  if p_kind is null or array_position(p_kind, null) is not null then
+    select jsonb_object_agg(n.name || coalesce('@' || n.version, ''), to_jsonb(d)) into v_known
+    from (select distinct u.name, u.version from unnest(p_name, p_version, p_kind) u(name, version, kind) where u.kind is null) n
+    cross join lateral resolve(n.name, n.version) d;
   end if;
 
   -- without keys nothing can be in the way, and a plain insert is cheaper

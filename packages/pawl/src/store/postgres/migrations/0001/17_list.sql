@@ -1,10 +1,12 @@
 -- A page of runs, newest first; every filter may be null. With a name, each status is read off runs_listing in order,
 -- executing runs off runs_holders, and the pages are merged; without one, the newest are read off the primary key. Planned anew with the filters given,
--- so that the others vanish.
+-- so that the others vanish. p_input (JSON) is contained in the input; no index has it, so a rare one is looked for run by run.
 create function list(
   p_shard smallint, p_name text, p_version int, p_status run_status[], p_queue text, p_since timestamptz, p_until timestamptz,
-  p_before_at timestamptz, p_before_id bigint, p_limit int
+  p_before_at timestamptz, p_before_id bigint, p_input text, p_limit int
 ) returns setof run_record language plpgsql stable as $f$
+declare
+  v_input jsonb := p_input::jsonb;
 begin
   if p_name is null then
     return query
@@ -19,6 +21,7 @@ begin
         and (p_since is null or r.inserted_at >= p_since)
         and (p_until is null or r.inserted_at < p_until)
         and (p_before_id is null or r.id < p_before_id)
+        and (v_input is null or r.input @> v_input)
       order by r.id desc
       limit p_limit;
     return;
@@ -37,6 +40,7 @@ begin
           and (p_since is null or t.inserted_at >= p_since)
           and (p_until is null or t.inserted_at < p_until)
           and (p_before_at is null or (t.inserted_at, t.id) < (p_before_at, p_before_id))
+          and (v_input is null or t.input @> v_input)
         order by t.inserted_at desc, t.id desc
         limit p_limit) listed
       union all
@@ -48,6 +52,7 @@ begin
         and (p_since is null or t.inserted_at >= p_since)
         and (p_until is null or t.inserted_at < p_until)
         and (p_before_at is null or (t.inserted_at, t.id) < (p_before_at, p_before_id))
+        and (v_input is null or t.input @> v_input)
     ) r
     order by r.inserted_at desc, r.id desc
     limit p_limit;

@@ -2,7 +2,7 @@
 -- hold others.
 -- search_path: taken from the migration, the schema first (its now() is the engine's clock), pg_temp last.
 -- The planner settings keep plans that were cached on an empty table right at a million rows, and keep JIT away.
--- The listing is the exception: planned anew with its actual filters. Functions that only others call inherit all
+-- The listing and the counts are the exception: planned anew with its actual filters. Functions that only others call inherit all
 -- of it from their caller (a SET clause costs 2 µs a call).
 do $do$
 declare
@@ -15,11 +15,11 @@ begin
        'key_lock', 'lock_key', 'is_key_held', 'first_of_key', 'unblock_first', 'free_keys', 'hand_over', 'claimed_run', 'is_wanted', 'require_name', 'require_names', 'claim_entering_scope', 'claim_keyed', 'claim_limited', 'take_bucket', 'put_bucket', 'inbox_inline', 'journal_inline', 'inbox_names', 'end_lone_wait',
        'park_unserved', 'commit_one', 'apply_transitions', 'decide_details', 'has_match', 'new_runs', 'spawn_children', 'wake_runs', 'release_parents',
        'deliver_replies', 'apply_records', 'record_wait',
-       'consume_signals', 'clear_inboxes', 'let_go', 'claims_ending')
+       'consume_signals', 'clear_inboxes', 'let_go', 'claims_ending', 'bury', 'end_visibility', 'freed_queues', 'topic_matches')
   loop
     execute format('alter function %s set search_path from current', f.signature);
     execute format('alter function %s set jit = off', f.signature);
-    if f.name = 'list' then
+    if f.name in ('list', 'count_runs') then
       execute format('alter function %s set plan_cache_mode = force_custom_plan', f.signature);
     else
       execute format('alter function %s set enable_seqscan = off', f.signature);

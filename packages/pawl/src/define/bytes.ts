@@ -1,0 +1,40 @@
+/**
+ * Text as bytes, by what every runtime has: this runs in browsers too, so there is no `Buffer` here. Used wherever a length in bytes is
+ * checked, or bytes have to travel as text.
+ */
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+/** The UTF-8 of a text. */
+export function toBytes(text: string): Uint8Array {
+  return encoder.encode(text);
+}
+
+/** How long a text is in UTF-8. */
+export function byteLength(text: string): number {
+  return encoder.encode(text).length;
+}
+
+/** Whether a text is longer than this in UTF-8. No code unit takes more than three bytes, so that short ones need not be measured. */
+export function isLongerThan(text: string, bytes: number): boolean {
+  return text.length * 3 > bytes && byteLength(text) > bytes;
+}
+
+/** Bytes as base64. */
+export function toBase64(bytes: Uint8Array): string {
+  let units = "";
+  for (const byte of bytes) units += String.fromCharCode(byte);
+  return btoa(units);
+}
+
+/** A text as base64 that may stand in a URL. */
+export function toBase64Url(text: string): string {
+  return toBase64(toBytes(text)).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+}
+
+/** The text of `toBase64Url`; throws if it is none. */
+export function fromBase64Url(encoded: string): string {
+  const units = atob(encoded.replaceAll("-", "+").replaceAll("_", "/"));
+  return decoder.decode(Uint8Array.from(units, (unit) => unit.charCodeAt(0)));
+}

@@ -1,0 +1,20 @@
+/** Beats through a server, by calls of their own. */
+
+import type { BeatAnswer, Beats } from "../beats.js";
+import type { ServerAddress } from "./address.js";
+import { Caller } from "./caller.js";
+
+export function openHttpBeats(address: ServerAddress, patienceMs: number): Beats {
+  const caller = new Caller(address);
+  const ending = new AbortController();
+  return {
+    beat: (workerId, since) =>
+      caller.call<BeatAnswer>("POST", "/v1/workers/heartbeat", {
+        body: { workerId, since },
+        timeoutMs: patienceMs,
+        signal: ending.signal,
+        tries: 1,
+      }),
+    end: async () => ending.abort(),
+  };
+}

@@ -1,0 +1,85 @@
+/**
+ * Problem documents (RFC 9457) of a server, turned back into the errors that the library throws itself, with all their members: who
+ * catches them need not know which way the call took.
+ */
+
+import type { ErrorRecord } from "../../define/error-record.js";
+import * as errors from "../../define/errors.js";
+import { isObject } from "../../define/options.js";
+import { Refused } from "../refused.js";
+
+type Members = Readonly<Partial<Record<string, unknown>>>;
+
+/** The error that an answer with this status means. `whose` names the server. */
+export function toError(status: number, body: unknown, whose: string): errors.PawlError {
+  const members: Members = isObject(body) ? body : {};
+  const detail = textOf(members["detail"]) ?? textOf(members["title"]) ?? `status ${status}`;
+  const made = fromCode(textOf(members["code"]) ?? "", detail, members);
+  if (made !== null) return made;
+  // The request itself was wrong, in a way that the library has no name for.
+  if (members["code"] === "BadRequest") return new errors.InvalidOption(detail);
+  if (status >= 500 || status === 429 || status === 408) {
+    return new errors.Unavailable(`${whose} answered with status ${status}: ${detail}`);
+  }
+  return new Refused(
+    `${whose} answered with status ${status}: ${detail}. Is that a Pawl server, of this version?`,
+  );
+}
+
+function fromCode(code: string, detail: string, members: Members): errors.PawlError | null {
+  switch (code) {
+    case "NotSerializable": {
+      const path = textOf(members["path"]) ?? "value";
+      return new errors.NotSerializable(
+        path,
+        detail.startsWith(`${path} `) ? detail.slice(path.length + 1) : detail,
+      );
+    }
+    case "RunFailed":
+      return new errors.RunFailed(textOf(members["runId"]) ?? "", recordOf(members["error"], detail));
+    case "RunCancelled":
+      return new errors.RunCancelled(textOf(members["runId"]) ?? "", textOf(members["reason"]));
+    case "StepFailed":
+      return new errors.StepFailed(textOf(members["step"]) ?? "", recordOf(members["error"], detail));
+    default: {
+      const plain = plainErrors.get(code);
+      return plain === undefined ? null : new plain(detail);
+    }
+  }
+}
+
+/** Those that have nothing but a message. */
+const plainErrors: ReadonlyMap<string, new (message: string) => errors.PawlError> = new Map(
+  Object.entries({
+    Forbidden: errors.Forbidden,
+    InboxFull: errors.InboxFull,
+    InvalidInput: errors.InvalidInput,
+    InvalidOption: errors.InvalidOption,
+    InvalidOutcome: errors.InvalidOutcome,
+    InvalidState: errors.InvalidState,
+    KeyConflict: errors.KeyConflict,
+    NondeterministicWorkflow: errors.NondeterministicWorkflow,
+    NonRetryable: errors.NonRetryable,
+    NotSupported: errors.NotSupported,
+    PayloadTooLarge: errors.PayloadTooLarge,
+    ResultTimeout: errors.ResultTimeout,
+    RunEnded: errors.RunEnded,
+    RunNotFound: errors.RunNotFound,
+    SchemaNotStable: errors.SchemaNotStable,
+    StepTimeout: errors.StepTimeout,
+    TooManyCrashes: errors.TooManyCrashes,
+    Unauthorized: errors.Unauthorized,
+    Unavailable: errors.Unavailable,
+    WorkflowVersionMismatch: errors.WorkflowVersionMismatch,
+  }),
+);
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === "string" && value !== "" ? value : undefined;
+}
+
+function recordOf(value: unknown, detail: string): ErrorRecord {
+  return isObject(value) && typeof value["message"] === "string"
+    ? (value as unknown as ErrorRecord)
+    : { name: "Error", message: detail };
+}

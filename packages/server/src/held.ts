@@ -1,0 +1,25 @@
+/**
+ * Calls that are held back until there is something to tell (long polls). What holds one must let go at once when its caller
+ * is gone, and answer at once when the server closes: it is given a signal that says so.
+ */
+
+import { setMaxListeners } from "node:events";
+import type { FastifyReply } from "fastify";
+
+/** Aborted when the caller of this reply is gone, or has its answer, or the server closes. */
+export function heldSignal(reply: FastifyReply, closing: AbortSignal): AbortSignal {
+  const held = new AbortController();
+  // One call may wait for a thousand things.
+  setMaxListeners(0, held.signal);
+  const letGo = (): void => {
+    closing.removeEventListener("abort", letGo);
+    held.abort();
+  };
+  if (closing.aborted) held.abort();
+  else {
+    closing.addEventListener("abort", letGo);
+    // Comes once for every reply, however it ends.
+    reply.raw.once("close", letGo);
+  }
+  return held.signal;
+}

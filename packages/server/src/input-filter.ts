@@ -1,0 +1,73 @@
+/** The filters `input.<path>=<value>` of a listing: what the input of a run has to contain. */
+
+import { InvalidOption, type Json } from "pawl";
+import { isObject, show, suggest } from "pawl/engine";
+
+const prefix = "input.";
+const bounds = { filters: 20, depth: 20 };
+
+/**
+ * The query without its filters, and what these mean together: `input.user.id=42` is `{ user: { id: 42 } }`. A value is JSON, or
+ * else a text: `"42"` with its quotes is the text. Any other name that is not known is refused.
+ */
+export function splitQuery(
+  query: Readonly<Record<string, unknown>>,
+  known: readonly string[],
+): { options: Record<string, unknown>; input: Json | undefined } {
+  const options: Record<string, unknown> = {};
+  const filters: [path: string[], value: Json][] = [];
+  for (const [name, value] of Object.entries(query)) {
+    if (known.includes(name)) options[name] = value;
+    else if (name.startsWith(prefix)) filters.push([pathOf(name), valueOf(String(value))]);
+    else {
+      throw new InvalidOption(
+        `unknown query parameter ${show(name, 60)}; allowed: ${known.join(", ")}, input.<path>${suggest(name, known)}`,
+      );
+    }
+  }
+  if (filters.length > bounds.filters) {
+    throw new InvalidOption(`at most ${bounds.filters} filters of the input, not ${filters.length}`);
+  }
+  return { options, input: filters.length === 0 ? undefined : merge(filters) };
+}
+
+function pathOf(name: string): string[] {
+  const path = name.slice(prefix.length).split(".");
+  if (path.every((part) => part !== "") && path.length <= bounds.depth) return path;
+  throw new InvalidOption(
+    `${show(name, 60)} must be input. and the path of a member, such as input.user.id, at most ${bounds.depth} deep`,
+  );
+}
+
+function valueOf(text: string): Json {
+  try {
+    return JSON.parse(text) as Json;
+  } catch {
+    return text;
+  }
+}
+
+type Members = Record<string, unknown>;
+
+/** One object with all of them; without a prototype, so that no name means anything. */
+function merge(filters: readonly [string[], Json][]): Json {
+  const root = Object.create(null) as Members;
+  for (const [path, value] of filters) {
+    let node = root;
+    for (const part of path.slice(0, -1)) {
+      const below = (node[part] ??= Object.create(null) as Members);
+      if (!isObject(below)) throw twice(path);
+      node = below;
+    }
+    const last = path.at(-1)!;
+    if (last in node) throw twice(path);
+    node[last] = value;
+  }
+  return root as Json;
+}
+
+function twice(path: readonly string[]): InvalidOption {
+  return new InvalidOption(
+    `input.${path.join(".")} and another filter are about the same member; give one of them`,
+  );
+}

@@ -1,0 +1,155 @@
+/** The options of `createServer`, checked like those of the library: unknown ones, types and ranges. */
+
+import type { Duration, Logger } from "pawl";
+import { InvalidOption } from "pawl";
+import {
+  checkInteger,
+  checkLogger,
+  checkMaxPayload,
+  checkOptions,
+  checkSchemaName,
+  checkString,
+  checkUrl,
+  givenUrl,
+  show,
+  toMilliseconds,
+} from "pawl/engine";
+import { checkPerimeter, type Perimeter } from "./auth.js";
+import type { DeliverySettings } from "./delivery/delivery.js";
+
+export interface ServerOptions {
+  /** The URL of the database. Default: found as by `connect`. */
+  readonly database?: string | undefined;
+  /** The schema of Pawl in the database. Default "pawl". */
+  readonly schema?: string | undefined;
+  /** Where to listen. Default "127.0.0.1"; any other that is not of this machine alone takes `tokens` or `proxyAuth`. */
+  readonly host?: string | undefined;
+  /** Default 8080; 0: any that is free. */
+  readonly port?: number | undefined;
+  /** Who may call, each `name:scope+scope:secret` or `name:scope+scope:sha256:<hex>`; scopes: read, write, worker, admin. */
+  readonly tokens?: readonly string[] | undefined;
+  /** A proxy in front checks its callers; here the header `authorization` must only be there. Default false. */
+  readonly proxyAuth?: boolean | undefined;
+  /** How many connections to the database the API and the workers may open, each. Default 10. */
+  readonly pool?: number | undefined;
+  /** How many connections of callers are open at most. Default 10,000. */
+  readonly maxConnections?: number | undefined;
+  /** How long an input or payload may be as JSON. Default 1 MiB, at most 16 MiB. */
+  readonly maxPayloadBytes?: number | undefined;
+  /** No run is kept longer than this after its end, whatever its definition says. Default: as the database has it, 365 at first. */
+  readonly maxRetentionDays?: number | undefined;
+  /** How often the claims of dead workers are looked for. Default "1s". */
+  readonly reapInterval?: Duration | undefined;
+  /** How often runs past their retention are deleted. Default "5m"; false: never by this server. */
+  readonly sweepInterval?: Duration | false | undefined;
+  /** Whether this server carries out deliveries to URLs that have subscribed. Default true. */
+  readonly deliveries?: boolean | undefined;
+  /** How long one try of a delivery may take. Default "15s". */
+  readonly deliveryTimeout?: Duration | undefined;
+  /** Whether deliveries may go to private and loopback addresses. Default false, true if PAWL_DELIVERY_ALLOW_PRIVATE is 1. */
+  readonly allowPrivateDeliveries?: boolean | undefined;
+  /** How long calls under way may take to end when the server closes. Default "10s". */
+  readonly drainTimeout?: Duration | undefined;
+  /** Default: the console, from warnings on. */
+  readonly logger?: Logger | undefined;
+}
+
+export interface ServerSettings {
+  readonly database: string | undefined;
+  readonly schema: string;
+  readonly host: string;
+  readonly port: number;
+  readonly perimeter: Perimeter;
+  readonly connections: number;
+  readonly maxConnections: number;
+  readonly maxPayloadBytes: number;
+  readonly maxRetentionDays: number | null;
+  readonly reapMs: number;
+  /** null: retention is somebody else's. */
+  readonly sweepMs: number | null;
+  /** null: deliveries are somebody else's. */
+  readonly delivery: DeliverySettings | null;
+  readonly drainMs: number;
+  readonly logger: Logger;
+}
+
+const names = [
+  "database",
+  "schema",
+  "host",
+  "port",
+  "tokens",
+  "proxyAuth",
+  "pool",
+  "maxConnections",
+  "maxPayloadBytes",
+  "maxRetentionDays",
+  "reapInterval",
+  "sweepInterval",
+  "deliveries",
+  "deliveryTimeout",
+  "allowPrivateDeliveries",
+  "drainTimeout",
+  "logger",
+] as const;
+
+const defaults = {
+  host: "127.0.0.1",
+  port: 8080,
+  pool: 10,
+  maxConnections: 10_000,
+  reapInterval: "1s",
+  sweepInterval: "5m",
+  deliveryTimeout: "15s",
+  drainTimeout: "10s",
+};
+
+export function checkServer(options: unknown): ServerSettings {
+  const given = checkOptions(options, names, "the options of createServer");
+  const { database, maxRetentionDays, sweepInterval = defaults.sweepInterval } = given;
+  const host = checkString(given.host ?? defaults.host, "host", { maxBytes: 255 });
+  return {
+    database: database === undefined ? givenUrl(undefined) : checkUrl(database, "database"),
+    schema: checkSchemaName(given.schema),
+    host,
+    port: checkInteger(given.port ?? defaults.port, "port", { min: 0, max: 65_535 }),
+    perimeter: checkPerimeter({ tokens: given.tokens, proxyAuth: given.proxyAuth, host }),
+    connections: checkInteger(given.pool ?? defaults.pool, "pool", { min: 1, max: 1_000 }),
+    maxConnections: checkInteger(given.maxConnections ?? defaults.maxConnections, "maxConnections", {
+      min: 10,
+      max: 1_000_000,
+    }),
+    maxPayloadBytes: checkMaxPayload(given.maxPayloadBytes),
+    maxRetentionDays:
+      maxRetentionDays === undefined
+        ? null
+        : checkInteger(maxRetentionDays, "maxRetentionDays", { min: 1, max: 36_525 }),
+    reapMs: within(given.reapInterval ?? defaults.reapInterval, "reapInterval", 10),
+    sweepMs: sweepInterval === false ? null : within(sweepInterval, "sweepInterval", 10),
+    delivery: checkBoolean(given.deliveries ?? true, "deliveries")
+      ? {
+          timeoutMs: within(given.deliveryTimeout ?? defaults.deliveryTimeout, "deliveryTimeout", 1),
+          allowPrivate: checkBoolean(
+            given.allowPrivateDeliveries ?? process.env["PAWL_DELIVERY_ALLOW_PRIVATE"] === "1",
+            "allowPrivateDeliveries",
+          ),
+        }
+      : null,
+    drainMs: within(given.drainTimeout ?? defaults.drainTimeout, "drainTimeout", 0),
+    logger: checkLogger(given.logger),
+  };
+}
+
+function checkBoolean(value: unknown, what: string): boolean {
+  if (typeof value === "boolean") return value;
+  throw new InvalidOption(`${what} must be true or false, not ${show(value)}`);
+}
+
+/** The longest that a timer takes; a longer one would fire at once. */
+const maxTimerMs = 2 ** 31 - 1;
+
+function within(value: unknown, what: string, minMs: number): number {
+  const ms = toMilliseconds(value, what);
+  if (ms >= minMs && ms <= maxTimerMs) return ms;
+  throw new InvalidOption(`${what} must be from ${minMs} ms to 24 days, not ${show(value)}`);
+}

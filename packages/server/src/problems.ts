@@ -1,0 +1,150 @@
+/**
+ * What went wrong, as the caller of the API is told it: a problem document (RFC 9457) with the code of the library's error. Every
+ * answer with a status of 400 or more is made here. What nobody foresaw is told without details, and logged with them.
+ */
+
+import { type ErrorCode, type Logger, PawlError } from "pawl";
+
+/** A problem document. The members after `instance` are there if the error has them. */
+export interface Problem {
+  readonly type: string;
+  readonly title: string;
+  readonly status: number;
+  readonly detail: string;
+  readonly code: string;
+  /** The id of the request. */
+  readonly instance: string;
+  /** What of the request is wrong, such as `body.priority`. */
+  readonly field?: string;
+  readonly runId?: string;
+  readonly error?: unknown;
+  readonly reason?: string;
+  readonly path?: string;
+}
+
+export const problemType = "application/problem+json";
+
+const statuses: Record<ErrorCode, number> = {
+  ChildFailed: 409,
+  Forbidden: 403,
+  InboxFull: 413,
+  InvalidInput: 422,
+  InvalidOption: 422,
+  InvalidOutcome: 422,
+  InvalidState: 422,
+  KeyConflict: 409,
+  NondeterministicWorkflow: 409,
+  NonRetryable: 409,
+  NotSerializable: 422,
+  NotSupported: 501,
+  PayloadTooLarge: 413,
+  ResultTimeout: 408,
+  RunCancelled: 408,
+  RunEnded: 409,
+  RunFailed: 408,
+  RunNotFound: 404,
+  SchemaNotStable: 422,
+  StepFailed: 409,
+  StepTimeout: 409,
+  TooManyCrashes: 409,
+  Unauthorized: 401,
+  Unavailable: 503,
+  WorkflowVersionMismatch: 409,
+};
+
+/** What a request can get wrong before anything of Pawl is asked: its own codes, beside those of the library. */
+export type RequestCode =
+  | "BadRequest"
+  | "Internal"
+  | "MethodNotAllowed"
+  | "RequestTimeout"
+  | "RouteNotFound"
+  | "UnsupportedMediaType";
+
+/** A refusal that is not one of the library's. */
+export class RequestError extends Error {
+  readonly status: number;
+  readonly code: RequestCode | ErrorCode;
+  readonly field: string | undefined;
+
+  constructor(status: number, code: RequestCode | ErrorCode, message: string, field?: string) {
+    super(message);
+    this.status = status;
+    this.code = code;
+    this.field = field;
+  }
+}
+
+/** The problem document of an error; what is not the caller's fault is logged. */
+export function toProblem(error: unknown, requestId: string, logger: Logger): Problem {
+  if (error instanceof RequestError) {
+    const { status, code, message, field } = error;
+    return { ...problem(status, code, message, requestId), ...(field === undefined ? {} : { field }) };
+  }
+  if (error instanceof PawlError) {
+    const status = statuses[error.code];
+    if (error.code === "Unavailable") {
+      // Its message names the database, which is nobody's business out there.
+      logger.warn({ err: error, requestId }, "pawl: a request could not be served");
+      const detail =
+        "the database cannot be used just now; nobody knows whether this was done, so ask again with the same idempotency key";
+      return problem(status, error.code, detail, requestId);
+    }
+    return { ...problem(status, error.code, error.message, requestId), ...members(error) };
+  }
+  const { statusCode, code = "" } = (error ?? {}) as { statusCode?: unknown; code?: string };
+  const known = frameworkErrors[code];
+  if (known !== undefined) return problem(known.status, known.code, known.detail, requestId);
+  if (typeof statusCode === "number" && statusCode >= 400 && statusCode < 500) {
+    return problem(statusCode, "BadRequest", (error as Error).message, requestId);
+  }
+  logger.error({ err: error, requestId }, "pawl: a request failed");
+  const detail = "something went wrong in the server; its log says more under this request id";
+  return problem(500, "Internal", detail, requestId);
+}
+
+export function problem(status: number, code: string, detail: string, instance: string): Problem {
+  return { type: `urn:pawl:error:${code}`, title: titleOf(code), status, detail, code, instance };
+}
+
+/** What a client needs to make the same error again. */
+function members(error: PawlError): Partial<Problem> {
+  const { runId, error: recorded, reason, path } = error as PawlError & Partial<Problem>;
+  return {
+    ...(typeof runId === "string" ? { runId } : {}),
+    ...(recorded === undefined ? {} : { error: recorded }),
+    ...(typeof reason === "string" ? { reason } : {}),
+    ...(typeof path === "string" ? { path } : {}),
+  };
+}
+
+const frameworkErrors: Readonly<
+  Record<string, { status: number; code: RequestCode | ErrorCode; detail: string }>
+> = {
+  FST_ERR_CTP_BODY_TOO_LARGE: {
+    status: 413,
+    code: "PayloadTooLarge",
+    detail: "the body is longer than this call takes; store the data elsewhere and pass a reference",
+  },
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: {
+    status: 415,
+    code: "UnsupportedMediaType",
+    detail: "the body must be JSON: send the header content-type: application/json",
+  },
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: {
+    status: 400,
+    code: "BadRequest",
+    detail: "the body is not as long as the header content-length says",
+  },
+  FST_ERR_BAD_URL: { status: 400, code: "BadRequest", detail: "the path of the URL is not encoded properly" },
+  FST_ERR_MAX_PARAM_LENGTH: {
+    status: 414,
+    code: "BadRequest",
+    detail: "a part of the path is too long",
+  },
+};
+
+/** "RunNotFound" as "Run not found". */
+function titleOf(code: string): string {
+  return code.replaceAll(/(?<=[a-z])[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+}

@@ -1,0 +1,57 @@
+/** Rate limits: which there are, and setting one for everyone. */
+
+import type { LimitOptions } from "pawl";
+import { Type } from "typebox";
+import type { App } from "../app.js";
+import type { Parts } from "../parts.js";
+import { answers, limitSchema, strict } from "../schemas.js";
+
+const limitBody = Type.Unsafe<LimitOptions>(
+  strict({
+    allowed: Type.Number({ description: "Tokens per period" }),
+    period: Type.Union([Type.Number(), Type.String()], {
+      description: 'Milliseconds, or a text such as "1s"',
+    }),
+    burst: Type.Optional(
+      Type.Number({ description: "How many may be saved up. Default: allowed, at least 1" }),
+    ),
+  }),
+);
+
+export function limitRoutes(app: App, { pawl }: Parts): void {
+  app.get(
+    "/v1/limits",
+    {
+      config: { scope: "read" },
+      schema: {
+        operationId: "listLimits",
+        summary: "List the rate limits",
+        tags: ["limits"],
+        response: answers({ 200: strict({ limits: Type.Array(limitSchema) }) }),
+      },
+    },
+    async () => ({ limits: await pawl.limits.list() }),
+  );
+
+  app.put(
+    "/v1/limits/:name",
+    {
+      config: { scope: "write" },
+      schema: {
+        operationId: "setLimit",
+        summary: "Set a rate limit",
+        description: "For everyone, at once; the last writer wins.",
+        tags: ["limits"],
+        params: strict({ name: Type.String({ description: "The name of the limit" }) }),
+        body: limitBody,
+        response: answers({ 200: limitSchema }),
+      },
+    },
+    async (request) => {
+      const { name } = request.params;
+      await pawl.limits.set(name, request.body);
+      const limits = await pawl.limits.list();
+      return limits.find((limit) => limit.name === name)!;
+    },
+  );
+}

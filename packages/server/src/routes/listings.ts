@@ -1,0 +1,84 @@
+/** Looking for runs: pages of them, filtered, and how many there are of each name. */
+
+import type { Run } from "pawl";
+import { Type } from "typebox";
+import type { App } from "../app.js";
+import { splitQuery } from "../input-filter.js";
+import type { Parts } from "../parts.js";
+import { answers, countsSchema, listQuery, nameParams, pageSchema } from "../schemas.js";
+
+const filters = Object.keys(listQuery.properties);
+const explained =
+  "Newest first; the cursor stays right while runs are added. `input.<path>=<JSON or text>` finds those whose input has that member.";
+
+export function listingRoutes(app: App, { pawl, store }: Parts): void {
+  app.get(
+    "/v1/runs",
+    {
+      config: { scope: "read" },
+      schema: {
+        operationId: "listRuns",
+        summary: "List runs",
+        description: explained,
+        tags: ["runs"],
+        querystring: Type.Object(
+          { name: Type.Optional(Type.String()), ...listQuery.properties },
+          { additionalProperties: Type.String() },
+        ),
+        response: answers({ 200: pageSchema }),
+      },
+    },
+    async (request) => list(request.query, ["name", ...filters]),
+  );
+
+  app.get(
+    "/v1/workflows/:name/runs",
+    {
+      config: { scope: "read" },
+      schema: {
+        operationId: "listRunsOfWorkflow",
+        summary: "List the runs of one definition",
+        description: explained,
+        tags: ["runs"],
+        params: nameParams,
+        querystring: listQuery,
+        response: answers({ 200: pageSchema }),
+      },
+    },
+    async (request) => list(request.query, filters, request.params.name),
+  );
+
+  let counting: ReturnType<typeof store.countRuns> | undefined;
+  app.get(
+    "/v1/workflows",
+    {
+      config: { scope: "read" },
+      schema: {
+        operationId: "listWorkflows",
+        summary: "All names with counts per status",
+        description:
+          "Names of definitions that were registered or have runs. Counts every run: for people who look, not for loops.",
+        tags: ["workflows"],
+        response: answers({ 200: countsSchema }),
+      },
+    },
+    async () => {
+      // Who asks while it is counted shares the answer.
+      counting ??= store.countRuns().finally(() => (counting = undefined));
+      return { workflows: [...(await counting)] };
+    },
+  );
+
+  async function list(
+    query: Readonly<Record<string, unknown>>,
+    known: readonly string[],
+    name?: string,
+  ): Promise<{ runs: Run[]; cursor: string | null }> {
+    const { options, input } = splitQuery(query, known);
+    return pawl.runs.list({
+      ...options,
+      ...(name === undefined ? {} : { name }),
+      ...(input === undefined ? {} : { input }),
+    });
+  }
+}

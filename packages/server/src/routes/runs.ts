@@ -1,0 +1,221 @@
+/** A run by its id: as it is, its end, its journal, why it waits; signals to it and its cancellation. */
+
+import type { FastifyReply } from "fastify";
+import { type ErrorRecord, type Json, type Run, RunNotFound } from "pawl";
+import { type EndedRun, statusOf } from "pawl/engine";
+import { Type } from "typebox";
+import type { App } from "../app.js";
+import { heldSignal } from "../held.js";
+import type { Parts } from "../parts.js";
+import {
+  answers,
+  endedSchema,
+  idempotencyHeader,
+  namedRunParams,
+  runParams,
+  runSchema,
+  stepsSchema,
+  strict,
+  waitSeconds,
+  whySchema,
+} from "../schemas.js";
+
+/** The same calls twice: by id alone, and below the name of the definition, where a run of another name does not exist. */
+const places = [
+  { path: "/v1/runs/:id", of: "", params: runParams },
+  { path: "/v1/workflows/:name/runs/:id", of: "OfWorkflow", params: namedRunParams },
+] as const;
+
+const maxAwaited = 1_000;
+
+export function runRoutes(app: App, parts: Parts): void {
+  endedRoute(app, parts);
+  for (const place of places) placedRoutes(app, parts, place);
+}
+
+function placedRoutes(app: App, parts: Parts, { path, of, params }: (typeof places)[number]): void {
+  const { pawl } = parts;
+  const tags = ["runs"];
+
+  app.get(
+    path,
+    {
+      config: { scope: "read" },
+      schema: {
+        operationId: `getRun${of}`,
+        summary: "Get a run",
+        description: "With `waitSeconds`, as soon as it has ended, or as it is when the time has passed.",
+        tags,
+        params,
+        querystring: strict({ waitSeconds }),
+        response: answers({ 200: runSchema }),
+      },
+    },
+    async (request, reply) => {
+      const run = await find(request.params);
+      const { waitSeconds: seconds = 0 } = request.query;
+      if (seconds === 0 || run.status !== "running") return run;
+      await parts.results.wait(run.runId, seconds * 1_000, heldSignal(reply, parts.closing));
+      return pawl.runs.get(run.runId);
+    },
+  );
+
+  app.get(
+    `${path}/steps`,
+    {
+      config: { scope: "read" },
+      schema: {
+        operationId: `listSteps${of}`,
+        summary: "The recorded steps of a workflow run",
+        tags,
+        params,
+        response: answers({ 200: stepsSchema }),
+      },
+    },
+    async (request) => ({ steps: await pawl.runs.steps(await checked(request.params)) }),
+  );
+
+  app.get(
+    `${path}/why`,
+    {
+      config: { scope: "read" },
+      schema: {
+        operationId: `explainRun${of}`,
+        summary: "Why a run is not making progress",
+        tags,
+        params,
+        response: answers({ 200: whySchema }),
+      },
+    },
+    async (request) => pawl.why(await checked(request.params)),
+  );
+
+  app.post(
+    `${path}/signals/:event`,
+    {
+      config: { scope: "write" },
+      schema: {
+        operationId: `sendSignal${of}`,
+        summary: "Send a signal",
+        description:
+          "The body is the payload, any JSON but null; without one it is {}. The header idempotency-key is the dedup key.",
+        tags,
+        params: strict({
+          ...params.properties,
+          event: Type.String({ description: "The name of the signal" }),
+        }),
+        headers: idempotencyHeader,
+        body: Type.Unknown({ description: "The payload" }),
+        response: answers({ 200: strict({ delivered: Type.Boolean() }) }),
+      },
+    },
+    async (request) => {
+      const runId = await checked(request.params);
+      const dedupKey = request.headers["idempotency-key"];
+      // Whatever it is: the library checks it.
+      const payload = request.body as object | undefined;
+      return pawl.signal(runId, request.params.event, payload, { dedupKey });
+    },
+  );
+
+  app.delete(
+    path,
+    {
+      config: { scope: "write" },
+      schema: {
+        operationId: `cancelRun${of}`,
+        summary: "Cancel a run",
+        description:
+          "At once and for good. Answers how many runs that ended: none, if it was cancelled before.",
+        tags,
+        params,
+        querystring: strict({
+          reason: Type.Optional(Type.String({ description: "Recorded with the run" })),
+          cascade: Type.Optional(Type.Boolean({ description: "All runs below it too. Default false" })),
+        }),
+        response: answers({ 200: strict({ cancelled: Type.Integer() }) }),
+      },
+    },
+    async (request) => pawl.runs.cancel(await checked(request.params), request.query),
+  );
+
+  /** The run, if it is of the name that the path has. */
+  async function find(given: { id: string; name?: string }): Promise<Run> {
+    const run = await pawl.runs.get(given.id);
+    if (given.name === undefined || run.name === given.name) return run;
+    throw new RunNotFound(`run ${run.runId} is not of ${given.name}`);
+  }
+
+  /** The id of the run; looked up only where the path has a name. A run never changes it. */
+  async function checked(given: { id: string; name?: string }): Promise<string> {
+    return given.name === undefined ? given.id : (await find(given)).runId;
+  }
+}
+
+function endedRoute(app: App, parts: Parts): void {
+  app.post(
+    "/v1/runs/ended",
+    {
+      config: { scope: "read" },
+      schema: {
+        operationId: "awaitRuns",
+        summary: "Which of these runs have ended",
+        description:
+          "Answers as soon as at least one has ended or does not exist, or with none when the time has passed.",
+        tags: ["runs"],
+        body: strict({
+          runIds: Type.Array(Type.String(), { minItems: 1, maxItems: maxAwaited }),
+          waitSeconds,
+        }),
+        response: answers({ 200: endedSchema }),
+      },
+    },
+    async (request, reply) => {
+      const { runIds, waitSeconds: seconds = 0 } = request.body;
+      const known = [...new Set(runIds)].filter(isRunId);
+      const missing = runIds
+        .filter((id) => !isRunId(id))
+        .map((runId) => ({ runId, phase: null, result: null, error: null }));
+      let ended: EndedRun[] = [...missing, ...(await parts.store.ended(known))];
+      if (ended.length === 0 && seconds > 0) {
+        await firstEnd(parts, known, seconds * 1_000, reply);
+        ended = await parts.store.ended(known);
+      }
+      return { runs: ended.map(toEnded) };
+    },
+  );
+}
+
+/** Resolves when one of them has ended, the time has passed, or nobody waits any more. */
+async function firstEnd(
+  { results, closing }: Parts,
+  runIds: readonly string[],
+  timeoutMs: number,
+  reply: FastifyReply,
+): Promise<void> {
+  const held = heldSignal(reply, closing);
+  const enough = new AbortController();
+  const letGo = (): void => enough.abort();
+  if (held.aborted) return;
+  held.addEventListener("abort", letGo);
+  try {
+    await Promise.race(runIds.map((runId) => results.wait(runId, timeoutMs, enough.signal)));
+  } finally {
+    held.removeEventListener("abort", letGo);
+    letGo();
+  }
+}
+
+function toEnded({ runId, phase, result, error }: EndedRun) {
+  return {
+    runId,
+    status: phase === null ? null : (statusOf(phase) as "completed" | "failed" | "cancelled"),
+    output: result === null ? null : (JSON.parse(result) as Json),
+    error: error === null ? null : (JSON.parse(error) as ErrorRecord),
+  };
+}
+
+/** Others belong to no run, and the database takes none of them. */
+function isRunId(id: string): boolean {
+  return /^[1-9]\d{0,18}$/.test(id) && BigInt(id) < 2n ** 63n;
+}

@@ -1,0 +1,152 @@
+/**
+ * Checks of what a request carries against the schemas of its route. A body is taken as it is ("5" is no number); the texts of a
+ * query are read as what their schemas want. What does not fit is refused with its name, what was given and what is allowed.
+ */
+
+import type { FastifySchemaCompiler } from "fastify";
+import { isObject, show, suggest } from "pawl/engine";
+import type { TSchema } from "typebox";
+import { Compile } from "typebox/compile";
+import { RequestError } from "./problems.js";
+
+/** A schema, as far as a message can tell of it. */
+interface Described {
+  readonly type?: string;
+  readonly anyOf?: readonly Described[];
+  readonly const?: unknown;
+  readonly enum?: readonly unknown[];
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly minLength?: number;
+  readonly maxLength?: number;
+  readonly maxItems?: number;
+  readonly properties?: Readonly<Record<string, Described>>;
+}
+
+interface Mismatch {
+  readonly keyword: string;
+  readonly schemaPath: string;
+  readonly instancePath: string;
+  readonly params: object;
+}
+
+export const compileValidator: FastifySchemaCompiler<TSchema> = ({ schema, httpPart = "body" }) => {
+  const compiled = Compile(schema);
+  return (given: unknown) => {
+    const value = httpPart === "body" ? given : readTexts(schema, given);
+    if (compiled.Check(value)) return { value };
+    return { error: explain(schema, value, compiled.Errors(value), httpPart) };
+  };
+};
+
+/** A check of a value inside a request; `where` names it: `body.commits.3.transition`. */
+export function makeCheck(schema: TSchema): (value: unknown, where: string) => void {
+  const compiled = Compile(schema);
+  return (value, where) => {
+    if (!compiled.Check(value)) throw explain(schema, value, compiled.Errors(value), where);
+  };
+}
+
+/** Numbers and booleans for those members whose schema wants some; all else as it came. */
+function readTexts(schema: Described, given: unknown): unknown {
+  if (!isObject(given)) return given;
+  return Object.fromEntries(
+    Object.entries(given).map(([name, text]) => [name, readText(schema.properties?.[name]?.type, text)]),
+  );
+}
+
+function readText(type: string | undefined, text: unknown): unknown {
+  if (typeof text !== "string") return text;
+  if ((type === "integer" || type === "number") && /^-?\d{1,17}(\.\d{1,17})?$/.test(text))
+    return Number(text);
+  if (type === "boolean" && (text === "true" || text === "false")) return text === "true";
+  return text;
+}
+
+function explain(
+  schema: Described,
+  value: unknown,
+  mismatches: readonly Mismatch[],
+  part: string,
+): RequestError {
+  const where = part === "querystring" ? "query" : part;
+  const unknown = mismatches.find(({ keyword }) => keyword === "additionalProperties");
+  if (unknown !== undefined) {
+    const [name = ""] = (unknown.params as { additionalProperties: string[] }).additionalProperties;
+    const known = Object.keys(at(schema, unknown.schemaPath)?.properties ?? {});
+    const field = [where, ...steps(unknown.instancePath), name].join(".");
+    const allowed = known.length === 0 ? "none are taken" : `allowed: ${known.join(", ")}`;
+    return refuse(`unknown field ${show(field, 80)}; ${allowed}${suggest(name, known)}`, field);
+  }
+  const missing = mismatches.find(({ keyword }) => keyword === "required");
+  if (missing !== undefined) {
+    const [name = ""] = (missing.params as { requiredProperties: string[] }).requiredProperties;
+    const field = [where, ...steps(missing.instancePath), name].join(".");
+    return refuse(
+      `${field} is missing; it must be ${describe(at(schema, missing.schemaPath)?.properties?.[name])}`,
+      field,
+    );
+  }
+  const path = mismatches[0]?.instancePath ?? "";
+  // The last that is said of a value is about its schema as a whole, not about one way to match it.
+  const last = mismatches.findLast(({ instancePath }) => instancePath === path);
+  const field = [where, ...steps(path)].join(".");
+  const given = steps(path).reduce<unknown>(
+    (member, step) => (member as Readonly<Record<string, unknown>> | undefined)?.[step],
+    value,
+  );
+  return refuse(
+    `${field} must be ${describe(at(schema, last?.schemaPath ?? "#"))}, not ${show(given, 80)}`,
+    field,
+  );
+}
+
+function refuse(message: string, field: string): RequestError {
+  return new RequestError(422, "InvalidOption", message, field);
+}
+
+/** The parts of a JSON pointer. */
+function steps(pointer: string): string[] {
+  return pointer
+    .split("/")
+    .slice(1)
+    .map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~"));
+}
+
+function at(schema: Described, schemaPath: string): Described | undefined {
+  return steps(schemaPath).reduce<unknown>(
+    (found, step) => (found as Readonly<Record<string, unknown>> | undefined)?.[step],
+    schema,
+  ) as Described | undefined;
+}
+
+function describe(schema: Described | undefined): string {
+  if (schema === undefined) return "something else";
+  if (schema.anyOf !== undefined) return schema.anyOf.map(describe).join(" or ");
+  if (schema.const !== undefined) return JSON.stringify(schema.const);
+  if (schema.enum !== undefined) return `one of ${schema.enum.join(", ")}`;
+  const { type, minimum: least, maximum: most } = schema;
+  const range =
+    least === undefined ? "" : most === undefined ? ` from ${least} on` : ` from ${least} to ${most}`;
+  switch (type) {
+    case "integer":
+      return `a whole number${range}`;
+    case "number":
+      return `a number${range}`;
+    case "string":
+      return schema.maxLength === undefined
+        ? "a string"
+        : `a string of ${schema.minLength ?? 0} to ${schema.maxLength} characters`;
+    case "boolean":
+      return "true or false";
+    case "null":
+      return "null";
+    case "array":
+      return schema.maxItems === undefined ? "a list" : `a list of at most ${schema.maxItems} items`;
+    case "object":
+      return "an object";
+    case undefined:
+    default:
+      return "a JSON value";
+  }
+}

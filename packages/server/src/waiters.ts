@@ -1,0 +1,173 @@
+/**
+ * The workers that wait here for runs: one line per queue and set of served definitions (`waiter-group.ts`). It is told of work like
+ * a worker of this process, and so hears at once of whatever goes through this server. Never hands a claim to somebody who has gone,
+ * and leaves none behind when the server closes. Used by the routes of the worker protocol.
+ */
+
+import type { Claimable, Hub, LocalWorker, PostgresStore } from "pawl/engine";
+import type { Logger } from "pawl";
+import { type Ask, type Found, nothing, type Waiter, WaiterGroup } from "./waiter-group.js";
+
+/** How long the line of a queue is remembered after the last one has left: where to look next is known then. */
+const forgetMs = 5_000;
+
+export class Waiters implements LocalWorker {
+  readonly #store: Pick<PostgresStore, "claim" | "release">;
+  readonly #hub: Hub;
+  readonly #logger: Logger;
+  /** By queue, then by what is served. */
+  readonly #groups = new Map<string, Map<string, WaiterGroup>>();
+  /** Claims that are just being let go. */
+  readonly #releases = new Set<Promise<void>>();
+  #isClosed = false;
+
+  constructor(store: Pick<PostgresStore, "claim" | "release">, hub: Hub, logger: Logger) {
+    this.#store = store;
+    this.#hub = hub;
+    this.#logger = logger;
+    hub.workers.add(this);
+  }
+
+  /** Runs for this worker, as soon as there are some; none once the time has passed, or the server closes. `signal`: he has gone. */
+  async claim(ask: Ask, longestMs: number, signal: AbortSignal): Promise<Found> {
+    if (this.#isClosed || signal.aborted) return nothing;
+    if (longestMs === 0) {
+      const { runs, more } = await this.#store.claim({ ...ask, floor: null, after: null });
+      return { runs, more };
+    }
+    return new Promise((resolve, reject) => {
+      const group = this.#groupOf(ask);
+      const leave = (): void => {
+        waiter.isGone = true;
+        group.settle(waiter);
+      };
+      const timer = setTimeout(() => {
+        waiter.isDue = true;
+        group.settle(waiter);
+      }, longestMs);
+      const waiter: Waiter = {
+        ask,
+        sinceMs: performance.now(),
+        isDue: false,
+        isGone: false,
+        answer: (found) => {
+          clearTimeout(timer);
+          signal.removeEventListener("abort", leave);
+          if (found instanceof Error) reject(found);
+          else resolve(found);
+        },
+      };
+      signal.addEventListener("abort", leave, { once: true });
+      group.join(waiter);
+    });
+  }
+
+  /** This worker does not want to wait any more for this claim. */
+  end(workerId: string, claimId: string): void {
+    for (const group of this.#all()) {
+      group.end(({ ask }) => ask.workerId === workerId && ask.claimId === claimId);
+    }
+  }
+
+  /** Lets claims go that never reached their worker. */
+  letGo(queue: string, runs: Found["runs"], claimId: string): void {
+    if (runs.length === 0) return;
+    const claims = runs.map(({ runId }) => ({ runId, claimId }));
+    const released = this.#store.release(claims).then(
+      () => {
+        this.rewind();
+        this.#hub.nudge(queue);
+      },
+      (error: unknown) => {
+        this.#logger.warn({ err: error, runs: claims.length }, "pawl: claims could not be let go");
+      },
+    );
+    this.#releases.add(released);
+    void released.then(() => this.#releases.delete(released));
+  }
+
+  /** Answers everybody at once. */
+  beginClosing(): void {
+    this.#isClosed = true;
+    this.#hub.workers.delete(this);
+    for (const group of this.#all()) group.end(() => true);
+  }
+
+  /** Resolves when no claim is left that nobody executes. */
+  async close(): Promise<void> {
+    this.beginClosing();
+    while (this.#releases.size > 0) await Promise.all(this.#releases);
+  }
+
+  /** Older runs than those last looked at have become claimable, anywhere. */
+  rewind(): void {
+    for (const group of this.#all()) group.rewind();
+  }
+
+  nudge(queue: string | null): void {
+    if (queue === null) this.rewind();
+    else for (const group of this.#of(queue)) group.nudge();
+  }
+
+  lower(claimable: Claimable): void {
+    for (const group of this.#of(claimable.queue)) group.lower(claimable);
+  }
+
+  expect(queue: string, delayMs: number): void {
+    for (const group of this.#of(queue)) group.expect(delayMs);
+  }
+
+  // Nothing is executed here: a claim is always made in the name of a worker elsewhere, who hears of the rest by its beats.
+  reserve(): null {
+    return null;
+  }
+
+  offer(): null {
+    return null;
+  }
+
+  delivered(): void {}
+
+  cancel(): void {}
+
+  *#all(): Iterable<WaiterGroup> {
+    for (const groups of this.#groups.values()) yield* groups.values();
+  }
+
+  #of(queue: string): Iterable<WaiterGroup> {
+    return this.#groups.get(queue)?.values() ?? [];
+  }
+
+  #groupOf({ queue, names, versions }: Ask): WaiterGroup {
+    const served = names
+      .map((name, index) => `${name}@${versions[index]}`)
+      .toSorted()
+      .join();
+    let groups = this.#groups.get(queue);
+    if (groups === undefined) this.#groups.set(queue, (groups = new Map()));
+    let group = groups.get(served);
+    if (group === undefined) groups.set(served, (group = this.#makeGroup(queue, served)));
+    return group;
+  }
+
+  #makeGroup(queue: string, served: string): WaiterGroup {
+    const forget = (): void => {
+      if (!group.isEmpty) return;
+      const groups = this.#groups.get(queue);
+      groups?.delete(served);
+      if (groups?.size === 0) this.#groups.delete(queue);
+    };
+    let timer: NodeJS.Timeout | undefined;
+    const group: WaiterGroup = new WaiterGroup({
+      store: this.#store,
+      logger: this.#logger,
+      letGo: (of, runs, claimId) => this.letGo(of, runs, claimId),
+      onEmpty: () => {
+        clearTimeout(timer);
+        timer = setTimeout(forget, forgetMs);
+        timer.unref();
+      },
+    });
+    return group;
+  }
+}
