@@ -263,26 +263,6 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
     return toBeatAnswer(row);
   }
 
-  // The parts of recover, each by itself: for tests and tools that must not do the others.
-  async reap(limit: number): Promise<number> {
-    const [row] = await this.call<{ reaped: number }>("reap", [shard, limit]);
-    return row?.reaped ?? 0;
-  }
-
-  async place(limit: number): Promise<string[]> {
-    const [row] = await this.call<{ queues: string }>("place_runs", [shard, limit]);
-    return JSON.parse(row!.queues) as string[];
-  }
-
-  async repairKeys(after: string | null, limit: number): Promise<{ last: string | null; queues: string[] }> {
-    const [row] = await this.call<{ last: string | null; queues: string }>("repair_keys", [
-      shard,
-      after,
-      limit,
-    ]);
-    return { last: row!.last, queues: JSON.parse(row!.queues) as string[] };
-  }
-
   async held(claims: readonly { readonly runId: string; readonly claimId: string }[]): Promise<string[]> {
     const rows = await this.call<{ held: string }>("held", [
       shard,
