@@ -20,6 +20,8 @@ export type BenchName =
   | "limits"
   | "across"
   | "remote"
+  | "server"
+  | "queues"
   | "scale"
   | "sustained"
   | "plans";

@@ -4,16 +4,20 @@
  */
 
 import { randomBytes } from "node:crypto";
+import { fork } from "pawl";
 import pg from "pg";
 import { afterAll, inject } from "vitest";
 import { isOverHttp, startTestServer } from "./transport.js";
-import { PostgresStore } from "../../packages/pawl/dist/store/postgres/postgres-store.js";
+import { TestStore } from "./test-store.js";
 
 export interface TestDatabase {
+  /** What clients and workers use: through a pooler in the project `pgbouncer`. */
   readonly url: string;
   /** The server on it, when the laws are run over HTTP. */
   readonly server?: string | undefined;
-  readonly store: PostgresStore;
+  /** What needs the server itself: who is let in, and what there is. */
+  readonly directUrl: string;
+  readonly store: TestStore;
   /** Runs SQL with the schema as search_path and answers its rows. */
   sql<Row = Record<string, unknown>>(text: string, values?: unknown[]): Promise<Row[]>;
   /** A connection of its own, closed at the end. */
@@ -27,13 +31,15 @@ export async function testDatabase(options: { empty?: boolean } = {}): Promise<T
   const admin = new pg.Client({ connectionString: server });
   await admin.connect();
   await admin.query(`create database ${name} ${options.empty ? "" : `template ${inject("templateName")}`}`);
-  const address = new URL(server);
-  address.pathname = `/${name}`;
-  const url = address.href;
-  const store = new PostgresStore({ url, schema: "pawl" }, { connections: 5 });
+  const direct = databaseOf(server, name);
+  const pooled = inject("pooledUrl");
+  const url = pooled === null ? direct : databaseOf(pooled, name);
+  const store = new TestStore({ url, schema: "pawl" }, { connections: 5 });
+  // A copy of the template, as far as it knows: its workers would warn of that.
+  if (!options.empty) await fork.adopt({ url });
   const clients: pg.Client[] = [];
   const connect = async (): Promise<pg.Client> => {
-    const client = new pg.Client({ connectionString: url });
+    const client = new pg.Client({ connectionString: direct });
     client.on("error", () => {});
     await client.connect();
     await client.query("set search_path = pawl, public");
@@ -52,6 +58,7 @@ export async function testDatabase(options: { empty?: boolean } = {}): Promise<T
   return {
     url,
     server: through?.url,
+    directUrl: direct,
     store,
     connect,
     sql: async <Row>(text: string, values: unknown[] = []) => {
@@ -59,4 +66,10 @@ export async function testDatabase(options: { empty?: boolean } = {}): Promise<T
       return (await (await plain).query(text, values)).rows as Row[];
     },
   };
+}
+
+function databaseOf(server: string, name: string): string {
+  const address = new URL(server);
+  address.pathname = `/${name}`;
+  return address.href;
 }

@@ -1,11 +1,13 @@
 /**
  * What the clients and workers of one process tell each other about one database, so that nobody there waits for a
  * poll: work has come into a queue, a worker has a free slot for a run that is just being started or woken, a run has ended or
- * was cancelled.
+ * was cancelled, a message has become visible.
  * Hints only: whatever is lost here is found by polling. Never crosses processes.
  */
 
 import type { Claimable, ClaimedRun, EndedRun } from "../store/store.js";
+import type { Emitter, EventMap, EventName } from "./events.js";
+import { Clock } from "./clock.js";
 
 /** A worker of this process, as starts see it. */
 export interface LocalWorker {
@@ -48,9 +50,24 @@ export interface Slots {
   close(): void;
 }
 
-export class Hub {
+export class Hub implements Emitter {
   readonly workers = new Set<LocalWorker>();
+  /** Who is told what the clients of this process do. */
+  readonly listeners = new Set<Emitter>();
+  /** Prompts whoever waits for a time. */
+  readonly clock = new Clock();
   readonly #waiting = new Map<string, Set<(ended: EndedRun) => void>>();
+  readonly #receiving = new Map<string, Set<(isOld: boolean) => void>>();
+
+  hears(name: EventName): boolean {
+    for (const listener of this.listeners) if (listener.hears(name)) return true;
+    return false;
+  }
+
+  /** Tells of something that a client has done, durably. */
+  emit<Name extends EventName>(name: Name, event: EventMap[Name]): void {
+    for (const listener of this.listeners) listener.emit(name, event);
+  }
 
   /** Work has come into this queue, or (null) into some queue. */
   nudge(queue: string | null): void {
@@ -93,6 +110,21 @@ export class Hub {
     return () => {
       waiting.delete(tell);
       if (waiting.size === 0 && this.#waiting.get(runId) === waiting) this.#waiting.delete(runId);
+    };
+  }
+
+  /** Messages have become visible in this queue: new ones, or (`isOld`) some that were there before. */
+  visible(queue: string, { isOld }: { isOld: boolean }): void {
+    for (const tell of this.#receiving.get(queue) ?? []) tell(isOld);
+  }
+
+  /** Calls `tell` whenever messages become visible in a queue; the returned function takes that back. */
+  receiving(queue: string, tell: (isOld: boolean) => void): () => void {
+    const receiving = this.#receiving.get(queue) ?? new Set();
+    this.#receiving.set(queue, receiving.add(tell));
+    return () => {
+      receiving.delete(tell);
+      if (receiving.size === 0 && this.#receiving.get(queue) === receiving) this.#receiving.delete(queue);
     };
   }
 }

@@ -15,6 +15,8 @@ export interface BeatAnswer {
   readonly cancelled: Readonly<Record<string, string>>;
   /** The runs that this worker holds by claims from the id `since` on; null: not asked for. */
   readonly held: Readonly<Record<string, string>> | null;
+  /** Nothing is to be claimed in this database, and no further step begun. */
+  readonly databaseHeld: boolean;
 }
 
 export interface Beats {
