@@ -32,6 +32,7 @@ describe("docs/configuration.md", () => {
     ["start", () => client.start(definition, null, wrong)],
     ["result", () => client.result("64", wrong)],
     ["runs.list", () => client.runs.list(wrong)],
+    ["runs.count", () => client.runs.count(wrong)],
     ["signal", () => client.signal("64", "a", {}, wrong)],
     ["runs.cancel", () => client.runs.cancel("64", wrong)],
     ["limits.set", () => client.limits.set("a", wrong as pawl.LimitOptions)],

@@ -40,7 +40,7 @@ export type { RateLimit } from "./define/rate-limit.js";
 export type { StartOptions } from "./define/start-options.js";
 export type { LimitOptions } from "./engine/limits.js";
 export type { Cancelled, CancelOptions, Limit, Pawl, ResultOptions } from "./pawl.js";
-export type { ListOptions, Page, Run } from "./run.js";
+export type { CountOptions, ListOptions, Page, Run } from "./run.js";
 export type { Signalled, Started, StartItem } from "./sender.js";
 export type { Step } from "./steps.js";
 export type { StepKind } from "./store/journal.js";
