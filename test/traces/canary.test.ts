@@ -86,9 +86,7 @@ describe("what users pass in", () => {
     const other = await pawl.start(flow, { key: secret("input of a workflow") });
     await pawl.signal(other.runId, "go", { key: secret("payload") });
     await pawl.result(other.runId);
-    const broken = await pawl
-      .start("parsed", 7, { version: 1 })
-      .catch(() => pawl.start("parsed", 7));
+    const broken = await pawl.start("parsed", 7, { version: 1 }).catch(() => pawl.start("parsed", 7));
     await pawl.result(broken.runId).catch(() => {});
 
     const remote = connect(server.url, { token: secret("token-long-enough"), logger });

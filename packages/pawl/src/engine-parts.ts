@@ -21,10 +21,11 @@ export { checkLogger, checkMaxPayload, checkSchemaName } from "./engine/serve-op
 export { checkTraceparent } from "./engine/tracing.js";
 export { Starter } from "./engine/start.js";
 export { Sweeper } from "./engine/sweeper.js";
+export { copyWarning, heldWarning } from "./engine/database-warnings.js";
 export { givenUrl, type Located, locate, locateSchema } from "./locate.js";
 export { Results } from "./results.js";
 export { toStarted } from "./sender.js";
-export { addressKey, checkUrl, describeAddress } from "./store/postgres/database.js";
+export { addressKey, checkUrl, describeAddress, withoutPassword } from "./store/postgres/database.js";
 export { isBusy, isOutage, sqlState } from "./store/postgres/database-errors.js";
 export { readSchemaHealth, readServerHealth, requireSchema } from "./store/postgres/health.js";
 export { findPooling } from "./store/postgres/pooler.js";

@@ -180,7 +180,11 @@ function openRuns(store: HttpClientStore): CheckSource {
         cursor = page.cursor;
       }
     },
-    journal: async (runId) => (await store.steps(runId)).map(toListed),
+    journal: async (runId) => {
+      const steps = (await store.steps(runId)).map(toListed);
+      // As a journal is read elsewhere: by name.
+      return steps.toSorted((one, other) => (one.name < other.name ? -1 : 1));
+    },
   };
 }
 

@@ -68,6 +68,7 @@ async function openPostgres(url: string | undefined, schema: string): Promise<Wo
     beats: { kind: "postgres", ...address },
     sweeps: true,
     gauges: (most) => store.gauges(most),
+    state: () => store.state(),
     waitMs: null,
     close: async () => {
       await atMost(store.close(), closeMs);

@@ -4,6 +4,8 @@ import { setMaxListeners } from "node:events";
 import {
   addressKey,
   Events,
+  copyWarning,
+  heldWarning,
   type Hub,
   hubOf,
   isBusy,
@@ -58,6 +60,14 @@ export async function openParts(options: PartsOptions): Promise<Parts> {
   const located = await locateSchema(database, schema);
   const address = { url: located.url, schema };
   const store = new PostgresStore(address, { connections });
+  // Remote workers do not see the database: the server says it for them.
+  const { isCopy, isHeld, identity } = await store.state().catch(async (error: unknown) => {
+    await store.close();
+    await located.close();
+    throw error;
+  });
+  if (isCopy) logger.warn({ identity }, copyWarning);
+  if (isHeld) logger.warn({ identity }, heldWarning);
   const beats = new PostgresStore(address, { connections: beatConnections });
   const hub = hubOf(addressKey(address));
   const pawl = connect(located.url, { schema, pool: connections, maxPayloadBytes, logger });

@@ -260,8 +260,8 @@ function toNewRun({ at, uniqueKeyBase64, trace = null, ...run }: SentRun): NewRu
 
 function toDate(text: string | null, where: string): Date | null {
   if (text === null) return null;
-  const date = new Date(text);
-  if (!Number.isNaN(date.getTime())) return date;
+  const read = new Date(text);
+  if (!Number.isNaN(read.getTime())) return read;
   throw new InvalidOption(`${where} must be a time such as "2030-01-31T12:00:00Z"`);
 }
 

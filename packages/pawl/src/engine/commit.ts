@@ -75,7 +75,7 @@ export async function commit(
     case "suspend":
       break;
     case "spawn":
-      for (const queue of new Set(transition.children.map((child) => child.queue))) around.hub.nudge(queue);
+      for (const one of new Set(transition.children.map((child) => child.queue))) around.hub.nudge(one);
       break;
     case "retry":
       around.expect(execution.queue, transition.delayMs);

@@ -110,9 +110,12 @@ export class Starter {
   ): void {
     const nudged = new Set<string | null>();
     for (const [index, run] of runs.entries()) {
-      const { runId, created } = started[index]!;
+      const { runId, created, phase } = started[index]!;
       const slot = slots.get(index);
-      if (slot === undefined) {
+      // In a database that is held nothing is claimed, by a start neither.
+      if (slot !== undefined && created && phase !== "executing") {
+        slot.cancel();
+      } else if (slot === undefined) {
         const delayMs = run.delayMs ?? (run.at === null ? 0 : run.at.getTime() - Date.now());
         if (!created) continue;
         // Of a start by name the queue is known to the database alone: any.

@@ -18,6 +18,7 @@ import { Execution, type Successor } from "./execution.js";
 import { execute } from "./executor.js";
 import { Feeder } from "./feeder.js";
 import type { Flusher } from "./flusher.js";
+import { copyWarning, heldWarning } from "./database-warnings.js";
 import { commitFlusher, recordFlusher } from "./flushers.js";
 import { Gauges } from "./gauges.js";
 import { type ConfirmedBeat, Heartbeat } from "./heartbeat.js";
@@ -78,6 +79,9 @@ export class EngineWorker implements LocalWorker {
     onReturned: () => this.#tellIfIdle(),
   });
   #isStopping = false;
+  /** The whole database is held: the store gives no claims, and steps that are done are followed by none. */
+  #isHeld = false;
+  #toldOfCopy = false;
   #idle: (() => void) | undefined;
   #stopped: Promise<void> | undefined;
   /** The registration under a new id after the lease was lost. */
@@ -252,7 +256,7 @@ export class EngineWorker implements LocalWorker {
       patiently: (execution, read) => persist(() => execution.aborted, isOutage, read),
       isOutage,
       letGo: (execution) => void this.#releaser.persist(execution),
-      isStopping: () => this.#isStopping,
+      isStopping: () => this.#isStopping || this.#isHeld,
     };
     await this.#openMetrics();
     await this.#register();
@@ -300,6 +304,29 @@ export class EngineWorker implements LocalWorker {
       onLost: (reason) => this.#lose(reason),
       onBeat: (confirmed) => this.#hear(workerId, confirmed),
     });
+    await this.#persist("look at its database", () => this.#look());
+  }
+
+  /** Is this the database that it was when it was migrated, and may work be done in it? */
+  async #look(): Promise<void> {
+    const state = await this.#transport!.state?.();
+    if (state === undefined) return;
+    if (state.isCopy && !this.#toldOfCopy)
+      this.#settings.logger.warn({ identity: state.identity }, copyWarning);
+    this.#toldOfCopy ||= state.isCopy;
+    this.#hearHeld(state.isHeld);
+  }
+
+  #hearHeld(isHeld: boolean): void {
+    if (isHeld === this.#isHeld) return;
+    this.#isHeld = isHeld;
+    const { logger } = this.#settings;
+    if (isHeld) {
+      logger.warn({ workerId: this.#workerId }, heldWarning);
+      return;
+    }
+    logger.info({ workerId: this.#workerId }, "pawl: the database is not held any more, work goes on");
+    for (const feeder of this.#feeders.values()) feeder.rewind();
   }
 
   /** Tries until it works, whatever the outage; undefined once the worker stops. Throws what waiting will not mend. */
@@ -346,6 +373,7 @@ export class EngineWorker implements LocalWorker {
   /** What the database said at a beat of this worker id. */
   #hear(workerId: string, confirmed: ConfirmedBeat): void {
     if (workerId !== this.#workerId) return;
+    this.#hearHeld(confirmed.databaseHeld);
     if (this.#claiming.size === 0) this.#cancelledMeanwhile.clear();
     this.#holdings.compare(confirmed);
   }

@@ -321,6 +321,19 @@ export interface MigrationResult {
   readonly steps: readonly string[];
 }
 
+/** What is to be known of a database as a whole. */
+export interface DatabaseState {
+  /** The same in a database and its copies, until one of them is adopted. */
+  readonly identity: string;
+  /** Nothing is claimed in it, until it is released or adopted. */
+  readonly isHeld: boolean;
+  /** It was migrated, or last adopted, elsewhere: this is a fork or a restored backup. */
+  readonly isCopy: boolean;
+}
+
+/** How a database is copied: block by block through the log; file by file; or so that both share what the file system can share. */
+export type CopyMethod = "wal_log" | "file_copy" | "clone";
+
 export interface NewSignal {
   readonly runId: string;
   readonly name: string;

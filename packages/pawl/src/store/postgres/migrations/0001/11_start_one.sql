@@ -1,6 +1,6 @@
 -- Starts one run of a known definition, without a rate limit: what start does, in one statement, because somebody waits for a lone
 -- start. Answers its id, or none if a key of it is taken: nothing was written, and start tells by whom. With p_worker it is inserted
--- already claimed. Rides runs_unique and runs_idempotency.
+-- already claimed; none is answered if the database is held, and start inserts it unclaimed. Rides runs_unique and runs_idempotency.
 create function start_one(
   p_shard smallint, p_name text, p_version int, p_kind text, p_queue text, p_priority smallint, p_input text, p_step text,
   p_delay_ms bigint, p_at timestamptz, p_retention_ms bigint, p_idempotency_key text, p_unique_key bytea, p_unique_scope text,
@@ -34,6 +34,7 @@ begin
         coalesce(p_unique_scope, '{runnable,executing,awaiting_signal,awaiting_children}')::run_status[] end,
       p_partition_key, p_trace, p_worker, case when p_worker is not null then p_claim_id end
     from settings s
+    where p_worker is null or not s.held
     on conflict do nothing
     returning runs.id;
 end $f$;

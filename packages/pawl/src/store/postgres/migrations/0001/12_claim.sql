@@ -11,7 +11,8 @@
 -- has tokens (claim_limited). A wait whose deadline has passed is claimed as timed out. A look from the floor on that finds
 -- less than asked looks again without it, unless p_bounded; then due_ms too is about the priority of the floor alone. Runs in the way that no live worker serves are parked (park_unserved).
 -- A run's inbox comes along if it is small (inbox_inline), or the journal of a workflow (journal_inline).
--- A worker whose lease has passed gets nothing: it would be taken from it at once (its next beat tells it).
+-- A worker whose lease has passed gets nothing: it would be taken from it at once (its next beat tells it). Nor does any in a database
+-- that is held.
 -- Committed asynchronously: a lost claim is only a lease that was never given, and its random id never returns.
 create function claim(
   p_shard smallint, p_queue text, p_worker text, p_claim_id bigint, p_limit int, p_names text[], p_versions int[],
@@ -72,7 +73,8 @@ begin
     perform begin_timeline(p_shard);
   end if;
   perform set_config('synchronous_commit', 'off', true);  -- in the body: a SET clause is undone before the commit
-  if not exists (select 1 from workers w where w.id = p_worker and w.seen_at + w.lease > clock_timestamp()) then
+  if not exists (select 1 from workers w where w.id = p_worker and w.seen_at + w.lease > clock_timestamp()
+      and not (select s.held from settings s)) then
     meta := '{"floor": null, "after": null, "due_ms": null, "more": false, "throttled": 0}';
     return next;
     return;

@@ -1,6 +1,7 @@
 -- Puts one signal into an inbox: what signal does, in the fewest statements, because a lone signal is what somebody waits for.
 -- If it ends the run's wait, and p_worker, which has a slot free in each of p_queues, serves the run there, the run is handed over
--- to it under p_claim_id instead of being left to a claim; not if a key or a rate limit has a say.
+-- to it under p_claim_id instead of being left to a claim; not if a key or a rate limit has a say,
+-- or the database is held.
 -- Answers one row, or none if it is no plain delivery (no such run, ended, a known dedup key, an inbox that may be full, a run
 -- that may have lost its unique key): nothing was written, and signal decides.
 create function signal_one(
@@ -46,7 +47,7 @@ begin
   if not v_is_met then
     update runs r set inbox_seq = r.inbox_seq + 1 where r.shard = p_shard and r.id = p_run_id;
   elsif v_run.is_free and v_run.queue = any (p_queues) and (select w.seen_at + w.lease > clock_timestamp() and v_run.served = any (w.serves)
-      from workers w where w.id = p_worker) then
+      and not (select s.held from settings s) from workers w where w.id = p_worker) then
     update runs r set inbox_seq = r.inbox_seq + 1, status = 'executing', locked_by = p_worker, claim_id = p_claim_id, turn = 0,
         throttled = false, eligible_at = least(r.eligible_at, v_now)
       where r.shard = p_shard and r.id = p_run_id
