@@ -42,10 +42,11 @@ export type {
   WorkflowContext,
   WorkflowSteps,
 } from "./define/workflow-context.js";
+export type { EventListener, EventMap, EventName } from "./engine/events.js";
 export { fork, type Adopted, type Forked, type ForkOptions } from "./fork.js";
 export { databaseState, hold, type DatabaseOptions } from "./hold.js";
 export type { LimitOptions } from "./engine/limits.js";
-export type { ServeOptions } from "./engine/serve-options.js";
+export type { MetricsOptions, ServeOptions } from "./engine/serve-options.js";
 export { migrate, type MigrateOptions } from "./migrate.js";
 export type { Cancelled, CancelOptions, Limit, Pawl, ResultOptions } from "./pawl.js";
 export type {

@@ -3,6 +3,7 @@
 import { setMaxListeners } from "node:events";
 import {
   addressKey,
+  Events,
   copyWarning,
   heldWarning,
   type Hub,
@@ -27,6 +28,8 @@ export interface Parts {
   readonly databaseUrl: string;
   /** What this process tells itself about these runs. */
   readonly hub: Hub;
+  /** What this process does with these runs: starts, signals, cancellations, sweeps. */
+  readonly events: Events;
   /** Starts of this process, those that come together in one call. */
   readonly starter: Starter;
   /** Who waits for the end of runs. */
@@ -69,6 +72,8 @@ export async function openParts(options: PartsOptions): Promise<Parts> {
   const hub = hubOf(addressKey(address));
   const pawl = connect(located.url, { schema, pool: connections, maxPayloadBytes, logger });
   const results = new Results(store, hub, logger);
+  const events = new Events(logger);
+  hub.listeners.add(events);
   const closing = new AbortController();
   // Thousands of calls may be held at once.
   setMaxListeners(0, closing.signal);
@@ -78,6 +83,7 @@ export async function openParts(options: PartsOptions): Promise<Parts> {
     store,
     beats,
     hub,
+    events,
     starter: new Starter(store, hub, { isOutage, isBusy }),
     results,
     closing: closing.signal,
@@ -85,6 +91,7 @@ export async function openParts(options: PartsOptions): Promise<Parts> {
     logger,
     beginClosing: () => closing.abort(),
     close: async () => {
+      hub.listeners.delete(events);
       results.close(new Unavailable("the server was closed"));
       await pawl.close();
       await store.close();

@@ -66,7 +66,7 @@ export async function withPawl<T>(
   open = connect,
 ): Promise<T> {
   const found = findUrl(url);
-  const isServer = /^https?:/.test(found ?? process.env["PAWL_URL"] ?? "");
+  const isServer = /^https?:/i.test(found ?? (process.env["PAWL_URL"] || process.env["DATABASE_URL"]) ?? "");
   const pawl = open(found, {
     // A server has its own schema; one that is given all the same is refused.
     schema: isServer ? schema : findSchema(schema),

@@ -23,10 +23,16 @@ export function explainFailure(error: unknown, shell: Shell, debug: boolean): Ex
   // Commander has written what it had to say.
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCode.ok : exitCode.usage;
   const message = error instanceof Error ? error.message : String(error);
-  shell.complain(`${shell.errorColors.red("pawl:")} ${oneLine(message)}`);
+  shell.complain(`${shell.errorColors.red("pawl:")} ${oneLine(message)}${adviceFor(error)}`);
   if (debug && error instanceof Error) shell.complain(stackOf(error));
   if (error instanceof UsageError) return exitCode.usage;
   return error instanceof PawlError && usageCodes.has(error.code) ? exitCode.usage : exitCode.no;
+}
+
+function adviceFor(error: unknown): string {
+  return error instanceof PawlError && error.code === "Unauthorized"
+    ? " (give --token, or set PAWL_TOKEN)"
+    : "";
 }
 
 /** The first line; what follows in some messages is a log. In the words of the command, not of the library. */

@@ -3,7 +3,7 @@
 import { type Command, Option } from "commander";
 import type { ListOptions, Page, Run } from "pawl";
 import { type ConnectionOptions, takesConnection, withPawl } from "./connection.js";
-import { integer, pastDate } from "./input.js";
+import { integer, pastDate, readJson } from "./input.js";
 import { addCommand, answers, type Session } from "./session.js";
 import type { Shell } from "./shell.js";
 import { table } from "./table.js";
@@ -20,7 +20,19 @@ const phases = [
   "cancelled",
 ];
 
-type Flags = ConnectionOptions & ListOptions & { readonly json?: true };
+type Flags = ConnectionOptions &
+  FilterFlags &
+  Pick<ListOptions, "since" | "until" | "cursor" | "limit"> & { readonly json?: true };
+
+export type FilterFlags = Pick<ListOptions, "name" | "version" | "status" | "phase" | "queue"> & {
+  readonly input?: string;
+};
+
+/** What these options ask for. */
+export async function filterOf(flags: FilterFlags, shell: Shell): Promise<ListOptions> {
+  const { name, version, status, phase, queue } = flags;
+  return { name, version, status, phase, queue, input: await readJson(flags.input, "--input", shell) };
+}
 
 /** The options that choose runs. */
 export function takesFilter(command: Command): Command {
@@ -29,7 +41,8 @@ export function takesFilter(command: Command): Command {
     .option("--version <number>", "only runs of this version", integer)
     .addOption(new Option("--status <status>", "only runs with this status").choices(statuses))
     .addOption(new Option("--phase <phase>", "only runs in this phase").choices(phases))
-    .option("--queue <queue>", "only runs of this queue");
+    .option("--queue <queue>", "only runs of this queue")
+    .option("--input <json>", 'only runs whose input contains this, such as \'{"user":{"id":42}}\'');
 }
 
 export function addRunsList(runs: Command, session: Session): void {
@@ -54,8 +67,8 @@ export function addRunsList(runs: Command, session: Session): void {
     .option("--json", "print JSON: { runs, cursor }");
   takesConnection(command).action(
     answers(session, async (flags: Flags) => {
-      const { name, version, status, phase, queue, since, until, cursor, limit } = flags;
-      const filter = { name, version, status, phase, queue, since, until, cursor, limit };
+      const { since, until, cursor, limit } = flags;
+      const filter = { ...(await filterOf(flags, session.shell)), since, until, cursor, limit };
       const page = await withPawl(flags, (pawl) => pawl.runs.list(filter));
       session.shell.print(flags.json === true ? prettyJson(page) : showPage(page, session.shell));
     }),

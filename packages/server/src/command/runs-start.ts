@@ -1,14 +1,15 @@
 /** `pawl runs start`: starts a run by name, and waits for its end if it is told to. */
 
-import { type Command, Option } from "commander";
+import type { Command } from "commander";
 import { type Duration, type Phase, type RateLimit, RunCancelled, RunFailed, type StartOptions } from "pawl";
 import { type ConnectionOptions, takesConnection, withPawl } from "./connection.js";
-import { type ExitCode, exitCode } from "./failure.js";
+import { type ExitCode, exitCode, UsageError } from "./failure.js";
 import { decimal, integer, readJson } from "./input.js";
 import { addCommand, answers, type Session } from "./session.js";
 import { prettyJson, state } from "./text.js";
 
 interface Flags extends ConnectionOptions {
+  readonly version?: number;
   readonly queue?: string;
   readonly priority?: number;
   readonly partitionKey?: string;
@@ -21,7 +22,8 @@ interface Flags extends ConnectionOptions {
   readonly idempotencyKey?: string;
   readonly retention?: Duration;
   readonly step?: string;
-  readonly wait?: true | Duration;
+  readonly wait?: true;
+  readonly timeout?: Duration;
   readonly json?: true;
 }
 
@@ -31,13 +33,14 @@ export function addRunsStart(runs: Command, session: Session): void {
     description: "start a run of a definition",
     examples: [
       `pawl runs start signup '{"email":"ada@example.com"}'`,
-      "pawl runs start signup @input.json --idempotency-key ada --wait 30s",
+      "pawl runs start signup @input.json --idempotency-key ada --wait --timeout 30s",
       "pawl runs start reminder --delay 5m",
       "echo 42 | pawl runs start double - --wait",
     ],
   })
     .argument("<name>", "the name of the definition")
     .argument("[input]", "its input: JSON, @file.json, or - for standard input")
+    .option("--version <number>", "the version (default: the highest that is served)", integer)
     .option("--queue <queue>", "the queue (default: the definition's)")
     .option("--priority <number>", "lower runs first (default: the definition's)", integer)
     .option("--partition-key <key>", "runs that share it are executed one at a time")
@@ -56,12 +59,14 @@ export function addRunsStart(runs: Command, session: Session): void {
     .option("--idempotency-key <key>", "the same key never starts a second run of this name")
     .option("--retention <duration>", "how long to keep the run once it has ended, such as 30d")
     .option("--step <step>", "machines: begin at this step")
-    .addOption(
-      new Option("--wait [duration]", "wait for the end, for this long at most, and print the output"),
-    )
+    .option("--wait", "wait for the end and print the output; ends with 1 if the run does not complete")
+    .option("--timeout <duration>", "with --wait: for this long at most")
     .option("--json", "print JSON: { runId, created, status }, with --wait also output or error");
   takesConnection(command).action(
     answers(session, async (name: string, input: string | undefined, flags: Flags) => {
+      if (flags.timeout !== undefined && flags.wait !== true) {
+        throw new UsageError("--timeout says how long to wait: add --wait");
+      }
       const value = await readJson(input, "input", session.shell);
       return start(name, value, flags, session);
     }),
@@ -85,7 +90,7 @@ function start(name: string, input: unknown, flags: Flags, { shell }: Session): 
       return exitCode.ok;
     }
     try {
-      const output = await pawl.result(runId, flags.wait === true ? {} : { timeout: flags.wait });
+      const output = await pawl.result(runId, { timeout: flags.timeout });
       shell.print(prettyJson(flags.json === true ? { runId, created, status: "completed", output } : output));
       return exitCode.ok;
     } catch (error) {
@@ -99,9 +104,10 @@ function start(name: string, input: unknown, flags: Flags, { shell }: Session): 
 }
 
 function optionsOf(flags: Flags): StartOptions {
-  const { queue, priority, partitionKey, rateLimit, weight, delay, at } = flags;
+  const { version, queue, priority, partitionKey, rateLimit, weight, delay, at } = flags;
   const { uniqueKey, uniqueScope, idempotencyKey, retention, step } = flags;
   return {
+    version,
     queue,
     priority,
     partitionKey,

@@ -1,16 +1,16 @@
 /** `pawl runs tail`: what a run does, as it does it, until it ends; or what all new runs do. */
 
 import type { Command } from "commander";
-import type { ListOptions, Run, Step } from "pawl";
+import type { Run, Step } from "pawl";
 import { type ConnectionOptions, takesConnection, withPawl } from "./connection.js";
 import { type ExitCode, exitCode, UsageError } from "./failure.js";
 import { follow, followAll, type RunEvent } from "./follow.js";
-import { takesFilter } from "./runs-list.js";
+import { type FilterFlags, filterOf, takesFilter } from "./runs-list.js";
 import { addCommand, answers, type Session } from "./session.js";
 import type { Shell } from "./shell.js";
 import { compactJson, describeError, duration, state } from "./text.js";
 
-type Flags = ConnectionOptions & ListOptions & { readonly json?: true };
+type Flags = ConnectionOptions & FilterFlags & { readonly json?: true };
 
 export function addRunsTail(runs: Command, session: Session): void {
   const command = addCommand(runs, session, {
@@ -22,11 +22,10 @@ export function addRunsTail(runs: Command, session: Session): void {
     .option("--json", "print a JSON object per line: { event, run } or { event, runId, step }");
   takesConnection(takesFilter(command)).action(
     answers(session, async (runId: string | undefined, flags: Flags) => {
-      const { name, version, status, phase, queue } = flags;
-      const filter = { name, version, status, phase, queue };
+      const filter = await filterOf(flags, session.shell);
       if (runId !== undefined && Object.values(filter).some((value) => value !== undefined)) {
         throw new UsageError(
-          "--name, --version, --status, --phase and --queue choose among all runs: leave out the id",
+          "--name, --version, --status, --phase, --queue and --input choose among all runs: leave out the id",
         );
       }
       return withPawl(flags, (pawl) =>

@@ -2,7 +2,7 @@
 
 import type { Command } from "commander";
 import { migrate } from "pawl";
-import { findSchema, findUrl, takesDatabase } from "./connection.js";
+import { findUrl, takesDatabase } from "./connection.js";
 import { Refusal } from "./failure.js";
 import { portNumber } from "./input.js";
 import { untilInterrupted } from "./interrupts.js";
@@ -31,21 +31,29 @@ export function addServer(program: Command, session: Session): void {
     .option("--migrate", "bring the schema to the version of this release first");
   takesDatabase(command).action(
     answers(session, async (flags: Flags) => {
-      const database = findUrl(flags.url);
-      const schema = findSchema(flags.schema);
-      const { host, port } = flags;
-      const { createServer } = await import("../index.js");
+      const { createServer, readEnvironment, sendTraces } = await import("../index.js");
+      const { options: environment, traces, warnings } = readEnvironment(process.env);
+      const { host = environment.host, port = environment.port } = flags;
+      const database = flags.url ?? environment.database ?? findUrl(undefined);
+      const schema = flags.schema ?? environment.schema;
+      const logger = lineLogger(session.shell);
+      for (const warning of warnings) logger.warn(warning);
       const interrupted = untilInterrupted();
       if (flags.migrate === true) await migrate({ url: database, schema });
-      const server = await createServer({ database, schema, host, port, logger: lineLogger(session.shell) });
+      const sending = traces === null ? null : sendTraces(traces);
+      const server = await createServer({ ...environment, database, schema, host, port, logger });
       try {
         session.shell.print(`listening at ${await server.listen()}`);
         await interrupted;
       } catch (error) {
         if ((error as NodeJS.ErrnoException).code !== "EADDRINUSE") throw error;
-        throw new Refusal(`the port is taken: give another with --port or PAWL_PORT`, { cause: error });
+        throw new Refusal(
+          `port ${(error as { port?: number }).port ?? ""} is taken: give another with --port or PAWL_PORT`,
+          { cause: error },
+        );
       } finally {
         await server.close();
+        await sending?.close();
       }
     }),
   );

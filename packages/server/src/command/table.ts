@@ -49,11 +49,11 @@ export function table(heads: readonly string[], rows: readonly (readonly string[
     .join("\n");
 }
 
-/** A list of names and values, the names in one column. */
+/** A list of names and values, the names in one column; what has no value is left out. */
 export function properties(entries: readonly (readonly [string, string])[], shell: Shell): string {
-  const width = Math.max(...entries.map(([name]) => name.length)) + gap;
-  return entries
-    .filter(([, value]) => value !== "")
+  const filled = entries.filter(([, value]) => value !== "");
+  const width = Math.max(...filled.map(([name]) => name.length)) + gap;
+  return filled
     .map(([name, value]) => `${shell.colors.dim(name.padEnd(width))}${indent(value, width)}`)
     .join("\n");
 }

@@ -83,7 +83,7 @@ export function readServerHealth(address: Address, { oldMs }: { oldMs: number })
         `select a.pid, coalesce(a.application_name, '') as application, coalesce(a.usename, '') as user, coalesce(a.state, '') as state,
           extract(epoch from clock_timestamp() - a.xact_start)::float8 * 1000 as "ageMs"
         from pg_stat_activity a
-        where a.datname = current_database() and a.backend_type = 'client backend'
+        where a.datname = current_database() and a.backend_type = 'client backend' and a.pid <> pg_backend_pid()
           and a.xact_start < clock_timestamp() - $1 * interval '1 millisecond'
         order by a.xact_start limit 10`,
         [oldMs],

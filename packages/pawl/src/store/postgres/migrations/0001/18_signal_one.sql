@@ -7,7 +7,7 @@
 create function signal_one(
   p_shard smallint, p_run_id bigint, p_name text, p_payload text, p_dedup_key text, p_worker text, p_queues text[], p_claim_id bigint,
   p_patient boolean
-) returns table (claimable text, queue text, handed text)
+) returns table (run_name text, trace text, claimable text, queue text, handed text)
 language plpgsql as $f$
 #variable_conflict use_column
 declare
@@ -23,6 +23,7 @@ begin
     perform set_config('lock_timeout', '100ms', true);
   end if;
   select r.status, r.kind, r.awaits, r.inbox_seq, r.queue, r.priority, r.eligible_at, r.name || '@' || r.version as served,
+      r.name, r.trace,
       r.unique_key is null or r.unique_guard is not null as can_enter,
       r.hold = 0 and r.partition_key is null and r.rate_limit is null as is_free
     into v_run from runs r where r.shard = p_shard and r.id = p_run_id for no key update;
@@ -57,5 +58,7 @@ begin
     claimable := jsonb_build_array(jsonb_build_array(v_run.queue, v_run.priority,
       (extract(epoch from least(v_run.eligible_at, v_now)) * 1000000)::bigint));
   end if;
+  run_name := v_run.name;
+  trace := v_run.trace;
   return next;
 end $f$;
