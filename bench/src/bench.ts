@@ -19,6 +19,8 @@ export type BenchName =
   | "children"
   | "limits"
   | "across"
+  | "remote"
+  | "server"
   | "queues"
   | "scale"
   | "sustained"

@@ -4,6 +4,7 @@
  */
 
 import { randomBytes } from "node:crypto";
+import { fork } from "pawl";
 import pg from "pg";
 import { afterAll, inject } from "vitest";
 import { isOverHttp, startTestServer } from "./transport.js";
@@ -34,6 +35,8 @@ export async function testDatabase(options: { empty?: boolean } = {}): Promise<T
   const pooled = inject("pooledUrl");
   const url = pooled === null ? direct : databaseOf(pooled, name);
   const store = new TestStore({ url, schema: "pawl" }, { connections: 5 });
+  // A copy of the template, as far as it knows: its workers would warn of that.
+  if (!options.empty) await fork.adopt({ url });
   const clients: pg.Client[] = [];
   const connect = async (): Promise<pg.Client> => {
     const client = new pg.Client({ connectionString: direct });

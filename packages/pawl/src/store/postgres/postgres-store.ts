@@ -11,6 +11,7 @@ import type {
   Claimed,
   ClaimRequest,
   Commit,
+  DatabaseState,
   Registration,
   StoredChild,
   StoredSignal,
@@ -23,6 +24,7 @@ import type { BeatAnswer } from "../beats.js";
 import { type BeatRow, toBeatAnswer } from "./beats.js";
 import type { Address } from "./database.js";
 import { isOutage } from "./database-errors.js";
+import { type DatabaseStateRow, toDatabaseState } from "./database-state.js";
 import { recordArguments, toRecordVerdicts } from "./journal-rows.js";
 import { column } from "./literals.js";
 import { PostgresClientStore } from "./postgres-client-store.js";
@@ -90,6 +92,7 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
       after: Claimed["after"];
       due_ms: number | null;
       more: boolean;
+      throttled: number;
     };
     return {
       runs: rows.map(toClaimedRun),
@@ -97,6 +100,7 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
       after: meta.after,
       dueMs: meta.due_ms,
       more: meta.more,
+      throttled: meta.throttled,
     };
   }
 
@@ -241,6 +245,12 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
       column(definitions, (definition) => definition.priority),
       column(definitions, (definition) => definition.retentionMs),
     ]);
+  }
+
+  /** Whether this database is held, or a copy. */
+  async state(): Promise<DatabaseState> {
+    const [row] = await this.call<DatabaseStateRow>("database_state", []);
+    return toDatabaseState(row!);
   }
 
   async unregister(workerId: string): Promise<void> {
