@@ -10,7 +10,7 @@ const newQueue = (): string => `orders-${++queues}`;
 const bodies = (messages: readonly Message[]): unknown[] => messages.map(({ body }) => body);
 
 /** The visibility of all messages in flight of a queue has ended, and that was noticed. */
-export async function endVisibility({ sql, store }: TestDatabase, queue: string): Promise<void> {
+async function endVisibility({ sql, store }: TestDatabase, queue: string): Promise<void> {
   await sql(
     "update runs set lease_expires_at = clock_timestamp() - interval '1 second' where queue = $1 and lease_expires_at is not null",
     [queue],
@@ -191,7 +191,7 @@ export function queueLaws(pawl: Pawl, database: TestDatabase): void {
       const queue = newQueue();
       await pawl.queues.sendMany(queue, [{ body: 1 }, { body: 2 }]);
       const [first] = await pawl.queues.receive(queue, { max: 1 });
-      const waiting = pawl.queues.receive(`${queue}`, { max: 1, wait: "30s", match: 1 });
+      const waiting = pawl.queues.receive(queue, { max: 1, wait: "30s", match: 1 });
       expect(await pawl.queues.extend(queue, first!, 0)).toEqual({ extended: 1, refused: [] });
       expect(await waiting).toMatchObject([{ id: first!.id, receives: 2 }]);
       expect(await pawl.queues.ack(queue, first!)).toEqual({ acked: 0, refused: [first!.id] });
