@@ -22,6 +22,17 @@ export default defineConfig({
         },
       },
       {
+        // The same laws through a server. What is told apart, and why, is in `test/support/transports.ts`.
+        test: {
+          ...shared,
+          name: "http",
+          include: ["test/laws/*.test.ts"],
+          exclude: ["**/dist/**"],
+          env: { PAWL_TEST_TRANSPORT: "http" },
+          setupFiles: ["test/support/over-http.ts"],
+        },
+      },
+      {
         test: {
           ...shared,
           name: "quick-faults",

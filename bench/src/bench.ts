@@ -20,6 +20,7 @@ export type BenchName =
   | "limits"
   | "across"
   | "queues"
+  | "server"
   | "scale"
   | "sustained"
   | "plans";

@@ -6,10 +6,13 @@
 import { randomBytes } from "node:crypto";
 import pg from "pg";
 import { afterAll, inject } from "vitest";
+import { isOverHttp, startTestServer } from "./transport.js";
 import { PostgresStore } from "../../packages/pawl/dist/store/postgres/postgres-store.js";
 
 export interface TestDatabase {
   readonly url: string;
+  /** The server on it, when the laws are run over HTTP. */
+  readonly server?: string | undefined;
   readonly store: PostgresStore;
   /** Runs SQL with the schema as search_path and answers its rows. */
   sql<Row = Record<string, unknown>>(text: string, values?: unknown[]): Promise<Row[]>;
@@ -38,7 +41,9 @@ export async function testDatabase(options: { empty?: boolean } = {}): Promise<T
     return client;
   };
   let plain: Promise<pg.Client> | undefined;
+  const through = isOverHttp && !options.empty ? await startTestServer(url) : undefined;
   afterAll(async () => {
+    await through?.stop();
     await store.close();
     for (const client of clients) await client.end().catch(() => {});
     await admin.query(`drop database ${name} with (force)`);
@@ -46,6 +51,7 @@ export async function testDatabase(options: { empty?: boolean } = {}): Promise<T
   });
   return {
     url,
+    server: through?.url,
     store,
     connect,
     sql: async <Row>(text: string, values: unknown[] = []) => {

@@ -1,4 +1,4 @@
-/** A client and workers on a test database, with fast timings, ended when the file ends. */
+/** A client and workers on a test database (straight, or through a server), with fast timings, ended when the file ends. */
 
 import { connect, type AnyDefinition, type Pawl, serve, type ServeOptions, type Worker } from "pawl";
 import { afterAll } from "vitest";
@@ -12,7 +12,8 @@ export interface TestEngine {
   serve(definitions: readonly AnyDefinition[], options?: ServeOptions): Promise<Worker>;
 }
 
-export function testEngine({ url }: TestDatabase): TestEngine {
+export function testEngine(database: TestDatabase): TestEngine {
+  const url = database.server ?? database.url;
   const pawl = connect(url);
   const workers: Worker[] = [];
   // Before the database is dropped: hooks run in reverse order.

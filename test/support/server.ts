@@ -3,7 +3,7 @@
 import { createServer, type PawlServer, type ServerOptions } from "@pawl/server";
 import { afterAll } from "vitest";
 
-export interface Answer {
+interface Answer {
   readonly status: number;
   readonly headers: Headers;
   /** The body as JSON; undefined if there is none. */

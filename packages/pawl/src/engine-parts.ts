@@ -15,7 +15,7 @@ export { type Hub, hubOf, type LocalWorker } from "./engine/nudge.js";
 export { checkLogger, checkMaxPayload, checkSchemaName } from "./engine/serve-options.js";
 export { Starter } from "./engine/start.js";
 export { Sweeper } from "./engine/sweeper.js";
-export { locateSchema } from "./locate.js";
+export { givenUrl, locateSchema } from "./locate.js";
 export { Results } from "./results.js";
 export { toStarted } from "./sender.js";
 export { addressKey, checkUrl } from "./store/postgres/database.js";

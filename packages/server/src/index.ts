@@ -1,3 +1,4 @@
+export { readEnvironment, type ReadEnvironment } from "./environment.js";
 export type { ServerOptions } from "./options.js";
 export type { Route } from "./route-table.js";
 export { createServer, type PawlServer } from "./server.js";

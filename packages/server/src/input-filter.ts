@@ -47,22 +47,23 @@ function valueOf(text: string): Json {
   }
 }
 
+type Members = Record<string, unknown>;
+
 /** One object with all of them; without a prototype, so that no name means anything. */
 function merge(filters: readonly [string[], Json][]): Json {
-  type Node = Record<string, Json>;
-  const root = Object.create(null) as Node;
+  const root = Object.create(null) as Members;
   for (const [path, value] of filters) {
     let node = root;
     for (const part of path.slice(0, -1)) {
-      node[part] ??= Object.create(null) as Node;
-      if (!isObject(node[part])) throw twice(path);
-      node = node[part] as Node;
+      const below = (node[part] ??= Object.create(null) as Members);
+      if (!isObject(below)) throw twice(path);
+      node = below;
     }
     const last = path.at(-1)!;
     if (last in node) throw twice(path);
     node[last] = value;
   }
-  return root;
+  return root as Json;
 }
 
 function twice(path: readonly string[]): InvalidOption {

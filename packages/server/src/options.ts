@@ -10,6 +10,7 @@ import {
   checkSchemaName,
   checkString,
   checkUrl,
+  givenUrl,
   show,
   toMilliseconds,
 } from "pawl/engine";
@@ -37,6 +38,8 @@ export interface ServerOptions {
   readonly maxPayloadBytes?: number | undefined;
   /** No run is kept longer than this after its end, whatever its definition says. Default: as the database has it, 365 at first. */
   readonly maxRetentionDays?: number | undefined;
+  /** How often the claims of dead workers are looked for. Default "1s". */
+  readonly reapInterval?: Duration | undefined;
   /** How often runs past their retention are deleted. Default "5m"; false: never by this server. */
   readonly sweepInterval?: Duration | false | undefined;
   /** Whether this server carries out deliveries to URLs that have subscribed. Default true. */
@@ -61,6 +64,7 @@ export interface ServerSettings {
   readonly maxConnections: number;
   readonly maxPayloadBytes: number;
   readonly maxRetentionDays: number | null;
+  readonly reapMs: number;
   /** null: retention is somebody else's. */
   readonly sweepMs: number | null;
   /** null: deliveries are somebody else's. */
@@ -80,6 +84,7 @@ const names = [
   "maxConnections",
   "maxPayloadBytes",
   "maxRetentionDays",
+  "reapInterval",
   "sweepInterval",
   "deliveries",
   "deliveryTimeout",
@@ -93,6 +98,7 @@ const defaults = {
   port: 8080,
   pool: 10,
   maxConnections: 10_000,
+  reapInterval: "1s",
   sweepInterval: "5m",
   deliveryTimeout: "15s",
   drainTimeout: "10s",
@@ -103,7 +109,7 @@ export function checkServer(options: unknown): ServerSettings {
   const { database, maxRetentionDays, sweepInterval = defaults.sweepInterval } = given;
   const host = checkString(given.host ?? defaults.host, "host", { maxBytes: 255 });
   return {
-    database: database === undefined ? undefined : checkUrl(database, "database"),
+    database: database === undefined ? givenUrl(undefined) : checkUrl(database, "database"),
     schema: checkSchemaName(given.schema),
     host,
     port: checkInteger(given.port ?? defaults.port, "port", { min: 0, max: 65_535 }),
@@ -118,6 +124,7 @@ export function checkServer(options: unknown): ServerSettings {
       maxRetentionDays === undefined
         ? null
         : checkInteger(maxRetentionDays, "maxRetentionDays", { min: 1, max: 36_525 }),
+    reapMs: within(given.reapInterval ?? defaults.reapInterval, "reapInterval", 10),
     sweepMs: sweepInterval === false ? null : within(sweepInterval, "sweepInterval", 10),
     delivery: checkBoolean(given.deliveries ?? true, "deliveries")
       ? {

@@ -16,7 +16,7 @@ import type {
   StepKind,
   Why,
 } from "pawl";
-import Type, { type TObject, type TProperties, type TSchema } from "typebox";
+import { Type, type TObject, type TProperties, type TSchema } from "typebox";
 import type { Problem } from "./problems.js";
 
 /** An object with these members and no others. */

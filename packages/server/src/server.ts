@@ -51,7 +51,7 @@ export async function createServer(options: ServerOptions = {}): Promise<PawlSer
     await parts.close();
     throw error;
   }
-  const sweeper = sweep(parts, settings.sweepMs);
+  const sweeper = sweep(parts, settings);
   let deliverer: Worker | undefined;
   const listen = async (): Promise<string> => {
     const url = await app.listen({ host, port });
@@ -72,9 +72,12 @@ export async function createServer(options: ServerOptions = {}): Promise<PawlSer
   const close = async (): Promise<void> => {
     parts.beginClosing();
     const impatience = setTimeout(() => app.server.closeAllConnections(), drainMs);
+    // A connection whose last answer is out would be kept for the next call.
+    const idle = setInterval(() => app.server.closeIdleConnections(), 20);
     await app.close();
     clearTimeout(impatience);
     await deliverer?.stop();
+    clearInterval(idle);
     await sweeper.stop();
     await parts.close();
   };

@@ -6,11 +6,13 @@
 import { Sweeper } from "pawl/engine";
 import type { Parts } from "./parts.js";
 
-/** As often as a worker of its own would, by default. */
-const reapMs = 1_000;
+/** The lease that workers have by default: so long a look may be put off while nothing happens. */
 const leaseMs = 10_000;
 
-export function sweep({ store, hub, logger }: Parts, sweepMs: number | null): Sweeper {
+export function sweep(
+  { store, hub, logger }: Parts,
+  { reapMs, sweepMs }: { readonly reapMs: number; readonly sweepMs: number | null },
+): Sweeper {
   return new Sweeper({
     store,
     logger,

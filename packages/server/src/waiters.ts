@@ -105,7 +105,8 @@ export class Waiters implements LocalWorker {
   }
 
   nudge(queue: string | null): void {
-    for (const group of queue === null ? this.#all() : this.#of(queue)) group.nudge();
+    if (queue === null) this.rewind();
+    else for (const group of this.#of(queue)) group.nudge();
   }
 
   lower(claimable: Claimable): void {

@@ -26,6 +26,12 @@ export const version = Type.Integer({ minimum: 1, maximum: maxInt });
 export const workerId = Type.String({ pattern: "^[\\x21-\\x7e]{1,128}$", minLength: 1, maxLength: 128 });
 export const int = Type.Integer({ minimum: 0, maximum: maxInt });
 const longName = Type.String({ pattern: "^[a-zA-Z0-9._-]{1,128}$", minLength: 1, maxLength: 128 });
+/** Of a signal, or of the engine's own that tells of the end of a run. */
+const awaited = Type.String({
+  pattern: "^(~[0-9]{1,19}|[a-zA-Z0-9._-]{1,128})$",
+  minLength: 1,
+  maxLength: 128,
+});
 const priority = Type.Integer({ minimum: -32_768, maximum: 32_767 });
 const kind = Type.Enum(["job", "machine", "workflow"]);
 const ms = Type.Number({ minimum: 0, maximum: maxMs });
@@ -106,7 +112,7 @@ const transitions = {
   }),
   suspend: strict({
     kind: Type.Literal("suspend"),
-    names: Type.Array(longName, { maxItems: 10_000 }),
+    names: Type.Array(awaited, { maxItems: 10_000 }),
     matches: Type.Record(Type.String(), json),
     after: int,
     dueAt: orNull(date),

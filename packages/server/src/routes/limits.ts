@@ -1,7 +1,7 @@
 /** Rate limits: which there are, and setting one for everyone. */
 
 import type { LimitOptions } from "pawl";
-import Type from "typebox";
+import { Type } from "typebox";
 import type { App } from "../app.js";
 import type { Parts } from "../parts.js";
 import { answers, limitSchema, strict } from "../schemas.js";

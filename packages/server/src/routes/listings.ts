@@ -1,7 +1,7 @@
 /** Looking for runs: pages of them, filtered, and how many there are of each name. */
 
 import type { Run } from "pawl";
-import Type from "typebox";
+import { Type } from "typebox";
 import type { App } from "../app.js";
 import { splitQuery } from "../input-filter.js";
 import type { Parts } from "../parts.js";

@@ -3,7 +3,7 @@
 import type { FastifyReply } from "fastify";
 import { type ErrorRecord, type Json, type Run, RunNotFound } from "pawl";
 import { type EndedRun, statusOf } from "pawl/engine";
-import Type from "typebox";
+import { Type } from "typebox";
 import type { App } from "../app.js";
 import { heldSignal } from "../held.js";
 import type { Parts } from "../parts.js";

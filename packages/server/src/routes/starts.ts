@@ -1,6 +1,6 @@
 /** Starting runs: one, or many in one call. Single starts that come together share one call of the database. */
 
-import Type from "typebox";
+import { Type } from "typebox";
 import type { App } from "../app.js";
 import type { Parts } from "../parts.js";
 import { type Problem, toProblem } from "../problems.js";

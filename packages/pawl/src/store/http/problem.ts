@@ -51,6 +51,7 @@ function fromCode(code: string, detail: string, members: Members): errors.PawlEr
 /** Those that have nothing but a message. */
 const plainErrors: ReadonlyMap<string, new (message: string) => errors.PawlError> = new Map(
   Object.entries({
+    Forbidden: errors.Forbidden,
     InboxFull: errors.InboxFull,
     InvalidInput: errors.InvalidInput,
     InvalidOption: errors.InvalidOption,
@@ -67,6 +68,7 @@ const plainErrors: ReadonlyMap<string, new (message: string) => errors.PawlError
     SchemaNotStable: errors.SchemaNotStable,
     StepTimeout: errors.StepTimeout,
     TooManyCrashes: errors.TooManyCrashes,
+    Unauthorized: errors.Unauthorized,
     Unavailable: errors.Unavailable,
     WorkflowVersionMismatch: errors.WorkflowVersionMismatch,
   }),

@@ -1,0 +1,59 @@
+/** The options of the server as the environment has them, for `pawl server`. Checked here as texts, and by `createServer` as options. */
+
+import { InvalidOption } from "pawl";
+import { show } from "pawl/engine";
+import type { ServerOptions } from "./options.js";
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+export interface ReadEnvironment {
+  readonly options: ServerOptions;
+  /** What is set and has no effect, to be told to the operator. */
+  readonly warnings: readonly string[];
+}
+
+export function readEnvironment(env: Environment): ReadEnvironment {
+  const tokens = read(env, "PAWL_TOKENS")
+    ?.value.split(/[\s,]+/)
+    .filter((token) => token !== "");
+  const sweepMs = readNumber(env, "PAWL_SWEEPER_INTERVAL_MS", "WORKFLOWS_SWEEPER_INTERVAL_MS");
+  const options: ServerOptions = {
+    database: read(env, "DATABASE_URL", "PAWL_URL")?.value,
+    schema: read(env, "PAWL_SCHEMA")?.value,
+    host: read(env, "PAWL_HOST")?.value,
+    port: readNumber(env, "PAWL_PORT"),
+    tokens,
+    proxyAuth: readSwitch(env, "PAWL_PROXY_AUTH"),
+    maxRetentionDays: readNumber(env, "PAWL_MAX_RETENTION_DAYS", "WORKFLOWS_MAX_RETENTION_DAYS"),
+    sweepInterval: sweepMs === 0 ? false : sweepMs,
+  };
+  const traces = readSwitch(env, "OTLP_ENABLED") === true;
+  return {
+    options,
+    warnings: traces ? ["OTLP_ENABLED is set, and this release sends no traces: it has no effect"] : [],
+  };
+}
+
+/** The first of these variables that is set and not empty. */
+function read(env: Environment, ...names: readonly string[]): { name: string; value: string } | undefined {
+  for (const name of names) {
+    const value = env[name]?.trim();
+    if (value !== undefined && value !== "") return { name, value };
+  }
+  return undefined;
+}
+
+function readNumber(env: Environment, ...names: readonly string[]): number | undefined {
+  const found = read(env, ...names);
+  if (found === undefined) return undefined;
+  if (/^\d{1,15}$/.test(found.value)) return Number(found.value);
+  throw new InvalidOption(`${found.name} must be a whole number, not ${show(found.value)}`);
+}
+
+function readSwitch(env: Environment, name: string): boolean | undefined {
+  const found = read(env, name);
+  if (found === undefined) return undefined;
+  if (["1", "true"].includes(found.value)) return true;
+  if (["0", "false"].includes(found.value)) return false;
+  throw new InvalidOption(`${name} must be 1 or 0, not ${show(found.value)}`);
+}

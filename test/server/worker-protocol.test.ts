@@ -1,0 +1,305 @@
+import { once } from "node:events";
+import { connect as connectSocket } from "node:net";
+import { createServer } from "@pawl/server";
+import { connect } from "pawl";
+import { afterAll, beforeEach, describe, expect, it } from "vitest";
+import { testDatabase } from "../support/database.js";
+import { silent } from "../support/engine.js";
+import { until } from "../support/until.js";
+
+const database = await testDatabase();
+const { sql, url: databaseUrl } = database;
+const open = () => createServer({ database: databaseUrl, port: 0, logger: silent });
+const server = await open();
+const url = await server.listen();
+const pawl = connect(databaseUrl);
+afterAll(async () => {
+  await pawl.close();
+  await server.close();
+});
+
+interface Claimed {
+  runs: { runId: string; name: string; input: string }[];
+  more: boolean;
+}
+
+let count = 0;
+const newClaim = (): string => String(Date.now() * 1_000 + ++count);
+
+async function post<T = Record<string, unknown>>(
+  path: string,
+  body: unknown,
+  options: { at?: string; signal?: AbortSignal } = {},
+): Promise<{ status: number; body: T }> {
+  const response = await fetch(`${options.at ?? url}/v1/workers/${path}`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+    ...(options.signal === undefined ? {} : { signal: options.signal }),
+  });
+  return { status: response.status, body: (await response.json()) as T };
+}
+
+async function register(workerId: string, queue: string, leaseMs = 60_000): Promise<string> {
+  const definitions = [{ name: "work", version: 1, kind: "job", queue, priority: 0, retentionMs: 1_000 }];
+  const answer = await post("register", { workerId, leaseMs, queues: [queue], info: {}, definitions });
+  expect(answer).toEqual({ status: 200, body: {} });
+  return workerId;
+}
+
+/** A claim of this worker; `waitSeconds` 0 answers at once. */
+function claim(
+  workerId: string,
+  queue: string,
+  { limit = 1, waitSeconds = 0, claimId = newClaim(), at = url, signal }: ClaimOptions = {},
+): Promise<{ status: number; body: Claimed }> {
+  const definitions = [{ name: "work", version: 1 }];
+  const body = { workerId, claimId, queue, limit, definitions, waitSeconds };
+  return post<Claimed>("claim", body, { at, ...(signal === undefined ? {} : { signal }) });
+}
+
+interface ClaimOptions {
+  limit?: number;
+  waitSeconds?: number;
+  claimId?: string;
+  at?: string;
+  signal?: AbortSignal;
+}
+
+const start = (queue: string, input: unknown = null) =>
+  pawl.start("work", input, { version: 1, queue }).then(({ runId }) => runId);
+
+const waiting = (look: () => Promise<unknown>): Promise<unknown> =>
+  // A request that is on its way is no request that waits: it must have been looked for in vain.
+  new Promise((resolve) => setTimeout(resolve, 60)).then(look);
+
+let queue = "";
+beforeEach(() => {
+  queue = `q${++count}`;
+});
+
+describe("a claim that waits", () => {
+  it("is answered as soon as a run is started, with that run", async () => {
+    await register(`a-${queue}`, queue);
+    const claimed = claim(`a-${queue}`, queue, { waitSeconds: 20 });
+    await waiting(async () => {});
+    const runId = await start(queue, { n: 1 });
+    expect((await claimed).body).toMatchObject({ runs: [{ runId, name: "work", input: '{"n":1}' }] });
+  });
+
+  it("goes to who came first, and wakes the next if there is more", async () => {
+    for (const id of ["a", "b", "c"]) await register(`${id}-${queue}`, queue);
+    const claims = [];
+    for (const id of ["a", "b", "c"]) {
+      claims.push(claim(`${id}-${queue}`, queue, { waitSeconds: 20 }));
+      await waiting(async () => {});
+    }
+    const runIds = await pawl.startMany("work", [
+      { input: 1, version: 1, queue },
+      { input: 2, version: 1, queue },
+      { input: 3, version: 1, queue },
+    ]);
+    for (const [index, { runId }] of runIds.entries()) {
+      expect((await claims[index]!).body.runs).toMatchObject([{ runId }]);
+    }
+  });
+
+  it("finds what other processes start, without being told", async () => {
+    await register(`a-${queue}`, queue);
+    const claimed = claim(`a-${queue}`, queue, { waitSeconds: 20 });
+    await waiting(async () => {});
+    await sql(
+      `select id from start(0::smallint, '{work}', '{1}', '{job}', array[$1], null, array['null'],
+         null, null, null, null, null, null, null, null, null, null, null, null, null, null, false, null, null, null)`,
+      [queue],
+    );
+    expect((await claimed).body.runs).toHaveLength(1);
+  });
+
+  it("comes back with nothing when its time is over", async () => {
+    await register(`a-${queue}`, queue);
+    expect(await claim(`a-${queue}`, queue, { waitSeconds: 0.05 })).toEqual({
+      status: 200,
+      body: { runs: [], more: false },
+    });
+  });
+
+  it("comes back at once when the worker asks for that", async () => {
+    await register(`a-${queue}`, queue);
+    const claimId = newClaim();
+    const claimed = claim(`a-${queue}`, queue, { waitSeconds: 30, claimId });
+    await waiting(async () => {});
+    await post("claim/end", { workerId: `a-${queue}`, claimId });
+    expect((await claimed).body).toEqual({ runs: [], more: false });
+  });
+
+  it("of somebody who has lost his lease does not keep the next in line from work", async () => {
+    await register(`a-${queue}`, queue);
+    await register(`b-${queue}`, queue);
+    const dead = claim(`a-${queue}`, queue, { waitSeconds: 3 });
+    await sql("update workers set seen_at = seen_at - interval '1 hour' where id = $1", [`a-${queue}`]);
+    await waiting(async () => {});
+    const alive = claim(`b-${queue}`, queue, { waitSeconds: 20 });
+    const runId = await start(queue);
+    expect((await alive).body.runs).toMatchObject([{ runId }]);
+    expect((await dead).body.runs).toEqual([]);
+  });
+
+  it("of a socket that is gone claims nothing", async () => {
+    await register(`a-${queue}`, queue);
+    await register(`b-${queue}`, queue);
+    const gone = new AbortController();
+    const dropped = claim(`a-${queue}`, queue, { waitSeconds: 20, signal: gone.signal }).catch(() => null);
+    await waiting(async () => {});
+    const next = claim(`b-${queue}`, queue, { waitSeconds: 20 });
+    await waiting(async () => {});
+    gone.abort();
+    await dropped;
+    await waiting(async () => {});
+    const runId = await start(queue);
+    expect((await next).body.runs).toMatchObject([{ runId }]);
+  });
+
+  it("of a socket that breaks while the claim is made lets the runs go", async () => {
+    await register(`a-${queue}`, queue);
+    const holder = await database.connect();
+    const runId = await start(queue);
+    // The claim has to wait for nothing but this: the row of its worker.
+    await holder.query("begin");
+    await holder.query("lock table workers in access exclusive mode");
+    const claimId = newClaim();
+    const socket = connectSocket(Number(new URL(url).port), "127.0.0.1");
+    await once(socket, "connect");
+    const body = JSON.stringify({
+      workerId: `a-${queue}`,
+      claimId,
+      queue,
+      limit: 1,
+      definitions: [{ name: "work", version: 1 }],
+      waitSeconds: 20,
+    });
+    socket.write(
+      `POST /v1/workers/claim HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+    );
+    await until("the claim waits in the database", async () => {
+      const [row] = await sql<{ n: number }>(
+        "select count(*)::int as n from pg_stat_activity where wait_event_type = 'Lock' and query like '%claim%' and datname = current_database()",
+      );
+      return row!.n > 0;
+    });
+    socket.destroy();
+    await waiting(async () => {});
+    await holder.query("commit");
+    await until("it is runnable, and was claimed", async () => {
+      const [row] = await sql("select status, claim_id::text, attempt from runs where id = $1", [runId]);
+      return row!["status"] === "runnable" && row!["claim_id"] === claimId;
+    });
+    expect(await pawl.runs.get(runId)).toMatchObject({ phase: "runnable", attempt: 0 });
+  });
+});
+
+describe("a server that closes", () => {
+  it("answers the claims that wait at once, and leaves none behind", async () => {
+    const closing = await open();
+    const at = await closing.listen();
+    await register(`a-${queue}`, queue);
+    const claims = Array.from({ length: 20 }, () => claim(`a-${queue}`, queue, { waitSeconds: 30, at }));
+    await waiting(async () => {});
+    await closing.close();
+    for (const claimed of claims) expect((await claimed).body).toEqual({ runs: [], more: false });
+    const runId = await start(queue);
+    expect((await claim(`a-${queue}`, queue)).body.runs).toMatchObject([{ runId }]);
+  });
+});
+
+describe("what a worker commits", () => {
+  const commitOf = (runId: string, claimId: string, transition: object) => ({
+    commits: [
+      { runId, claimId, turn: 0, inboxSeq: 0, parentId: null, partitionKey: null, next: null, transition },
+    ],
+    patient: true,
+  });
+
+  it("is told at once to who waits for the run", async () => {
+    const runId = await start(queue);
+    await register(`a-${queue}`, queue);
+    const claimId = newClaim();
+    await claim(`a-${queue}`, queue, { claimId });
+    const result = pawl.result(runId);
+    const body = commitOf(runId, claimId, { kind: "done", step: null, result: '{"n":1}' });
+    expect((await post("commit", body)).body).toMatchObject({ verdicts: [{ kind: "committed" }] });
+    expect(await result).toEqual({ n: 1 });
+    expect((await post("commit", body)).body).toMatchObject({ verdicts: [{ kind: "already" }] });
+  });
+
+  it("is refused as stale with the claim of another", async () => {
+    const runId = await start(queue);
+    await register(`a-${queue}`, queue);
+    await claim(`a-${queue}`, queue);
+    const body = commitOf(runId, newClaim(), { kind: "done", step: null, result: "1" });
+    expect((await post("commit", body)).body).toEqual({ verdicts: [{ kind: "stale" }] });
+    expect((await pawl.runs.get(runId)).status).toBe("running");
+  });
+
+  it.each([
+    ["an unknown kind", { kind: "finish" }, "body.commits.0.transition.kind"],
+    ["a member that is missing", { kind: "done", step: null }, "body.commits.0.transition.result"],
+    [
+      "one that is unknown",
+      { kind: "done", step: null, result: "1", also: 1 },
+      "body.commits.0.transition.also",
+    ],
+    [
+      "one of another type",
+      { kind: "retry", step: null, state: null, delayMs: "1s", error: null },
+      "body.commits.0.transition.delayMs",
+    ],
+    [
+      "a child that is none",
+      { kind: "spawn", step: "a", state: null, consumed: [], children: [{ name: "A B" }] },
+      /^body\.commits\.0\.transition\.children\.0\./,
+    ],
+  ])("is refused with %s, by its name, and nothing is written", async (_what, transition, field) => {
+    const runId = await start(queue);
+    await register(`a-${queue}`, queue);
+    const claimId = newClaim();
+    await claim(`a-${queue}`, queue, { claimId });
+    const answer = await post("commit", commitOf(runId, claimId, transition));
+    expect(answer.status).toBe(422);
+    if (field instanceof RegExp) expect(answer.body["field"]).toMatch(field);
+    else expect(answer.body).toMatchObject({ code: "InvalidOption", field });
+    expect((await pawl.runs.get(runId)).phase).toBe("executing");
+  });
+
+  it("is an error of its run alone if the database refuses it", async () => {
+    const runId = await start(queue);
+    await register(`a-${queue}`, queue);
+    const claimId = newClaim();
+    await claim(`a-${queue}`, queue, { claimId });
+    const answer = await post("commit", commitOf(runId, claimId, { kind: "done", step: null, result: "{" }));
+    expect(answer.body).toMatchObject({ verdicts: [{ kind: "failed", code: "22P02" }] });
+  });
+});
+
+describe("a heartbeat", () => {
+  it("tells which runs were cancelled, and what the worker holds", async () => {
+    const runId = await start(queue);
+    const workerId = await register(`a-${queue}`, queue);
+    const claimId = newClaim();
+    await claim(workerId, queue, { claimId });
+    expect((await post("heartbeat", { workerId, since: "0" })).body).toEqual({
+      alive: true,
+      cancelled: {},
+      held: { [runId]: claimId },
+    });
+    await pawl.runs.cancel(runId);
+    expect((await post("heartbeat", { workerId, since: null })).body).toEqual({
+      alive: true,
+      cancelled: { [runId]: claimId },
+      held: null,
+    });
+    expect((await post("heartbeat", { workerId: "nobody", since: null })).body).toMatchObject({
+      alive: false,
+    });
+  });
+});

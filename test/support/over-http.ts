@@ -1,0 +1,11 @@
+/** Skips, over HTTP, the laws that are none of that transport. */
+
+import { basename } from "node:path";
+import { beforeEach } from "vitest";
+import { filesApart, testsApart } from "./transports.js";
+
+beforeEach((context) => {
+  const file = basename(context.task.file.filepath);
+  const reason = filesApart[file] ?? testsApart[file]?.[context.task.name];
+  if (reason !== undefined) context.skip(reason);
+});

@@ -1,0 +1,16 @@
+/** A server on a test database, in a thread of its own: what blocks the loop of a test does not block the server. */
+
+import { parentPort, workerData } from "node:worker_threads";
+import { createServer } from "@pawl/server";
+
+const silent = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
+
+const server = await createServer({
+  database: workerData as string,
+  port: 0,
+  reapInterval: "100ms",
+  sweepInterval: "100ms",
+  logger: silent,
+});
+parentPort!.postMessage(await server.listen());
+parentPort!.once("message", () => void server.close().then(() => parentPort!.postMessage("closed")));
