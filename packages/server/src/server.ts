@@ -76,8 +76,8 @@ export async function createServer(options: ServerOptions = {}): Promise<PawlSer
     const idle = setInterval(() => app.server.closeIdleConnections(), 20);
     await app.close();
     clearTimeout(impatience);
-    await deliverer?.stop();
     clearInterval(idle);
+    await deliverer?.stop();
     await sweeper.stop();
     await parts.close();
   };

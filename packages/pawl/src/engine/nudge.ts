@@ -6,6 +6,7 @@
  */
 
 import type { Claimable, ClaimedRun, EndedRun } from "../store/store.js";
+import { Clock } from "./clock.js";
 
 /** A worker of this process, as starts see it. */
 export interface LocalWorker {
@@ -50,6 +51,8 @@ export interface Slots {
 
 export class Hub {
   readonly workers = new Set<LocalWorker>();
+  /** Prompts whoever waits for a time. */
+  readonly clock = new Clock();
   readonly #waiting = new Map<string, Set<(ended: EndedRun) => void>>();
   readonly #receiving = new Map<string, Set<(isOld: boolean) => void>>();
 

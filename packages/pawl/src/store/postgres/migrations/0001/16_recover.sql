@@ -15,6 +15,9 @@ declare
   v_messages record;
 begin
   perform require_read_committed();
+  if timeline() <> (select s.timeline from settings s where s.only_row) then
+    perform begin_timeline(p_shard);
+  end if;
   queues := '[]';
   is_waited := false;
   select r.reaped into reaped from reap(p_shard, p_limit, p_repairs) r;
