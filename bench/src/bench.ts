@@ -19,8 +19,9 @@ export type BenchName =
   | "children"
   | "limits"
   | "across"
-  | "queues"
+  | "remote"
   | "server"
+  | "queues"
   | "scale"
   | "sustained"
   | "plans";

@@ -16,10 +16,11 @@ import { limits } from "./limits.js";
 import { machines } from "./machines.js";
 import { plans } from "./plans.js";
 import { Profiling } from "./profiling.js";
-import { queues } from "./queues.js";
 import { restStarts } from "./rest.js";
+import { queues } from "./queues.js";
 import { summarize, toJson, toTable } from "./report.js";
 import { type BenchServer, openServer } from "./server.js";
+import { remote } from "./remote.js";
 import { scale } from "./scale.js";
 import { signals } from "./signals.js";
 import { sleepers } from "./sleepers.js";
@@ -39,8 +40,9 @@ const benches: Record<BenchName, Bench> = {
   children,
   limits,
   across,
-  queues,
+  remote,
   server: restStarts,
+  queues,
   scale,
   sustained,
   plans,

@@ -55,6 +55,16 @@ export class HttpClientStore {
     );
   }
 
+  /** One run, by a call of its own. */
+  async startOne(run: NewRun): Promise<StartedRun> {
+    const { name, ...body } = toStart(run);
+    const started = await this.#caller.call<SentStart>("POST", `/v1/workflows/${name}/runs`, {
+      body,
+      repeatable: run.idempotencyKey !== null,
+    });
+    return toStarted(started);
+  }
+
   signal({ runId, name, payload, dedupKey }: NewSignal): Promise<Signalled> {
     return this.#caller.call("POST", `/v1/runs/${runId}/signals/${encodeURIComponent(name)}`, {
       body: JSON.parse(payload) as unknown,
@@ -121,7 +131,7 @@ export class HttpClientStore {
 }
 
 /** A run as the body of a start has it. What is not given is left out: JSON drops undefined members. */
-export function toStart(run: NewRun): object {
+function toStart(run: NewRun): { readonly name: string; readonly [option: string]: unknown } {
   const given = <T>(value: T | null): T | undefined => value ?? undefined;
   const [limit, key] = splitLimit(run.rateLimit);
   return {
@@ -141,6 +151,7 @@ export function toStart(run: NewRun): object {
     partitionKey: given(run.partitionKey),
     rateLimit: limit === null ? undefined : key === null ? limit : { name: limit, key },
     weight: given(run.weight),
+    traceparent: given(run.trace),
   };
 }
 
