@@ -40,6 +40,10 @@ describe("docs/configuration.md", () => {
     ["runs.count", () => client.runs.count(wrong)],
     ["signal", () => client.signal("64", "a", {}, wrong)],
     ["runs.cancel", () => client.runs.cancel("64", wrong)],
+    ["queues.send", () => client.queues.send("a", 1, wrong)],
+    ["queues.receive", () => client.queues.receive("a", wrong)],
+    ["topics.publish", () => client.topics.publish("a", 1, wrong)],
+    ["subscriptions.list", () => client.subscriptions.list(wrong)],
     ["limits.set", () => client.limits.set("a", wrong as pawl.LimitOptions)],
   ])("lists every option of %s, and no other", async (section, call) => {
     expect(rowNames(sectionOf("docs/configuration.md", section)).toSorted()).toEqual(await allowedBy(call));
