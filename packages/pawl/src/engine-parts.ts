@@ -19,7 +19,7 @@ export { givenUrl, locateSchema } from "./locate.js";
 export { Results } from "./results.js";
 export { toStarted } from "./sender.js";
 export { addressKey, checkUrl } from "./store/postgres/database.js";
-export { isBusy, isOutage, sqlState } from "./store/postgres/database-errors.js";
+export { isBusy, isOutage, isValueFault, sqlState } from "./store/postgres/database-errors.js";
 export { PostgresStore } from "./store/postgres/postgres-store.js";
 export type { BeatAnswer } from "./store/beats.js";
 export type * from "./store/journal.js";
