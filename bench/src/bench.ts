@@ -20,6 +20,7 @@ export type BenchName =
   | "limits"
   | "across"
   | "server"
+  | "queues"
   | "scale"
   | "sustained"
   | "plans";

@@ -17,6 +17,7 @@ import { machines } from "./machines.js";
 import { plans } from "./plans.js";
 import { Profiling } from "./profiling.js";
 import { restStarts } from "./rest.js";
+import { queues } from "./queues.js";
 import { summarize, toJson, toTable } from "./report.js";
 import { type BenchServer, openServer } from "./server.js";
 import { scale } from "./scale.js";
@@ -39,6 +40,7 @@ const benches: Record<BenchName, Bench> = {
   limits,
   across,
   server: restStarts,
+  queues,
   scale,
   sustained,
   plans,

@@ -23,4 +23,5 @@ export { isBusy, isOutage, isValueFault, sqlState } from "./store/postgres/datab
 export { PostgresStore } from "./store/postgres/postgres-store.js";
 export type { BeatAnswer } from "./store/beats.js";
 export type * from "./store/journal.js";
+export type * from "./store/queue-store.js";
 export type * from "./store/store.js";
