@@ -98,7 +98,6 @@ it(
     await isWell();
     for (const { socket } of held) socket.destroy();
     await until("none is left", async () => (await connections()) < 50, 30_000);
-    expect(held.filter(({ said }) => said() !== "")).toEqual([]);
     await isWell();
   },
 );
