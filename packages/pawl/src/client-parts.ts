@@ -53,7 +53,6 @@ export type {
   SendOptions,
   SentMessage,
 } from "./queues.js";
-export type { ListOptions, Page, Run } from "./run.js";
 export type { Signalled, Started, StartItem } from "./sender.js";
 export type { Step } from "./steps.js";
 export type { StepKind } from "./store/journal.js";
