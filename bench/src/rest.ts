@@ -3,7 +3,6 @@
  * long polls cost the server's memory. The server is a process of its own, this process is the client, Postgres beside them.
  */
 
-import { once } from "node:events";
 import { Agent, request as send } from "node:http";
 import { connect, serve } from "pawl";
 import type { Bench, BenchRequest, Figure } from "./bench.js";
