@@ -1,7 +1,7 @@
 /** Messages, queues, topics and subscriptions as they go over the wire. */
 
 import type { Json, Message, Published, QueueStats, SentMessage, Subscribed, Subscription } from "pawl";
-import Type from "typebox";
+import { Type } from "typebox";
 import { strict } from "./schemas.js";
 
 const nullableText = Type.Union([Type.String(), Type.Null()]);

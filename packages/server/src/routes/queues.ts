@@ -2,7 +2,7 @@
 
 import type { FastifyReply } from "fastify";
 import { type Message, RunNotFound } from "pawl";
-import Type from "typebox";
+import { Type } from "typebox";
 import type { App } from "../app.js";
 import { heldSignal } from "../held.js";
 import type { Parts } from "../parts.js";
