@@ -146,7 +146,7 @@ interface RestServer {
   stop(): void;
 }
 
-async function startServer(database: string, signal: AbortSignal): Promise<RestServer> {
+export async function startServer(database: string, signal: AbortSignal): Promise<RestServer> {
   const child = fork(new URL("rest-server.js", import.meta.url), {
     stdio: ["ignore", process.stderr, "inherit", "ipc"],
     signal,

@@ -23,7 +23,7 @@ export const receiptQuery = strict({ receipt: Type.String({ description: "As rec
 
 const dedupKey = (description: string) => Type.String({ minLength: 1, maxLength: 512, description });
 
-export const outgoing = strict(
+const outgoing = strict(
   {
     body: json("Any JSON"),
     delaySeconds: Type.Optional(seconds("Not visible before this has passed", maxDelay)),
