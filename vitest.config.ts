@@ -1,6 +1,7 @@
 import { defineConfig } from "vitest/config";
 
 // Tests run against the built packages (`tsc -b` first, as `npm test` does), the way a user loads them.
+// The laws once more through a pooler are `npm run test:pgbouncer`, a part of them in `npm test`.
 // The fault tests are a project of their own, run after the others: they start and kill many processes. `npm test` runs the part
 // of them that is quick (`*.quick.test.ts`), `npm run test:faults` all, `npm run soak` random ones for as long as it is told.
 const shared = {
@@ -30,6 +31,14 @@ export default defineConfig({
           exclude: ["**/dist/**"],
           env: { PAWL_TEST_TRANSPORT: "http" },
           setupFiles: ["test/support/over-http.ts"],
+        },
+      },
+      {
+        test: {
+          ...shared,
+          name: "pgbouncer",
+          include: ["test/laws/**/*.test.ts"],
+          exclude: ["**/dist/**"],
         },
       },
       {

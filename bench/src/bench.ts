@@ -20,6 +20,7 @@ export type BenchName =
   | "limits"
   | "across"
   | "remote"
+  | "queues"
   | "scale"
   | "sustained"
   | "plans";

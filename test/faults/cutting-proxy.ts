@@ -19,7 +19,7 @@ export interface CuttingProxy {
 }
 
 /** What is written for a run under way: its journal, its suspensions, its end, and all statements of its transactions. */
-const writes = [".record(", ".commit(", ".finish(", "begin isolation", "insert into public.", "commit\0"];
+const writes = [".record(", ".commit(", ".finish(", "begin isolation", "insert into public.", "commit;"];
 const claim = ".claim(";
 
 /** Cuts at the nth instant. */

@@ -25,6 +25,11 @@ export interface Sample {
   readonly files: number;
 }
 
+export interface Kill {
+  readonly pid: number;
+  readonly at: Date;
+}
+
 export interface Fleet {
   /** Starts workers until this many run, and waits until they serve. */
   grow(size: number, options?: WorkerOptions): Promise<void>;
@@ -38,6 +43,10 @@ export interface Fleet {
   sampleTheOldest(): Promise<Sample>;
   /** Ends one that serves with SIGKILL; answers whether there was one. */
   killOne(): boolean;
+  /** Those that were, and when. */
+  readonly kills: readonly Kill[];
+  /** How long each took until it served. */
+  readonly bootsMs: readonly number[];
   /** Stops one that serves for so long (SIGSTOP, SIGCONT); answers whether there was one. */
   freezeOne(ms: number): boolean;
   /** Tells all to stop in peace and waits until they have. */
@@ -58,6 +67,7 @@ export async function makeLedger() {
   await ledger.sql(
     "create table public.ledger (id bigserial, run_id text, step text, attempt int, version int, pid int, at timestamptz default clock_timestamp())",
   );
+  await ledger.sql("create index on public.ledger (run_id, id)");
   return ledger;
 }
 
@@ -69,12 +79,15 @@ export function makeFleet(
   const workers = new Set<ChildProcess>();
   const serving = new Set<ChildProcess>();
   const lines: string[] = [];
+  const kills: Kill[] = [];
+  const bootsMs: number[] = [];
   let deaths = 0;
   let replaces = false;
   let isEnding = false;
   let stopped = 0;
 
   const spawn = async (options: WorkerOptions): Promise<void> => {
+    const begunMs = performance.now();
     const worker = fork(program, {
       env: {
         ...process.env,
@@ -100,7 +113,10 @@ export function makeFleet(
     await new Promise<void>((resolve) => {
       worker.on("message", (message) => {
         if (message === "stopped") stopped++;
-        else if (message === "ready") serving.add(worker);
+        else if (message === "ready") {
+          serving.add(worker);
+          bootsMs.push(performance.now() - begunMs);
+        }
         resolve();
       });
       worker.once("exit", () => resolve());
@@ -146,8 +162,11 @@ export function makeFleet(
       const victim = pick();
       if (victim === undefined) return false;
       serving.delete(victim);
+      kills.push({ pid: victim.pid!, at: new Date() });
       return victim.kill("SIGKILL");
     },
+    kills,
+    bootsMs,
     freezeOne: (ms) => {
       const victim = pick();
       if (victim === undefined) return false;

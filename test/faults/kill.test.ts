@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
 import { testDatabase } from "../support/database.js";
 import { until } from "../support/until.js";
 import { fragile, leaving, linear, slow, suicidal } from "./definitions.js";
+import { percentile, recoveriesMs } from "./figures.js";
 import { type Fleet, makeFleet, makeLedger } from "./fleet.js";
 
 const database = await testDatabase();
@@ -13,6 +14,11 @@ afterAll(() => pawl.close());
 
 /** Bounds the time on a machine so slow that workers die faster than they boot. */
 const maxKills = 80;
+
+const everyMs = 300;
+/** That of the workers, and what recovery may take beyond it. */
+const leaseMs = 2_000;
+const recoveryMs = 1_000;
 
 let fleet: Fleet;
 beforeEach(() => {
@@ -32,7 +38,7 @@ describe("workers that die", () => {
     let kills = 0;
     const killing = setInterval(() => {
       if (kills < maxKills && fleet.killOne()) kills++;
-    }, 300);
+    }, everyMs);
     const unfinished = async (): Promise<number> => {
       const [row] = await sql<{ n: string }>("select count(*) as n from runs where completed_at is null");
       return Number(row!.n);
@@ -43,6 +49,17 @@ describe("workers that die", () => {
     await until("all have ended", async () => (await unfinished()) === 0, 120_000);
     await fleet.stop();
     expect(kills).toBeGreaterThan(20);
+    const took = await recoveriesMs(ledger.sql, fleet.kills);
+    const p99 = Math.round(percentile(took, 99));
+    const bootMs = Math.round(percentile(fleet.bootsMs, 50));
+    // Where workers boot more slowly than they die, there is nobody to recover anything.
+    const isJudged = bootMs < 3 * everyMs;
+    console.info(
+      `${kills} workers killed, ${took.length} steps entered again after a first crash: p50 ${Math.round(percentile(took, 50))} ms, ` +
+        `p99 ${p99} ms; bar ${leaseMs + recoveryMs} ms, ${isJudged ? "judged" : "not judged"}: a worker boots in ${bootMs} ms`,
+    );
+    expect(took.length).toBeGreaterThan(0);
+    if (isJudged) expect(p99).toBeLessThan(leaseMs + recoveryMs);
 
     const path = ["start", "second", "third", "fourth", "last"];
     const wrong = await sql(

@@ -62,6 +62,22 @@ describe("migrate", () => {
     expect(await sql("select to_regnamespace('shared') is not null as there")).toEqual([{ there: true }]);
   });
 
+  it("down is refused while a worker serves the schema, and takes nothing away then", async () => {
+    const schema = "served";
+    await migrate({ url, schema });
+    const worker = serve([job({ name: "served", run: () => null })], { url, schema, logger: silent });
+    await worker.ready;
+    await expect(migrate.down({ url, schema })).rejects.toThrow(
+      /schema "served" is in use: stop its workers first \(.+\)/,
+    );
+    const pawl = connect(url, { schema });
+    const { runId } = await pawl.start("served", null);
+    expect(await pawl.result(runId)).toBeNull();
+    await worker.stop();
+    await pawl.close();
+    expect((await migrate.down({ url, schema })).to).toBe(0);
+  });
+
   it("deletes runs only when asked by down, and refuses schemas that PostgreSQL has plans for", async () => {
     await expect(migrate({ url, to: 0 })).rejects.toThrow(/from 1 to/);
     await expect(migrate({ url, schema: "pg_mine" })).rejects.toThrow(/schema must not be/);

@@ -5,7 +5,7 @@ import { silent, testEngine } from "../support/engine.js";
 
 const database = await testDatabase();
 const { pawl, serve } = testEngine(database);
-const { sql, url } = database;
+const { sql, url, directUrl } = database;
 
 const echo = job({ name: "echo", input: type<{ n: number }>(), run: (_ctx, input) => input.n });
 const parked = job({ name: "parked", queue: "nobody", run: () => 0 });
@@ -115,7 +115,7 @@ describe("the database", () => {
     ["a wrong password", (at: URL) => void (at.username = "nobody_of_that_name"), "28"],
     ["a database that does not exist", (at: URL) => void (at.pathname = "/not_there"), "3D000"],
   ])("with %s: an error of Pawl with the address and what to do, from serve too", async (_what, change) => {
-    const wrong = new URL(url);
+    const wrong = new URL(directUrl);
     change(wrong);
     const client = connect(wrong.href);
     const error = await client.start("echo", {}).catch((thrown: unknown) => thrown);

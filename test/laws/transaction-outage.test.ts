@@ -51,7 +51,6 @@ async function lossyProxy() {
     let answerLost = false;
     incoming.on("data", (chunk) => {
       if (chunk.includes("begin isolation level")) messages = 1;
-      else if (chunk.includes("reset session")) messages = 0;
       else if (messages > 0) messages++;
       count = Math.max(count, messages);
       if (cut !== null && messages === cut.message) {
@@ -61,6 +60,7 @@ async function lossyProxy() {
         }
         answerLost = true;
       }
+      if (chunk.includes("reset session")) messages = 0;
       outgoing.write(chunk);
     });
     outgoing.on("data", (chunk) => {

@@ -13,6 +13,7 @@ await migrate({ url: server.url });
 const store = new PostgresStore({ url: server.url, schema: "pawl" }, { connections: 2 });
 const database: TestDatabase = {
   url: server.url,
+  directUrl: server.url,
   store,
   connect: () => Promise.reject(new Error("not used here")),
   sql: async <Row>(text: string, values: unknown[] = []) => {

@@ -56,6 +56,29 @@ it("the look for dead workers, unserved runs and blocked keys touches few pages"
   expect(await buffersOf("select * from reap(0::smallint, 1000)")).toBeLessThan(few);
 });
 
+it("a look for work that begins at the low-water mark touches few pages, and one without it many", async () => {
+  // Each was runnable, due a moment after the other, and then ended.
+  await addRuns(4_000_000, ended, "status", "'runnable'");
+  await sql(
+    "update runs set eligible_at = clock_timestamp() - interval '1 hour' + (id >> 6) * interval '1 microsecond' where status = 'runnable'",
+  );
+  await sql("update runs set status = 'done', completed_at = clock_timestamp() where status = 'runnable'");
+  const look = (floor: string, bounded: boolean): string =>
+    `select * from claim(0::smallint, 'default', 'a', 1, 10, '{counter}', '{1}', ${floor}, null, null, null, ${bounded})`;
+  const now = "0::smallint, (extract(epoch from clock_timestamp()) * 1000000)::bigint";
+  expect(await buffersOf(look(now, true))).toBeLessThan(few);
+  expect(await buffersOf(look("null, null", false))).toBeGreaterThan(few);
+});
+
+it("a look that begins at the mark does not see what lies before it, one that is not bounded does", async () => {
+  const [runId] = await start(database, {});
+  const floor = [0, (Date.now() + 60_000) * 1_000] as const;
+  const look = { queue: "default", limit: 10, names: ["counter"], versions: [1], floor, after: null };
+  const request = { ...look, workerId: "a", claimId: "4711" };
+  expect((await store.claim({ ...request, bounded: true })).runs).toEqual([]);
+  expect((await store.claim(request)).runs.map((run) => run.runId)).toEqual([runId]);
+});
+
 it("a claim that is left alone among them is found", async () => {
   await start(database, {});
   await claim(database, { workerId: "z" });

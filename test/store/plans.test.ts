@@ -101,6 +101,8 @@ async function hotCalls(database: TestDatabase): Promise<string[]> {
       ${rest.key ?? "null"}, ${rest.detail === undefined ? "null" : all(`'${rest.detail}'::text`)}, null, null, true)`;
   const oneChild =
     '{"children": [{"name": "counter", "version": 1, "kind": "machine", "queue": "hot4", "input": "{}"}]}';
+  const receiveMail = (receipt: number, match: string): string =>
+    `select * from receive(0::smallint, 'mail', ${receipt}, 50, 60000, 10, ${match}, null, null, null)`;
   const claimFrom = (queue: string, claimId: number): string =>
     `select * from claim(0::smallint, '${queue}', 'w', ${claimId}, 50, '{counter}', '{1}', null, null, null, null, null)`;
   return [
@@ -157,6 +159,18 @@ async function hotCalls(database: TestDatabase): Promise<string[]> {
     "select * from place_runs(0::smallint, 1000)",
     `update runs set expires_at = clock_timestamp() where id = any (${ids})`,
     "select sweep(0::smallint, 1000)",
+    `select * from send(0::smallint, ${all("'mail'::text")}, ${all("'{}'::text")}, null, null, null, false)`,
+    `select * from send(0::smallint, ${all("'mail'::text")}, ${all("'{}'::text")}, null, ${all("'group'::text")}, ${all("'once'::text")}, true)`,
+    `select * from send(0::smallint, array['mail','mail'], array['1','2'], null, array['group','group'], array['a','once'], true)`,
+    receiveMail(91, "null"),
+    "select ack(0::smallint, array_agg('mail'::text), array_agg(id), array_agg(91::bigint)) from (select id from runs where shard = -1 and claim_id = 91 limit 20) r",
+    "select extend(0::smallint, array_agg('mail'::text), array_agg(id), array_agg(91::bigint), array_agg(1000 * (id % 2)), false) from (select id from runs where shard = -1 and claim_id = 91 limit 20) r",
+    "update runs set lease_expires_at = clock_timestamp() where shard = -1 and lease_expires_at is not null",
+    "select * from expire(0::smallint, 1000, null)",
+    "update runs set attempt = 10 where shard = -1 and id % 3 = 0",
+    receiveMail(92, `'{"a": 1}'`),
+    receiveMail(93, "null"),
+    "select publish(0::smallint, 'topic', '{}', 'once') from generate_series(1, 2)",
     `select * from get(0::smallint, ${ids})`,
     `select * from results(0::smallint, ${ids})`,
   ];

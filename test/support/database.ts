@@ -10,9 +10,12 @@ import { isOverHttp, startTestServer } from "./transport.js";
 import { PostgresStore } from "../../packages/pawl/dist/store/postgres/postgres-store.js";
 
 export interface TestDatabase {
+  /** What clients and workers use: through a pooler in the project `pgbouncer`. */
   readonly url: string;
   /** The server on it, when the laws are run over HTTP. */
   readonly server?: string | undefined;
+  /** What needs the server itself: who is let in, and what there is. */
+  readonly directUrl: string;
   readonly store: PostgresStore;
   /** Runs SQL with the schema as search_path and answers its rows. */
   sql<Row = Record<string, unknown>>(text: string, values?: unknown[]): Promise<Row[]>;
@@ -27,13 +30,13 @@ export async function testDatabase(options: { empty?: boolean } = {}): Promise<T
   const admin = new pg.Client({ connectionString: server });
   await admin.connect();
   await admin.query(`create database ${name} ${options.empty ? "" : `template ${inject("templateName")}`}`);
-  const address = new URL(server);
-  address.pathname = `/${name}`;
-  const url = address.href;
+  const direct = databaseOf(server, name);
+  const pooled = inject("pooledUrl");
+  const url = pooled === null ? direct : databaseOf(pooled, name);
   const store = new PostgresStore({ url, schema: "pawl" }, { connections: 5 });
   const clients: pg.Client[] = [];
   const connect = async (): Promise<pg.Client> => {
-    const client = new pg.Client({ connectionString: url });
+    const client = new pg.Client({ connectionString: direct });
     client.on("error", () => {});
     await client.connect();
     await client.query("set search_path = pawl, public");
@@ -52,6 +55,7 @@ export async function testDatabase(options: { empty?: boolean } = {}): Promise<T
   return {
     url,
     server: through?.url,
+    directUrl: direct,
     store,
     connect,
     sql: async <Row>(text: string, values: unknown[] = []) => {
@@ -59,4 +63,10 @@ export async function testDatabase(options: { empty?: boolean } = {}): Promise<T
       return (await (await plain).query(text, values)).rows as Row[];
     },
   };
+}
+
+function databaseOf(server: string, name: string): string {
+  const address = new URL(server);
+  address.pathname = `/${name}`;
+  return address.href;
 }

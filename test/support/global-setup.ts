@@ -7,6 +7,7 @@ import { startLocalPostgres } from "@pawl/local-postgres";
 import { migrate } from "pawl";
 import pg from "pg";
 import type { TestProject } from "vitest/node";
+import { findPooler, startPooler } from "./pooler.js";
 
 declare module "vitest" {
   interface ProvidedContext {
@@ -14,6 +15,8 @@ declare module "vitest" {
     databaseUrl: string;
     /** The name of a database with a migrated schema, to copy. */
     templateName: string;
+    /** The same through a pooler, if clients and workers are to use one. */
+    pooledUrl: string | null;
   }
 }
 
@@ -30,7 +33,10 @@ export default async function setup(project: TestProject): Promise<() => Promise
   await migrate({ url: template.href });
   project.provide("databaseUrl", url);
   project.provide("templateName", templateName);
+  const pooler = project.name === "pgbouncer" ? await startPooler(findPooler() ?? "pgbouncer", url) : null;
+  project.provide("pooledUrl", pooler?.through(url) ?? null);
   return async () => {
+    await pooler?.stop();
     await admin.query(`drop database if exists ${templateName}`);
     await admin.end();
     await local?.stop();

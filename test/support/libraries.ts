@@ -9,6 +9,7 @@ import { CamelCasePlugin, Kysely, ParseJSONResultsPlugin, PostgresDialect, sql a
 import type { OpenTransaction } from "pawl";
 import pg from "pg";
 import postgres from "postgres";
+import { inject } from "vitest";
 import { PrismaClient } from "./prisma.js";
 
 /** Writes a row of the user's own, into public.accounts. */
@@ -49,7 +50,9 @@ async function pgTransaction<T>(
 export function postgresJs(url: string, options: postgres.Options<{}> = {}): postgres.Sql {
   const { host, port, database } = new pg.Client({ connectionString: url });
   const where = host.startsWith("/") ? { path: `${host}/.s.PGSQL.${port}` } : { host, port };
-  return postgres({ ...where, database: database!, user: userOf(url), max: 3, ...options } as never);
+  // Named statements, its default, belong to one connection of the server.
+  const prepare = inject("pooledUrl") === null;
+  return postgres({ ...where, database: database!, user: userOf(url), max: 3, prepare, ...options } as never);
 }
 
 const userOf = (url: string): string => new pg.Client({ connectionString: url }).user!;

@@ -7,15 +7,19 @@ import { checkCancel } from "./cancel.js";
 import { type Checked, checkRuns, storedRuns } from "./check.js";
 import type { AnyDefinition, DefinitionOfRun, OutputOf, RunId } from "./define/definition.js";
 import { RunEnded, Unavailable } from "./define/errors.js";
+import { fromJson } from "./define/json.js";
 import type { Logger } from "./define/logger.js";
 import { statusOf } from "./define/phase.js";
 import { checkLimit, type LimitOptions, setLimit } from "./engine/limits.js";
+import { Messages } from "./engine/messages.js";
 import { type Hub, hubOf } from "./engine/nudge.js";
+import { Receiver } from "./engine/receiver.js";
 import { checkDefinitions } from "./engine/serve-options.js";
 import { Signaller } from "./engine/signal.js";
 import { Starter } from "./engine/start.js";
 import { locateSchema } from "./locate.js";
 import type { Cancelled, CancelOptions, Pawl, ResultOptions } from "./pawl.js";
+import { queuesOver } from "./queues.js";
 import { checkTimeout, toOutput } from "./result.js";
 import { Results } from "./results.js";
 import { type ListOptions, type Page, type Run, toFilter, toRun, writeCursor } from "./run.js";
@@ -25,6 +29,8 @@ import type { OpenTransaction } from "./store/postgres/callers.js";
 import { addressKey } from "./store/postgres/database.js";
 import { isBusy, isOutage } from "./store/postgres/database-errors.js";
 import { PostgresStore } from "./store/postgres/postgres-store.js";
+import { postgresTopics } from "./postgres-topics.js";
+import { subscriptionsOver, topicsOver } from "./topics.js";
 import { explainRun, type Why } from "./why.js";
 import { within, type Within } from "./within.js";
 
@@ -41,6 +47,8 @@ interface Opened {
   readonly hub: Hub;
   readonly starter: Starter;
   readonly signaller: Signaller;
+  readonly messages: Messages;
+  readonly receiver: Receiver;
   readonly results: Results;
   close(): Promise<void>;
 }
@@ -51,6 +59,9 @@ export class PostgresClient implements Pawl {
   readonly signal: Pawl["signal"];
   readonly runs: Pawl["runs"];
   readonly limits: Pawl["limits"];
+  readonly queues: Pawl["queues"];
+  readonly topics: Pawl["topics"];
+  readonly subscriptions: Pawl["subscriptions"];
   readonly #settings: ClientSettings;
   #opening: Promise<Opened> | undefined;
   #isClosed = false;
@@ -78,6 +89,23 @@ export class PostgresClient implements Pawl {
       set: (name, limit) => this.#setLimit(name, limit),
       list: async () => (await this.#opened()).store.limits(),
     };
+    this.queues = queuesOver(
+      {
+        send: async (messages) => (await this.#opened()).messages.send(messages),
+        receive: async (wanted, options) => {
+          const messages = await (await this.#opened()).receiver.receive(wanted, options);
+          return messages.map((message) => ({ ...message, body: fromJson(message.body) }));
+        },
+        ack: async (receipts) => (await this.#opened()).messages.ack(receipts),
+        extend: async (receipts, visibilityMs) =>
+          (await this.#opened()).messages.extend(receipts, visibilityMs),
+        stats: async (queue) => (await this.#opened()).store.queueStats(queue),
+      },
+      settings,
+    );
+    const route = postgresTopics(() => this.#opened());
+    this.topics = topicsOver(route, settings);
+    this.subscriptions = subscriptionsOver(route);
   }
 
   within(tx: OpenTransaction): Within {
@@ -178,14 +206,18 @@ export class PostgresClient implements Pawl {
     const store = new PostgresStore(address, { connections: poolSize });
     const hub = hubOf(addressKey(address));
     const results = new Results(store, hub, logger);
+    const receiver = new Receiver(store, hub, logger);
     return {
       store,
       hub,
       signaller: new Signaller(store, hub, { isOutage, isBusy }),
       starter: new Starter(store, hub, { isOutage, isBusy }),
+      messages: new Messages(store, hub, { isOutage, isBusy }),
+      receiver,
       results,
       close: async () => {
         results.close(new Unavailable("this client was closed"));
+        receiver.close(new Unavailable("this client was closed"));
         await store.close();
         await database.close();
       },

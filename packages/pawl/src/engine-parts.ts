@@ -27,4 +27,5 @@ export { PostgresStore } from "./store/postgres/postgres-store.js";
 export type { BeatAnswer } from "./store/beats.js";
 export type * from "./store/health.js";
 export type * from "./store/journal.js";
+export type * from "./store/queue-store.js";
 export type * from "./store/store.js";

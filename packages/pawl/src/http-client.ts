@@ -13,6 +13,7 @@ import { checkLimit } from "./engine/limits.js";
 import { type Hub, hubOf } from "./engine/nudge.js";
 import { checkDefinitions } from "./engine/serve-options.js";
 import type { Cancelled, CancelOptions, Pawl, ResultOptions } from "./pawl.js";
+import { queuesOver } from "./queues.js";
 import { checkTimeout, toOutput } from "./result.js";
 import { type ListOptions, type Run, toFilter } from "./run.js";
 import { checkRunId, Sender } from "./sender.js";
@@ -20,11 +21,13 @@ import type { Step } from "./steps.js";
 import type { ServerAddress } from "./store/http/address.js";
 import { Caller } from "./store/http/caller.js";
 import { HttpClientStore } from "./store/http/http-client-store.js";
+import { httpQueues, httpTopics } from "./store/http/http-queues.js";
 import { HttpResults } from "./store/http/http-results.js";
 import { Lanes } from "./store/http/lanes.js";
 import type { StoredStep } from "./store/journal.js";
 import { isUnreachable } from "./store/refused.js";
 import type { NewRun, NewSignal, SignalVerdict, StartedRun } from "./store/store.js";
+import { subscriptionsOver, topicsOver } from "./topics.js";
 import type { Why } from "./why.js";
 import type { Within } from "./within.js";
 
@@ -42,6 +45,9 @@ export class HttpClient implements Pawl {
   readonly signal: Pawl["signal"];
   readonly runs: Pawl["runs"];
   readonly limits: Pawl["limits"];
+  readonly queues: Pawl["queues"];
+  readonly topics: Pawl["topics"];
+  readonly subscriptions: Pawl["subscriptions"];
   readonly #store: HttpClientStore;
   readonly #results: HttpResults;
   readonly #starts: Group<NewRun, StartedRun | PawlError>;
@@ -50,7 +56,8 @@ export class HttpClient implements Pawl {
   #isClosed = false;
 
   constructor(settings: HttpClientSettings) {
-    this.#store = new HttpClientStore(new Caller(settings));
+    const caller = new Caller(settings);
+    this.#store = new HttpClientStore(caller);
     this.#hub = hubOf(settings.url);
     this.#results = new HttpResults(this.#store, this.#hub, settings.logger);
     this.#starts = new Group({
@@ -83,6 +90,14 @@ export class HttpClient implements Pawl {
       set: async (name, limit) => this.#opened().setLimit(checkLimit(name, limit)),
       list: async () => this.#opened().limits(),
     };
+    const opened = (): Caller => {
+      this.#opened();
+      return caller;
+    };
+    this.queues = queuesOver(httpQueues(opened), settings);
+    const topics = httpTopics(opened);
+    this.topics = topicsOver(topics, settings);
+    this.subscriptions = subscriptionsOver(topics);
   }
 
   within(): Within {

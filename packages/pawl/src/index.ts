@@ -46,6 +46,18 @@ export type { LimitOptions } from "./engine/limits.js";
 export type { ServeOptions } from "./engine/serve-options.js";
 export { migrate, type MigrateOptions } from "./migrate.js";
 export type { Cancelled, CancelOptions, Limit, Pawl, ResultOptions } from "./pawl.js";
+export type {
+  Acked,
+  Extended,
+  Message,
+  MessageReceipt,
+  Queues,
+  QueueStats,
+  ReceiveOptions,
+  SendItem,
+  SendOptions,
+  SentMessage,
+} from "./queues.js";
 export type { ListOptions, Page, Run } from "./run.js";
 export type { Signalled, Started, StartItem } from "./sender.js";
 export { serve, type Worker } from "./serve.js";
@@ -53,5 +65,14 @@ export type { OpenTransaction } from "./store/postgres/callers.js";
 export type { Step } from "./steps.js";
 export type { StepKind } from "./store/journal.js";
 export type { MigrationResult } from "./store/store.js";
+export type {
+  Published,
+  PublishOptions,
+  Subscribed,
+  Subscription,
+  Subscriptions,
+  SubscriptionTarget,
+  Topics,
+} from "./topics.js";
 export type { Why, WhyReason } from "./why.js";
 export type { Within } from "./within.js";

@@ -7,10 +7,12 @@ import type { Checked } from "./check.js";
 import type { AnyDefinition, DefinitionOfRun, OutputOf, RunId } from "./define/definition.js";
 import type { Duration } from "./define/duration.js";
 import type { LimitOptions } from "./engine/limits.js";
+import type { Queues } from "./queues.js";
 import type { ListOptions, Page, Run } from "./run.js";
 import type { Sender } from "./sender.js";
 import type { Step } from "./steps.js";
 import type { OpenTransaction } from "./store/postgres/callers.js";
+import type { Subscriptions, Topics } from "./topics.js";
 import type { Why } from "./why.js";
 import type { Within } from "./within.js";
 
@@ -68,6 +70,11 @@ export interface Pawl {
     /** All rate limits, by name. */
     list(): Promise<Limit[]>;
   };
+  /** Queues of messages. */
+  readonly queues: Queues;
+  /** Publishing to whoever has subscribed. */
+  readonly topics: Topics;
+  readonly subscriptions: Subscriptions;
   /**
    * The same `start`, `startMany` and `signal`, written by an open transaction of yours: a client of pg, or what a transaction of
    * postgres.js, Kysely, Drizzle, Knex or Prisma passes to its function. It counts when you commit; after a rollback it

@@ -15,6 +15,7 @@ import {
   toMilliseconds,
 } from "pawl/engine";
 import { checkPerimeter, type Perimeter } from "./auth.js";
+import type { DeliverySettings } from "./delivery/delivery.js";
 
 export interface ServerOptions {
   /** The URL of the database. Default: found as by `connect`. */
@@ -41,6 +42,12 @@ export interface ServerOptions {
   readonly reapInterval?: Duration | undefined;
   /** How often runs past their retention are deleted. Default "5m"; false: never by this server. */
   readonly sweepInterval?: Duration | false | undefined;
+  /** Whether this server carries out deliveries to URLs that have subscribed. Default true. */
+  readonly deliveries?: boolean | undefined;
+  /** How long one try of a delivery may take. Default "15s". */
+  readonly deliveryTimeout?: Duration | undefined;
+  /** Whether deliveries may go to private and loopback addresses. Default false, true if PAWL_DELIVERY_ALLOW_PRIVATE is 1. */
+  readonly allowPrivateDeliveries?: boolean | undefined;
   /** How long calls under way may take to end when the server closes. Default "10s". */
   readonly drainTimeout?: Duration | undefined;
   /** Default: the console, from warnings on. */
@@ -60,6 +67,8 @@ export interface ServerSettings {
   readonly reapMs: number;
   /** null: retention is somebody else's. */
   readonly sweepMs: number | null;
+  /** null: deliveries are somebody else's. */
+  readonly delivery: DeliverySettings | null;
   readonly drainMs: number;
   readonly logger: Logger;
 }
@@ -77,6 +86,9 @@ const names = [
   "maxRetentionDays",
   "reapInterval",
   "sweepInterval",
+  "deliveries",
+  "deliveryTimeout",
+  "allowPrivateDeliveries",
   "drainTimeout",
   "logger",
 ] as const;
@@ -88,6 +100,7 @@ const defaults = {
   maxConnections: 10_000,
   reapInterval: "1s",
   sweepInterval: "5m",
+  deliveryTimeout: "15s",
   drainTimeout: "10s",
 };
 
@@ -113,9 +126,23 @@ export function checkServer(options: unknown): ServerSettings {
         : checkInteger(maxRetentionDays, "maxRetentionDays", { min: 1, max: 36_525 }),
     reapMs: within(given.reapInterval ?? defaults.reapInterval, "reapInterval", 10),
     sweepMs: sweepInterval === false ? null : within(sweepInterval, "sweepInterval", 10),
+    delivery: checkBoolean(given.deliveries ?? true, "deliveries")
+      ? {
+          timeoutMs: within(given.deliveryTimeout ?? defaults.deliveryTimeout, "deliveryTimeout", 1),
+          allowPrivate: checkBoolean(
+            given.allowPrivateDeliveries ?? process.env["PAWL_DELIVERY_ALLOW_PRIVATE"] === "1",
+            "allowPrivateDeliveries",
+          ),
+        }
+      : null,
     drainMs: within(given.drainTimeout ?? defaults.drainTimeout, "drainTimeout", 0),
     logger: checkLogger(given.logger),
   };
+}
+
+function checkBoolean(value: unknown, what: string): boolean {
+  if (typeof value === "boolean") return value;
+  throw new InvalidOption(`${what} must be true or false, not ${show(value)}`);
 }
 
 /** The longest that a timer takes; a longer one would fire at once. */

@@ -21,6 +21,8 @@ export interface Parts {
   readonly store: PostgresStore;
   /** For the heartbeats of workers alone: no other call may delay them. */
   readonly beats: PostgresStore;
+  /** Where the database is. */
+  readonly databaseUrl: string;
   /** What this process tells itself about these runs. */
   readonly hub: Hub;
   /** Starts of this process, those that come together in one call. */
@@ -61,6 +63,7 @@ export async function openParts(options: PartsOptions): Promise<Parts> {
   // Thousands of calls may be held at once.
   setMaxListeners(0, closing.signal);
   return {
+    databaseUrl: located.url,
     pawl,
     store,
     beats,

@@ -3,7 +3,9 @@
  * or by the `pawl` command.
  */
 
+import type { Worker } from "pawl";
 import { type App, makeApp } from "./app.js";
+import { startDeliverer } from "./delivery/deliverer.js";
 import { checkServer, type ServerOptions } from "./options.js";
 import { openParts } from "./parts.js";
 import { documentApi } from "./openapi.js";
@@ -11,8 +13,10 @@ import type { Route } from "./route-table.js";
 import { healthRoutes } from "./routes/health.js";
 import { limitRoutes } from "./routes/limits.js";
 import { listingRoutes } from "./routes/listings.js";
+import { queueRoutes } from "./routes/queues.js";
 import { runRoutes } from "./routes/runs.js";
 import { startRoutes } from "./routes/starts.js";
+import { topicRoutes } from "./routes/topics.js";
 import { workerRoutes } from "./routes/workers.js";
 import { sweep } from "./sweeping.js";
 
@@ -40,12 +44,31 @@ export async function createServer(options: ServerOptions = {}): Promise<PawlSer
     runRoutes(app, parts);
     listingRoutes(app, parts);
     limitRoutes(app, parts);
+    queueRoutes(app, parts);
+    topicRoutes(app, parts);
     workerRoutes(app, parts, () => sweeper.hurry());
   } catch (error) {
     await parts.close();
     throw error;
   }
   const sweeper = sweep(parts, settings);
+  let deliverer: Worker | undefined;
+  const listen = async (): Promise<string> => {
+    const url = await app.listen({ host, port });
+    if (settings.delivery !== null) {
+      const { schema, delivery, logger } = settings;
+      deliverer = startDeliverer({
+        url: parts.databaseUrl,
+        schema,
+        store: parts.store,
+        settings: delivery,
+        logger,
+      });
+      // A failure is logged by the worker itself; the API is served all the same.
+      deliverer.ready.catch(() => {});
+    }
+    return url;
+  };
   const close = async (): Promise<void> => {
     parts.beginClosing();
     const impatience = setTimeout(() => app.server.closeAllConnections(), drainMs);
@@ -54,6 +77,7 @@ export async function createServer(options: ServerOptions = {}): Promise<PawlSer
     await app.close();
     clearTimeout(impatience);
     clearInterval(idle);
+    await deliverer?.stop();
     await sweeper.stop();
     await parts.close();
   };
@@ -61,7 +85,7 @@ export async function createServer(options: ServerOptions = {}): Promise<PawlSer
   return {
     app,
     routes,
-    listen: () => app.listen({ host, port }),
+    listen,
     close: () => (closed ??= close()),
   };
 }

@@ -119,7 +119,6 @@ export class WaiterGroup {
     this.#isRunning = true;
     while (!this.isEmpty) {
       this.#isNudged = false;
-      this.#dueAtMs = Number.POSITIVE_INFINITY;
       const askedMs = performance.now();
       const claimed = await this.#lookForFirst();
       if (claimed !== null && claimed.after !== null) this.#walkSinceMs ??= askedMs;
@@ -143,12 +142,14 @@ export class WaiterGroup {
   /** Null: it failed. */
   async #look(waiter: Waiter): Promise<Claimed | null> {
     const { store, logger } = this.#host;
-    const mark = this.#lowWater.mark();
+    const from = this.#lowWater.look();
+    // A bounded look need not know of every run that will be due.
+    if (!from.bounded || this.#dueAtMs <= performance.now()) this.#dueAtMs = Number.POSITIVE_INFINITY;
     this.#looking = waiter;
     try {
-      const claimed = await store.claim({ ...waiter.ask, ...this.#lowWater.from });
+      const claimed = await store.claim({ ...waiter.ask, ...from });
       this.#patience.reset();
-      this.#lowWater.accept(claimed, mark);
+      this.#lowWater.accept(claimed);
       this.#give(waiter, claimed);
       return claimed;
     } catch (error) {
@@ -181,7 +182,8 @@ export class WaiterGroup {
     const restMs = Math.min(walkedMs * walkRest, pollMs.longest);
     const waitMs = Math.max(this.#pollMs * (0.85 + Math.random() * 0.3), restMs);
     this.#pollMs = runs.length > 0 ? pollMs.shortest : Math.min(this.#pollMs * 1.5, pollMs.longest);
-    await this.#sleep(waitMs);
+    // A bounded look is no substitute for the next at the whole queue.
+    await this.#sleep(Math.min(waitMs, this.#lowWater.restMs() ?? waitMs));
   }
 
   async #sleep(longestMs: number): Promise<void> {

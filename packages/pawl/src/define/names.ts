@@ -24,6 +24,37 @@ export function checkName(kind: "definition" | "queue" | "limit", value: unknown
   return check(rules.short, kind, value);
 }
 
+const deadSuffix = "-dead";
+
+/** The name of a queue of messages: short enough that its dead-letter queue has a name too. */
+export function checkMessageQueue(value: unknown): string {
+  const name = checkName("queue", value);
+  const most = 48 - deadSuffix.length;
+  if (name.length <= most || name.endsWith(deadSuffix)) return name;
+  throw new InvalidOption(
+    `the name of a queue of messages must have at most ${most} characters, since its dead-letter queue is called <name>${deadSuffix}; not ${show(name)}`,
+  );
+}
+
+/** The name of a topic. */
+export function checkTopic(value: unknown): string {
+  return check(rules.long, "topic", value);
+}
+
+/** A pattern of topics. */
+export function checkPattern(value: unknown): string {
+  const isPattern =
+    typeof value === "string" &&
+    value.length <= 128 &&
+    /^([a-zA-Z0-9_-]*|\*)(\.([a-zA-Z0-9_-]*|\*))*(\.#)?$|^#$/.test(value) &&
+    value !== "";
+  if (isPattern) return value;
+  throw new InvalidOption(
+    "a pattern of topics must be 1 to 128 characters: words of a-z, A-Z, 0-9, _ and - separated by dots; " +
+      `* stands for any one word, and # at the end for any number of them; not ${show(value)}`,
+  );
+}
+
 /** The name of a step. */
 export function checkStepName(value: unknown): string {
   return check(rules.long, "step", value);

@@ -23,7 +23,6 @@ import { onNextTurn } from "./turn.js";
 
 /** A rest this short does not take the run off its worker. */
 const shortMs = 1_000;
-const longestTimerMs = 2_147_483_647;
 
 type Pending = Extract<RecordVerdict, { kind: "pending" }>;
 
@@ -70,6 +69,7 @@ export class Body {
       this.#end = resolve;
     });
     this.#execution.onAbort = () => this.#abort();
+    this.#execution.isAtRest = () => this.#isAtRest();
     if (this.#execution.aborted) this.#abort();
     else void this.#call(call);
     return ended;
@@ -225,8 +225,8 @@ export class Body {
   /** Asks the database about a wait. */
   async #ask(call: StepCall, seq?: number): Promise<void> {
     call.state = "asking";
-    clearTimeout(call.timer);
-    call.timer = undefined;
+    call.stopTimer?.();
+    call.stopTimer = undefined;
     const { question } = call;
     const pending = await this.#record(call, question, null, seq);
     if (pending === null) return;
@@ -256,9 +256,9 @@ export class Body {
   }
 
   #startTimer(call: StepCall): void {
-    if (call.dueAtMs === null || call.timer !== undefined) return;
-    const leftMs = Math.ceil(call.dueAtMs - performance.now());
-    call.timer = setTimeout(() => void this.#ask(call), Math.min(Math.max(leftMs, 0), longestTimerMs));
+    if (call.dueAtMs === null || call.stopTimer !== undefined) return;
+    const leftMs = call.dueAtMs - performance.now();
+    call.stopTimer = this.#around.hub.clock.after(leftMs, () => void this.#ask(call));
   }
 
   /** Records something of a step and has it delivered; gives the answer if the step is not over. */
@@ -373,6 +373,12 @@ export class Body {
     }
   }
 
+  /** All that it waits for is a time or a signal, and it stays only because that may be soon. */
+  #isAtRest(): boolean {
+    if (this.#isDead || this.#isConsidering || this.#running > 0 || !this.#deliveries.isIdle) return false;
+    return this.#calls.size > 0 && [...this.#calls.values()].every(({ state }) => state !== "asking");
+  }
+
   #abort(): void {
     if (this.#isDead) return;
     this.#kill();
@@ -397,7 +403,7 @@ export class Body {
     this.#around.watcher.forget(this.#execution.runId);
     this.#around.recorder.drop(this.#execution.runId);
     this.#deliveries.clear();
-    for (const { timer } of this.#calls.values()) clearTimeout(timer);
+    for (const { stopTimer } of this.#calls.values()) stopTimer?.();
     this.#calls.clear();
   }
 }

@@ -60,6 +60,8 @@ export class Execution {
   isStopping = false;
   /** Called when the execution is aborted. */
   onAbort: (() => void) | undefined;
+  /** Whether it waits in its slot for a time or a signal, and nothing of it runs; undefined: never. */
+  isAtRest: (() => boolean) | undefined;
   #controller: AbortController | undefined;
   #reason: unknown;
 

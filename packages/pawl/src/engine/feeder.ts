@@ -39,6 +39,8 @@ export interface FeederHost {
   workerId(): string | null;
   /** The ids of claims in flight: what they hold is not to be let go by a beat. */
   readonly claiming: Set<string>;
+  /** Whether the clock stands still: who moves it nudges. */
+  isClockStill(): boolean;
   /** Executes a run; resolves when its claim has ended, with the run that was handed over to its slot, if one was. */
   execute(run: Successor): Promise<Successor | null>;
 }
@@ -136,10 +138,14 @@ export class Feeder {
 
   /** A run becomes due after this time. */
   expect(delayMs: number): void {
-    const atMs = performance.now() + delayMs;
+    const atMs = this.#dueAt(performance.now(), delayMs);
     if (atMs >= this.#dueAtMs) return;
     this.#dueAtMs = atMs;
     this.#wake?.();
+  }
+
+  #dueAt(fromMs: number, delayMs: number): number {
+    return delayMs > 0 && this.#host.isClockStill() ? Number.POSITIVE_INFINITY : fromMs + delayMs;
   }
 
   /** Takes a slot for a run that is being started right now; false if there is none, or others wait for it. */
@@ -174,7 +180,6 @@ export class Feeder {
       }
       this.#wantsSlot = false;
       this.#isNudged = false;
-      this.#dueAtMs = Number.POSITIVE_INFINITY;
       const limit = Math.min(demand, maxClaim);
       const askedMs = performance.now();
       const claimed = await this.#claim(workerId, limit);
@@ -194,14 +199,16 @@ export class Feeder {
     const claimId = newClaimId();
     this.#waiting = waitMs === null ? null : new AbortController();
     this.#host.claiming.add(claimId);
-    const mark = this.#lowWater.mark();
+    const from = this.#lowWater.look();
+    // A bounded look need not know of every run that will be due.
+    if (!from.bounded || this.#dueAtMs <= performance.now()) this.#dueAtMs = Number.POSITIVE_INFINITY;
     try {
       const wait = this.#waiting === null ? undefined : { longestMs: waitMs!, signal: this.#waiting.signal };
-      const look = { queue, limit, names, versions, ...this.#lowWater.from, wait };
+      const look = { queue, limit, names, versions, ...from, wait };
       const claimed = await this.#host.store.claim({ ...look, workerId, claimId });
       this.#patience.reset();
       if (this.#isRunning && this.#host.workerId() === workerId) {
-        this.#lowWater.accept(claimed, mark);
+        this.#lowWater.accept(claimed);
         this.#accept(claimed, claimId);
         return claimed;
       }
@@ -254,13 +261,14 @@ export class Feeder {
    */
   async #idle({ runs, dueMs }: Claimed, askedMs: number): Promise<void> {
     const nowMs = performance.now();
-    if (dueMs !== null) this.#dueAtMs = Math.min(this.#dueAtMs, askedMs + dueMs);
+    if (dueMs !== null) this.#dueAtMs = Math.min(this.#dueAtMs, this.#dueAt(askedMs, dueMs));
     const walkedMs = this.#walkSinceMs === null ? 0 : nowMs - this.#walkSinceMs;
     this.#walkSinceMs = null;
     const restMs = Math.min(walkedMs * walkRest, this.#options.maxPollMs);
     const pollMs = Math.max(this.#pollMs * (0.85 + Math.random() * 0.3), restMs);
     if (runs.length === 0) this.#pollMs = Math.min(this.#pollMs * 1.5, this.#options.maxPollMs);
-    await this.#sleep(pollMs, { forDue: true });
+    // A bounded look is no substitute for the next at the whole queue.
+    await this.#sleep(Math.min(pollMs, this.#lowWater.restMs() ?? pollMs), { forDue: true });
   }
 
   /** The claim has waited for work itself: another follows at once, unless it came back with nothing before its time. */

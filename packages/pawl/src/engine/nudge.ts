@@ -1,11 +1,12 @@
 /**
  * What the clients and workers of one process tell each other about one database, so that nobody there waits for a
  * poll: work has come into a queue, a worker has a free slot for a run that is just being started or woken, a run has ended or
- * was cancelled.
+ * was cancelled, a message has become visible.
  * Hints only: whatever is lost here is found by polling. Never crosses processes.
  */
 
 import type { Claimable, ClaimedRun, EndedRun } from "../store/store.js";
+import { Clock } from "./clock.js";
 
 /** A worker of this process, as starts see it. */
 export interface LocalWorker {
@@ -50,7 +51,10 @@ export interface Slots {
 
 export class Hub {
   readonly workers = new Set<LocalWorker>();
+  /** Prompts whoever waits for a time. */
+  readonly clock = new Clock();
   readonly #waiting = new Map<string, Set<(ended: EndedRun) => void>>();
+  readonly #receiving = new Map<string, Set<(isOld: boolean) => void>>();
 
   /** Work has come into this queue, or (null) into some queue. */
   nudge(queue: string | null): void {
@@ -93,6 +97,21 @@ export class Hub {
     return () => {
       waiting.delete(tell);
       if (waiting.size === 0 && this.#waiting.get(runId) === waiting) this.#waiting.delete(runId);
+    };
+  }
+
+  /** Messages have become visible in this queue: new ones, or (`isOld`) some that were there before. */
+  visible(queue: string, { isOld }: { isOld: boolean }): void {
+    for (const tell of this.#receiving.get(queue) ?? []) tell(isOld);
+  }
+
+  /** Calls `tell` whenever messages become visible in a queue; the returned function takes that back. */
+  receiving(queue: string, tell: (isOld: boolean) => void): () => void {
+    const receiving = this.#receiving.get(queue) ?? new Set();
+    this.#receiving.set(queue, receiving.add(tell));
+    return () => {
+      receiving.delete(tell);
+      if (receiving.size === 0 && this.#receiving.get(queue) === receiving) this.#receiving.delete(queue);
     };
   }
 }

@@ -34,12 +34,13 @@ export interface StepCall {
   /** The same on the clock of this process. */
   dueAtMs: number | null;
   triedSeq: number;
-  timer: NodeJS.Timeout | undefined;
+  /** Takes the prompt back that it waits for. */
+  stopTimer: (() => void) | undefined;
 }
 
 /** Settles a call by what is recorded of it. */
 export function settle(call: StepCall, output: Json | null, error: ErrorRecord | null): void {
-  clearTimeout(call.timer);
+  call.stopTimer?.();
   if (error !== null) call.reject(toError(call, error));
   else call.resolve(call.kind === "sleep" ? undefined : output);
 }
@@ -77,6 +78,6 @@ export function newCall(
     dueAt: null,
     dueAtMs: null,
     triedSeq: 0,
-    timer: undefined,
+    stopTimer: undefined,
   };
 }

@@ -11,7 +11,8 @@ export interface WorkerTransport {
   readonly store: WorkerStore;
   /** What this process tells itself about these runs. */
   readonly hub: Hub;
-  readonly beats: BeatAddress;
+  /** Where to beat; null: nobody judges this worker by its beats, and it makes none. */
+  readonly beats: BeatAddress | null;
   /** Whether it is for workers to end the claims of dead ones and to delete old runs; else the server does. */
   readonly sweeps: boolean;
   /** How long a claim may be held back until there is work; null: claims answer at once, and have to be repeated. */

@@ -96,6 +96,36 @@ export class EngineWorker implements LocalWorker {
     return this.#stopped;
   }
 
+  /**
+   * Ends at once, as the death of its process would: nothing is waited for or let go, and what its steps still do is
+   * dropped. Whatever its transport still carries is no business of this worker any more.
+   */
+  abandon(): Promise<void> {
+    this.ready.catch(() => {});
+    this.#isStopping = true;
+    this.#stopped ??= this.#abandon();
+    return this.#stopped;
+  }
+
+  async #abandon(): Promise<void> {
+    if (this.#transport === undefined) return;
+    this.#hub.workers.delete(this);
+    this.#workerId = null;
+    for (const feeder of this.#feeders.values()) void feeder.stop();
+    this.#abortAll(new Error("the worker has died"));
+    this.#watcher.stop();
+    void this.#sweeper?.stop();
+    await this.#heartbeat?.stop();
+    await this.#transport.close();
+  }
+
+  /** What it executes just now. At rest is what only waits in its slot for a time or a signal. */
+  executing(): { readonly runId: string; readonly queue: string; readonly isAtRest: boolean }[] {
+    return [...this.#executions.values()].map(({ runId, queue, isAtRest }) => {
+      return { runId, queue, isAtRest: isAtRest?.() ?? false };
+    });
+  }
+
   reserve({ name, version, queue }: { name: string; version: number; queue: string }): Reservation | null {
     if (!this.#served.has(`${name}@${version}`)) return null;
     return this.#slots.reserve(this.#workerId, this.#feeders.get(queue));
@@ -210,8 +240,10 @@ export class EngineWorker implements LocalWorker {
     });
     if (workerId === undefined) return;
     this.#workerId = workerId;
+    const address = this.#transport!.beats;
+    if (address === null) return;
     this.#heartbeat = new Heartbeat({
-      address: this.#transport!.beats,
+      address,
       workerId,
       intervalMs: heartbeatMs,
       leaseMs,
@@ -376,6 +408,7 @@ export class EngineWorker implements LocalWorker {
         logger,
         workerId: () => this.#workerId,
         claiming: this.#claiming,
+        isClockStill: () => this.#hub.clock.isStill,
         execute: (run) => this.#execute(run, queue),
       },
     );

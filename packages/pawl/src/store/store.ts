@@ -57,6 +57,8 @@ export interface LookFrom {
 
 export interface ClaimRequest extends Claim, LookFrom {
   readonly queue: string;
+  /** Look from the mark on alone: all that lies before it was looked at a moment ago. */
+  readonly bounded?: boolean;
   readonly limit: number;
   readonly names: readonly string[];
   readonly versions: readonly number[];

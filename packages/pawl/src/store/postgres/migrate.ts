@@ -52,7 +52,7 @@ export async function planSchema(address: Address, to: number): Promise<Migratio
     if (from > schemaVersion) throw newer(from, schema);
     const steps: string[] = [];
     for (let version = from + 1; version <= to; version++) {
-      const files = await filesOf(version);
+      const files = await migrationFiles(version);
       steps.push(`would apply version ${version} to schema "${schema}" (${files.length} files)`);
     }
     for (let version = from; version > to; version--) {
@@ -117,10 +117,11 @@ async function moveTo(client: pg.Client, schema: string, to: number): Promise<Mi
   const steps: string[] = [];
   let madeSchema = isMade;
   for (let version = from + 1; version <= to; version++) {
-    for (const file of await filesOf(version)) await client.query(await readFile(file, "utf8"));
+    for (const file of await migrationFiles(version)) await client.query(await readFile(file, "utf8"));
     await client.query("insert into migrations (version, made_schema) values ($1, $2)", [version, isMade]);
     steps.push(`applied version ${version} to schema "${schema}"`);
   }
+  if (from > to) await refuseWorkers(client, schema);
   for (let version = from; version > to; version--) {
     await client.query(await readFile(new URL(`${pad(version)}.down.sql`, directory), "utf8"));
     const { rows: gone } = await client.query(
@@ -142,7 +143,21 @@ async function moveTo(client: pg.Client, schema: string, to: number): Promise<Mi
   return { schema, from, to: Math.max(to, 0), steps };
 }
 
-async function filesOf(version: number): Promise<URL[]> {
+/** What is taken away must not be in use. Until this transaction ends no worker can register either. */
+async function refuseWorkers(client: pg.Client, schema: string): Promise<void> {
+  await client.query("lock table workers in access exclusive mode");
+  const { rows } = await client.query<{ id: string }>(
+    "select id from workers where seen_at + lease > clock_timestamp() order by id limit 5",
+  );
+  if (rows.length === 0) return;
+  const ids = rows.map(({ id }) => id).join(", ");
+  throw new Refused(
+    `the schema "${schema}" is in use: stop its workers first (${ids}). One that was killed counts until its lease has passed`,
+  );
+}
+
+/** The SQL of one version, in the order in which it is applied. */
+export async function migrationFiles(version: number): Promise<URL[]> {
   const folder = new URL(`${pad(version)}/`, directory);
   const names = (await readdir(folder)).filter((name) => name.endsWith(".sql")).toSorted();
   return names.map((name) => new URL(name, folder));

@@ -25,7 +25,7 @@ import type {
 import type { WhyFacts } from "../why-facts.js";
 import { type StepRow, toListedStep } from "./journal-rows.js";
 import { column } from "./literals.js";
-import { PostgresCalls } from "./postgres-calls.js";
+import { PostgresQueueStore } from "./postgres-queue-store.js";
 import {
   type ClaimRow,
   type RunRow,
@@ -43,7 +43,7 @@ import {
 /** How many names are counted at most. */
 const maxNames = 10_000;
 
-export class PostgresClientStore extends PostgresCalls implements ClientStore {
+export class PostgresClientStore extends PostgresQueueStore implements ClientStore {
   async start(
     runs: readonly NewRun[],
     { allOrNothing, claim }: { allOrNothing: boolean; claim: Claim | null },

@@ -81,6 +81,7 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
       after?.[0],
       after?.[1],
       after?.[2],
+      request.bounded ?? false,
     ]);
     const last = rows.pop();
     if (last === undefined || last.meta === null) throw new Error("pawl.claim answered without its last row");

@@ -12,7 +12,10 @@ import { explain, isOutage, sqlState } from "./database-errors.js";
 
 const connections = 10;
 
-/** Undoes what a transaction may have left in its session. */
+/**
+ * Undoes what a transaction may have left in its session. Sent with its last statement: behind a pooler the next one would perhaps be
+ * on another connection of the server.
+ */
 const tidy = "reset session authorization; reset all; select pg_advisory_unlock_all(); unlisten *; close all";
 
 /** One open transaction. */
@@ -71,9 +74,11 @@ export class UserTransactions {
     // A lost connection is told to whoever has a query in flight; without a listener it would end the process too.
     const ignore = (): void => {};
     client.on("error", ignore);
-    const say = async (statement: string): Promise<string> => {
+    /** Answers the command of the first statement. */
+    const say = async (statements: string): Promise<string> => {
       try {
-        return (await client.query(statement)).command;
+        const results = (await client.query(statements)) as pg.QueryResult | [pg.QueryResult];
+        return (Array.isArray(results) ? results[0] : results).command;
       } catch (error) {
         if (sqlState(error) !== undefined && !isOutage(error)) throw error;
         throw explain(error, this.#address);
@@ -83,14 +88,11 @@ export class UserTransactions {
       client.off("error", ignore);
       client.release(isBroken);
     };
-    /** The last statement: then the connection goes back, tidied up, unless it is lost. */
+    /** The last statement: then the connection goes back, tidied up, unless something went wrong. */
     const sayLast = async (statement: string): Promise<string> => {
       try {
-        const command = await say(statement);
-        void say(tidy).then(
-          () => giveBack(false),
-          () => giveBack(true),
-        );
+        const command = await say(`${statement};${tidy}`);
+        giveBack(false);
         return command;
       } catch (error) {
         giveBack(true);

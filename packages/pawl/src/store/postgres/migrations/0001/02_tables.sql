@@ -144,6 +144,7 @@ create table settings (
   identity          uuid        not null,                -- of this database, to notice a copy
   shards            smallint    not null default 1,
   retention_ceiling interval    not null default '365 days',
-  beats_since       timestamptz not null                 -- since when beats have come without a gap of half a lease
+  beats_since       timestamptz not null,                -- since when beats have come without a gap of half a lease
+  timeline          text        not null                 -- of the server, as of the claims on workflows (begin_timeline)
 );
-insert into settings (identity, beats_since) values (gen_random_uuid(), clock_timestamp());
+insert into settings (identity, beats_since, timeline) values (gen_random_uuid(), clock_timestamp(), timeline());

@@ -31,9 +31,11 @@ create index runs_expiry on runs (shard, expires_at) where expires_at is not nul
 -- children of one spawn, in order
 create index runs_children on runs (shard, parent_id, child_of, position) where parent_id is not null;
 -- listing by name, newest first. Not of executing runs: they are few, runs_holders has them, and a claim need not
--- write this index.
-create index runs_listing on runs (name, status, inserted_at desc, id desc) where status <> 'executing';
+-- write this index. Not of messages (20_send), which are not listed.
+create index runs_listing on runs (name, status, inserted_at desc, id desc) where status <> 'executing' and shard >= 0::smallint;
 -- a run's inbox, however many consumed signals with dedup keys it has
 create index signals_inbox on signals (shard, run_id, seq) where consumed_at is null;
 -- redelivery of a signal is a no-op
 create unique index signals_dedup on signals (shard, run_id, dedup_key) where dedup_key is not null;
+-- invariant: one subscription per pattern and target
+create unique index subscriptions_once on subscriptions (pattern, target);

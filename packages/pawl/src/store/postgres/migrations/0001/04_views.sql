@@ -7,7 +7,7 @@ select r.id as run_id, r.name as workflow_name, r.version as workflow_version,
   r.input, r.result as output, r.error, r.idempotency_key,
   extract(epoch from coalesce(r.retention, '30 days')) / 86400 as retention_days,
   r.inserted_at as started_at, r.completed_at
-from runs r;
+from runs r where r.shard >= 0;
 
 create view workflow_step as
 select s.run_id, s.name as step_name, s.output, s.started_at, s.completed_at from steps s;
@@ -15,4 +15,4 @@ select s.run_id, s.name as step_name, s.output, s.started_at, s.completed_at fro
 -- Runs that no live worker serves, once a worker has had to pass over them or nobody ever registered their definition.
 create view unserved_run as
 select r.name as workflow_name, r.version as workflow_version, count(*) as runs, min(r.eligible_at) as due_since
-from runs r where (r.hold & 2) <> 0 group by r.name, r.version;
+from runs r where r.shard >= 0 and (r.hold & 2) <> 0 group by r.name, r.version;

@@ -7,15 +7,15 @@
 -- (What is claimable is written as the CASE of the index everywhere: no other index can serve that.)
 -- Reads unlocked pages of runs_claim by a skip scan over priorities, then locks by primary key with SKIP LOCKED and
 -- decides in statements of their own: who is first in line for its partition key (claim_keyed), and for whom its rate limit
--- has tokens (claim_limited). A wait whose deadline has passed is claimed as timed out. A bounded look (floor) that finds
--- less than asked looks again without the bound. Runs in the way that no live worker serves are parked (park_unserved).
+-- has tokens (claim_limited). A wait whose deadline has passed is claimed as timed out. A look from the floor on that finds
+-- less than asked looks again without it, unless p_bounded; then due_ms too is about the priority of the floor alone. Runs in the way that no live worker serves are parked (park_unserved).
 -- A run's inbox comes along if it is small (inbox_inline), or the journal of a workflow (journal_inline).
 -- A worker whose lease has passed gets nothing: it would be taken from it at once (its next beat tells it).
 -- Committed asynchronously: a lost claim is only a lease that was never given, and its random id never returns.
 create function claim(
   p_shard smallint, p_queue text, p_worker text, p_claim_id bigint, p_limit int, p_names text[], p_versions int[],
   p_floor_priority smallint, p_floor_us bigint,
-  p_after_priority smallint, p_after_us bigint, p_after_id bigint
+  p_after_priority smallint, p_after_us bigint, p_after_id bigint, p_bounded boolean default false
 ) returns table (
   id bigint, name text, version int, step text, priority smallint, attempt int, crashes int,
   parent_id bigint, partition_key text, timed_out boolean, children int, inbox_seq int, inbox text,
@@ -65,6 +65,9 @@ declare
 begin
   if current_setting('transaction_isolation') <> 'read committed' then
     perform require_read_committed();
+  end if;
+  if timeline() <> (select s.timeline from settings s where s.only_row) then
+    perform begin_timeline(p_shard);
   end if;
   perform set_config('synchronous_commit', 'off', true);  -- in the body: a SET clause is undone before the commit
   if not exists (select 1 from workers w where w.id = p_worker and w.seen_at + w.lease > clock_timestamp()) then
@@ -224,7 +227,7 @@ begin
     if v_is_left and v_foreign < c_foreign then
       v_lowest := v_last_priority; v_bound_priority := v_last_priority; v_bound_at := v_last_at; v_bound_id := v_last_id;
       v_page := c_foreign;
-    elsif not v_is_left and v_bounded then
+    elsif not v_is_left and v_bounded and not p_bounded then
       v_lowest := -32768; v_bound_priority := null; v_bounded := false; v_page := p_limit;
     else
       exit;
@@ -233,13 +236,14 @@ begin
 
   if v_found < p_limit and not v_is_left and v_is_full is not true then
     with recursive level(priority) as (
-        (select r.priority from runs r where r.shard = p_shard and r.queue = p_queue
-          and case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end order by r.priority limit 1)
+        select case when p_bounded then p_floor_priority else
+          (select r.priority from runs r where r.shard = p_shard and r.queue = p_queue
+            and case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end order by r.priority limit 1) end
       union all
         select (select r.priority from runs r where r.shard = p_shard and r.queue = p_queue
           and case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end
           and r.priority > level.priority order by r.priority limit 1)
-        from level where level.priority is not null
+        from level where level.priority is not null and not p_bounded
     )
     select extract(epoch from min(due.eligible_at) - v_now) * 1000 into v_due_ms
     from level cross join lateral (

@@ -28,6 +28,9 @@ begin
   if current_setting('synchronous_commit') = 'off' then
     perform require_durable_commit();
   end if;
+  if timeline() <> (select s.timeline from settings s where s.only_row) then
+    perform begin_timeline(p_shard);
+  end if;
   <<together>>
   begin
     exit together when not p_patient;

@@ -11,6 +11,7 @@ declare
   v_now timestamptz;
   v_queue text;
   v_inbox_seq int;
+  v_kind text;
 begin
   if current_setting('transaction_isolation') <> 'read committed' then
     perform require_read_committed();
@@ -23,9 +24,12 @@ begin
       error = null, crashes = 0, completed_at = v_now, expires_at = v_now + r.retention, timed_out = false, awaits = null,
       shown = null, rate_limit = null, weight = null, children_pending = 0
     where r.shard = p_shard and r.id = p_id and r.claim_id = p_claim_id and r.turn = p_turn and (r.status = 'executing') is true
-    returning r.queue, r.inbox_seq into v_queue, v_inbox_seq;
+    returning r.queue, r.inbox_seq, r.kind into v_queue, v_inbox_seq, v_kind;
   if not found then
     return;
+  end if;
+  if v_kind = 'workflow' and timeline() <> (select s.timeline from settings s where s.only_row) then
+    raise exception 'the server has gone on to another timeline' using errcode = 'PW410';
   end if;
   if v_inbox_seq > 0 then
     perform clear_inboxes(p_shard, array[p_id], v_now);

@@ -1,5 +1,5 @@
--- What every worker does again and again, in one call: the claims of dead workers end (reap), and with p_repairs those of
--- workers without a row, runs that nobody served are placed (place_runs), and blocked keys are let in (repair_keys). The first
+-- What every worker does again and again, in one call: the claims of dead workers end (reap), messages whose visibility has
+-- ended are visible again (expire), and with p_repairs the claims of workers without a row end, runs that nobody served are placed (place_runs), and blocked keys are let in (repair_keys). The first
 -- of these that has written anything ends the call: `again` asks for another at once, so that no transaction keeps the rows of one
 -- locked while the next one looks. One that fails by a row is reported and the next is done.
 -- p_marks is what the last call answered as `marks`. `queues` got work, as JSON. due_ms: until then no lease will have passed,
@@ -12,12 +12,28 @@ declare
   v_marks jsonb := coalesce(p_marks::jsonb, '{}');
   v_placed record;
   v_keys record;
+  v_messages record;
 begin
   perform require_read_committed();
+  if timeline() <> (select s.timeline from settings s where s.only_row) then
+    perform begin_timeline(p_shard);
+  end if;
   queues := '[]';
   is_waited := false;
   select r.reaped into reaped from reap(p_shard, p_limit, p_repairs) r;
   again := reaped > 0;
+  if not again then
+    begin
+      select e.expired, e.marks into v_messages from expire(p_shard, p_limit, v_marks ->> 'messages') e;
+      again := v_messages.expired > 0;
+      v_marks := v_marks || jsonb_build_object('messages', v_messages.marks);
+    exception when others then
+      if not is_row_fault(sqlstate) then
+        raise;
+      end if;
+      raise warning 'pawl: messages cannot be made visible again: %', sqlerrm;
+    end;
+  end if;
   if p_repairs and not again then
     begin
       select p.queues, p.last into v_placed from place_runs(p_shard, p_limit, v_marks ->> 'placed') p;

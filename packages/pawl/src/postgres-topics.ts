@@ -1,0 +1,33 @@
+/** Topics straight to Postgres: publishes, and tells whoever waits in this process for what came of it. Used by the client. */
+
+import type { Hub } from "./engine/nudge.js";
+import type { StoredSubscription, TopicStore } from "./store/queue-store.js";
+import type { TopicRoute } from "./topics.js";
+
+const page = 1_000;
+
+export function postgresTopics(
+  opened: () => Promise<{ readonly store: TopicStore; readonly hub: Hub }>,
+): TopicRoute {
+  return {
+    async publish(topic, body, dedupKey) {
+      const { store, hub } = await opened();
+      const { queues, ...published } = await store.publish(topic, body, dedupKey);
+      for (const queue of new Set(queues)) hub.visible(queue, { isOld: false });
+      if (published.created && published.runs + published.deliveries > 0) hub.nudge(null);
+      return published;
+    },
+    subscribe: async (pattern, target, secret) => (await opened()).store.subscribe(pattern, target, secret),
+    unsubscribe: async (id) => (await opened()).store.unsubscribe(id, null),
+    async subscriptions(pattern) {
+      const { store } = await opened();
+      const all: StoredSubscription[] = [];
+      for (let found = page; found === page;) {
+        const next = await store.subscriptions({ pattern, after: all.at(-1)?.id ?? "0", limit: page });
+        all.push(...next);
+        found = next.length;
+      }
+      return all;
+    },
+  };
+}

@@ -1,0 +1,38 @@
+-- How many messages each queue has, or one: visible (also those that wait for another of their group), in flight, delayed, and since
+-- when the oldest visible one waits, in milliseconds. A queue without messages is none; asked for by name it is empty. Rides runs_claim (a skip scan over queues),
+-- runs_receipts and runs_blocked.
+create function queue_stats(p_shard smallint, p_queue text)
+returns table (queue text, visible bigint, in_flight bigint, delayed bigint, oldest_ms double precision)
+language plpgsql stable as $f$
+#variable_conflict use_column
+declare
+  v_shard smallint := ~p_shard;
+  v_now timestamptz := now();
+begin
+  return query
+    with recursive known(queue) as (
+        select coalesce(p_queue collate "C", (select r.queue from runs r where r.shard = v_shard
+          and case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end order by r.queue limit 1))
+      union all
+        select (select r.queue from runs r where r.shard = v_shard
+          and case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end and r.queue > known.queue order by r.queue limit 1)
+        from known where known.queue is not null and p_queue is null
+    ), flying as materialized (
+      select r.queue, count(*) as n from runs r
+      where r.shard = v_shard and r.lease_expires_at >= '-infinity' and (p_queue is null or r.queue = p_queue) group by r.queue
+    ), named as (
+      select k.queue from known k where k.queue is not null union select f.queue from flying f
+    )
+    select n.queue::text,
+      (select count(*) from runs r where r.shard = v_shard and r.queue = n.queue and r.priority = 0
+        and case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end and r.eligible_at <= v_now)
+      + (select count(*) from runs r where r.shard = v_shard and (r.hold & 1) <> 0
+        and r.partition_key >= n.queue || ':' and r.partition_key < n.queue || ';'),
+      coalesce((select f.n from flying f where f.queue = n.queue), 0),
+      (select count(*) from runs r where r.shard = v_shard and r.queue = n.queue and r.priority = 0
+        and case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end and r.eligible_at > v_now),
+      (select extract(epoch from v_now - r.eligible_at) * 1000 from runs r where r.shard = v_shard and r.queue = n.queue and r.priority = 0
+        and case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end and r.eligible_at <= v_now
+        order by r.eligible_at limit 1)::double precision
+    from named n order by n.queue;
+end $f$;

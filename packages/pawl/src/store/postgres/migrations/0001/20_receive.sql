@@ -1,0 +1,188 @@
+-- Moves messages that were received too often to the dead-letter queue `<queue>-dead`, where they are messages like any other: with
+-- body, group and id, and in `state` where they came from. The caller has locked them, and the keys of their groups; the next of each
+-- group is let in.
+create function bury(p_shard smallint, p_queue text, p_id bigint[], p_now timestamptz) returns void language plpgsql as $f$
+declare
+  v_keys text[];
+begin
+  v_keys := array(
+    select r.partition_key from unnest(p_id) u(id)
+    cross join lateral (select t.partition_key from runs t where t.shard = p_shard and t.id = u.id limit 1) r
+    where r.partition_key is not null);
+  update runs r set queue = v.dead, name = '~' || v.dead, partition_key = v.key, state = v.state,
+    attempt = 0, claim_id = null, idempotency_key = null, eligible_at = p_now
+  from (select p_shard as shard, u.id, p_queue || '-dead' as dead,
+      p_queue || '-dead' || substr(t.partition_key, length(p_queue) + 1) as key,
+      jsonb_build_object('from', p_queue, 'receives', t.attempt) as state
+    from unnest(p_id) u(id)
+    cross join lateral (select r.partition_key, r.attempt from runs r where r.shard = p_shard and r.id = u.id limit 1) t
+    limit cardinality(p_id)) v
+  where r.shard = v.shard and r.id = v.id;
+  if cardinality(v_keys) > 0 then
+    perform unblock_first(p_shard, v_keys, p_now);
+  end if;
+end $f$;
+
+-- Receives up to p_limit visible messages of a queue, oldest first, of a group only its first and only while none of it is in flight:
+-- they are in flight under the receipt p_receipt until their visibility ends, and nobody else receives them. With p_match only those
+-- whose body contains it; the others stay. A message that was received p_max_receives times (null: no bound) is moved to the
+-- dead-letter queue instead (bury).
+-- Answers them in order, then one row with id null whose meta says what the receiver needs for its next call:
+--   floor   µs of the first message received: the next call may begin there instead of at the dead head
+--   after   [µs, id] where it stopped walking: 1,000 messages that do not match or whose group is busy, or 50 ms of them, lay in the way
+--   more    whether it stopped because p_limit or 16 MiB were reached
+--   due_ms  milliseconds until the next delayed message is visible, when nothing was left to receive
+-- Like claim it reads pages of runs_claim without locks, then locks by primary key with SKIP LOCKED and decides in statements of their
+-- own (claim_keyed for groups); it never waits. Committed asynchronously: a lost receive is a message that was never in flight, and
+-- its random receipt never returns.
+create function receive(
+  p_shard smallint, p_queue text, p_receipt bigint, p_limit int, p_visibility_ms bigint, p_max_receives int, p_match text,
+  p_floor_us bigint, p_after_us bigint, p_after_id bigint
+) returns table (id bigint, body text, receives int, key text, sent_at text, origin text, meta text)
+language plpgsql as $f$
+#variable_conflict use_column
+declare
+  c_walk constant int := 1000;                            -- messages passed over in one call
+  c_patience constant interval := '50 milliseconds';      -- and for how long: bodies may be large
+  c_bytes constant int := 16 * 1024 * 1024;               -- what one call may answer
+  v_shard smallint := ~p_shard;
+  v_now timestamptz := now();
+  v_until timestamptz := clock_timestamp() + c_patience;
+  v_lease timestamptz := clock_timestamp() + p_visibility_ms * interval '1 millisecond';
+  v_match jsonb := p_match::jsonb;
+  v_bound_at timestamptz := coalesce(timestamptz 'epoch' + coalesce(p_after_us, p_floor_us) * interval '1 microsecond', '-infinity');
+  v_bound_id bigint := coalesce(p_after_id, -1);
+  v_bounded boolean := p_floor_us is not null and p_after_us is null;
+  v_page int := case when p_match is null then p_limit else 100 end;
+  v_ids bigint[];
+  v_sizes int[];
+  v_dead bigint[];
+  v_keys text[];
+  v_keyed record;
+  v_rows int;
+  v_examined int;
+  v_block int;
+  v_block_min int := 0;
+  v_passed int := 0;
+  v_found int := 0;
+  v_bytes bigint := 0;
+  v_page_bytes bigint;
+  v_is_full boolean := false;
+  v_is_left boolean;
+  v_buried boolean := false;
+  v_contended boolean := false;
+  v_first_at timestamptz;
+  v_floor bigint;
+  v_last_at timestamptz;
+  v_last_id bigint;
+  v_due_ms double precision;
+begin
+  if current_setting('transaction_isolation') <> 'read committed' then
+    perform require_read_committed();
+  end if;
+  perform set_config('synchronous_commit', 'off', true);  -- in the body: a SET clause is undone before the commit
+  loop
+    select array_agg(p.id) filter (where p.fits), count(*), (array_agg(p.eligible_at))[count(*)], (array_agg(p.id))[count(*)]
+    into v_ids, v_rows, v_last_at, v_last_id
+    from (
+      select r.id, r.eligible_at, v_match is null or r.input @> v_match as fits from runs r
+      where r.shard = v_shard and r.queue = p_queue and r.priority = 0
+        and case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end
+        and r.eligible_at <= v_now and r.eligible_at >= v_bound_at and (r.eligible_at, r.id) > (v_bound_at, v_bound_id)
+      order by r.eligible_at, r.id limit v_page) p;
+    v_is_left := v_rows = v_page;
+    v_passed := v_passed + v_rows - coalesce(cardinality(v_ids), 0);
+    v_examined := 0;
+    v_keys := null;
+    v_dead := null;
+    v_block := greatest(p_limit - v_found, v_block_min);
+    if v_ids is not null then
+      -- like claim: lock by primary key, in order, and pass over what another has received meanwhile
+      with locked as materialized (
+        select l.* from unnest(v_ids) c(id)
+        cross join lateral (
+          select r.id, r.eligible_at, r.status, r.queue, r.hold, r.partition_key, r.attempt,
+            case when pg_column_compression(r.input) is null then pg_column_size(r.input) else octet_length(r.input::text) end as bytes
+          from runs r where r.shard = v_shard and r.id = c.id and (r.status = 'runnable') is true
+          limit 1 for no key update skip locked) l
+        where l.status = 'runnable' and l.queue = p_queue and l.hold = 0 and l.eligible_at <= v_now
+        limit v_block)
+      select array_agg(l.id), array_agg(l.bytes), coalesce(sum(l.bytes), 0), count(*),
+        array_agg(l.partition_key) filter (where l.partition_key is not null),
+        array_agg(l.id) filter (where l.attempt >= p_max_receives), min(l.eligible_at),
+        case when count(*) = v_block then (array_agg(l.eligible_at))[count(*)] else v_last_at end,
+        case when count(*) = v_block then (array_agg(l.id))[count(*)] else v_last_id end
+      into v_ids, v_sizes, v_page_bytes, v_examined, v_keys, v_dead, v_first_at, v_last_at, v_last_id
+      from locked l;
+      v_is_left := v_is_left or v_examined = v_block;
+      if v_bytes + v_page_bytes > c_bytes and v_found + v_examined > 1 then
+        -- as many as fit, and at least one in all
+        v_is_full := true;
+        select coalesce(max(f.o) filter (where v_bytes + f.upto <= c_bytes), 0) into v_rows
+          from (select u.o, sum(u.bytes) over (order by u.o) as upto from unnest(v_sizes) with ordinality u(bytes, o)) f;
+        v_ids := nullif(v_ids[1 : greatest(v_rows, case when v_found = 0 then 1 else 0 end)], '{}');
+        v_page_bytes := (select sum(u.bytes) from unnest(v_sizes[1 : cardinality(v_ids)]) u(bytes));
+      end if;
+    end if;
+
+    if v_keys is not null and v_ids is not null then
+      v_keys := array(select distinct u.key from unnest(v_keys) u(key));
+      select k.allowed, k.contended into v_keyed from claim_keyed(v_shard, v_ids, v_keys, v_now) k;
+      v_ids := nullif(v_keyed.allowed, '{}');
+      v_contended := v_contended or v_keyed.contended;
+    end if;
+    if v_dead is not null and v_ids is not null then
+      v_dead := array(select u.id from unnest(v_ids) u(id) where u.id = any (v_dead));
+      if cardinality(v_dead) > 0 then
+        perform bury(v_shard, p_queue, v_dead, v_now);
+        v_ids := nullif(array(select u.id from unnest(v_ids) with ordinality u(id, o) where u.id <> all (v_dead) order by u.o), '{}');
+        v_buried := true;
+      end if;
+    end if;
+    if v_examined > coalesce(cardinality(v_ids), 0) then
+      v_passed := v_passed + v_examined - coalesce(cardinality(v_ids), 0);
+      v_block_min := 200;    -- a crowd that may not be received: look at more of it at once
+    end if;
+    if cardinality(v_ids) > p_limit - v_found then
+      v_ids := v_ids[1 : p_limit - v_found];
+    end if;
+
+    if v_ids is not null then
+      return query
+        update runs r set status = 'executing', claim_id = p_receipt, attempt = r.attempt + 1, lease_expires_at = v_lease
+        from (select v_shard as shard, u.id from unnest(v_ids) u(id) limit p_limit) c
+        where r.shard = c.shard and r.id = c.id
+        returning r.id, r.input::text, r.attempt, substr(r.partition_key, length(p_queue) + 2), iso(r.inserted_at), r.state ->> 'from', null::text;
+      v_found := v_found + cardinality(v_ids);
+      v_bytes := v_bytes + v_page_bytes;
+      v_floor := coalesce(v_floor, (extract(epoch from v_first_at) * 1000000)::bigint);
+    end if;
+
+    exit when v_found >= p_limit or v_is_full;
+    if v_is_left and v_passed < c_walk and clock_timestamp() < v_until then
+      v_bound_at := v_last_at;
+      v_bound_id := v_last_id;
+      v_page := case when p_match is null then c_walk else 100 end;
+    elsif not v_is_left and v_bounded then
+      v_bounded := false;
+      v_bound_at := '-infinity';
+      v_bound_id := -1;
+    else
+      exit;
+    end if;
+  end loop;
+
+  if v_found < p_limit and not v_is_left and not v_is_full then
+    select extract(epoch from r.eligible_at - v_now) * 1000 into v_due_ms from runs r
+      where r.shard = v_shard and r.queue = p_queue and r.priority = 0
+        and case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end and r.eligible_at > v_now
+      order by r.eligible_at limit 1;
+  end if;
+  if v_contended or v_buried then
+    v_due_ms := least(v_due_ms, 5);    -- the next of a group was let in, or another transaction is deciding about it: look again soon
+  end if;
+  meta := jsonb_build_object('floor', v_floor, 'due_ms', v_due_ms, 'more', v_found >= p_limit or v_is_full,
+    'after', case when v_found < p_limit and v_is_left and not v_is_full then
+      jsonb_build_array((extract(epoch from v_last_at) * 1000000)::bigint, v_last_id::text) end)::text;
+  return next;
+end $f$;

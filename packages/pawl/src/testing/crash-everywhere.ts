@@ -1,0 +1,239 @@
+/**
+ * `t.crashEverywhere`: executes a definition once without a crash and once more to see that it does the same twice, then once for every place at
+ * which something is committed and for both sides of it, with a worker that dies there and another that takes over. What happened and what
+ * came out is compared each time. The workers die by being cut off from their store (`mortal-store.ts`).
+ */
+
+import { isDeepStrictEqual } from "node:util";
+import type { AnyDefinition, DefinitionOf, InputOf, RunId } from "../define/definition.js";
+import { InvalidOption } from "../define/errors.js";
+import { checkFunction, checkOptions } from "../define/options.js";
+import { show } from "../define/show.js";
+import type { StartArguments } from "../define/start-options.js";
+import {
+  type CrashChange,
+  type CrashPoint,
+  type CrashReport,
+  makeReport,
+  type RunEnd,
+} from "./crash-report.js";
+import type { Write, WriteWatch } from "./mortal-store.js";
+import type { TestPawl } from "./test-pawl.js";
+import type { TestWorkers } from "./test-workers.js";
+
+export interface CrashOptions<Definition extends AnyDefinition = AnyDefinition> {
+  /**
+   * What has happened outside of the run, as data: the mails sent, the rows written. Asked for after every execution. Either what has
+   * happened since it was last asked (`() => mails.splice(0)`), or use `reset`.
+   */
+  readonly effects: () => unknown;
+  /** Called before every execution, to forget the effects of the one before. */
+  readonly reset?: (() => unknown) | undefined;
+  /**
+   * Brings a run to its end: sends its signals, lets time pass. Workers may die meanwhile. Default: time passes as long as something is
+   * due.
+   */
+  readonly drive?: ((runId: RunId<Definition>) => unknown) | undefined;
+}
+
+/** What this needs of a test. */
+export interface CrashStage {
+  readonly test: Pick<TestPawl, "pawl" | "serve" | "drain">;
+  readonly workers: TestWorkers;
+  /** Lets time pass from due time to due time, until it is enough or nothing is due any more. */
+  goOn(isEnough: () => Promise<boolean>): Promise<void>;
+}
+
+/** What came of one execution. */
+interface Trial {
+  readonly effects: unknown;
+  readonly result: RunEnd;
+  /** Where the worker died; null: nowhere. */
+  readonly point: CrashPoint | null;
+}
+
+const maxPoints = 2_000;
+
+export async function crashEverywhere<Definition extends AnyDefinition>(
+  stage: CrashStage,
+  definition: Definition,
+  input: InputOf<Definition>,
+  options: CrashOptions<Definition>,
+): Promise<CrashReport> {
+  const given = checkOptions(options, ["effects", "reset", "drive"], "the options of t.crashEverywhere");
+  const trials = new Trials(stage, definition, input, {
+    effects: checkFunction(given.effects, "effects of t.crashEverywhere"),
+    reset: given.reset === undefined ? () => {} : checkFunction(given.reset, "reset of t.crashEverywhere"),
+    drive: given.drive === undefined ? undefined : checkFunction(given.drive, "drive of t.crashEverywhere"),
+  });
+  const isServed = stage.workers.definitions.some(
+    ({ name, version }) => name === definition.name && version === definition.version,
+  );
+  const worker = isServed ? null : await stage.test.serve([definition]);
+  try {
+    return await trials.report();
+  } finally {
+    stage.workers.watch(null);
+    await worker?.stop();
+  }
+}
+
+interface Functions {
+  readonly effects: () => unknown;
+  readonly reset: () => unknown;
+  readonly drive: ((runId: string) => unknown) | undefined;
+}
+
+class Trials<Definition extends AnyDefinition> {
+  readonly #stage: CrashStage;
+  readonly #definition: Definition;
+  readonly #input: InputOf<Definition>;
+  readonly #functions: Functions;
+
+  constructor(stage: CrashStage, definition: Definition, input: InputOf<Definition>, functions: Functions) {
+    this.#stage = stage;
+    this.#definition = definition;
+    this.#input = input;
+    this.#functions = functions;
+  }
+
+  async report(): Promise<CrashReport> {
+    const expected = await this.#trial(null);
+    refuseOpen(expected.result);
+    refuseDifference(expected, await this.#trial(null));
+    const changed: CrashChange[] = [];
+    let points = 0;
+    for (; ; points++) {
+      if (points === maxPoints) throw tooManyPoints(this.#definition.name);
+      const { effects, result, point } = await this.#trial(points);
+      if (point === null) break;
+      const isSame = isDeepStrictEqual(effects, expected.effects);
+      const isSameEnd = isDeepStrictEqual(result, expected.result);
+      if (isSame && isSameEnd) continue;
+      changed.push({
+        ...point,
+        ...(isSame ? {} : { effects: { expected: expected.effects, found: effects } }),
+        ...(isSameEnd ? {} : { result: { expected: expected.result, found: result } }),
+      });
+    }
+    const { name, version } = this.#definition;
+    return makeReport(`${name}@${version}`, points, changed);
+  }
+
+  /** One execution, whose worker dies at the place with this number. */
+  async #trial(at: number | null): Promise<Trial> {
+    const { workers, test } = this.#stage;
+    const { reset, effects, drive } = this.#functions;
+    await reset();
+    const fate = new Fate(at);
+    workers.watch(fate);
+    const given = [this.#input] as unknown as StartArguments<InputOf<DefinitionOf<Definition>>>;
+    const { runId } = await test.pawl.start(this.#definition, ...given);
+    let result: RunEnd;
+    try {
+      if (drive !== undefined) await drive(runId);
+      await this.#stage.goOn(() => this.#hasEnded(runId));
+      result = await this.#endOf(runId);
+    } catch (error) {
+      if (fate.death === null) throw error;
+      result = { status: "open", output: null, error: String(error) };
+    } finally {
+      workers.watch(null);
+    }
+    const point = fate.death === null ? null : await this.#pointOf(fate.death);
+    return { effects: structuredClone(await effects()), result, point };
+  }
+
+  async #pointOf(death: Death): Promise<CrashPoint> {
+    const { test, workers } = this.#stage;
+    const { name, version } = await test.pawl.runs.get(death.write.runId);
+    const definition = workers.definitions.find((one) => one.name === name && one.version === version);
+    return toPoint(death, definition ?? this.#definition);
+  }
+
+  async #hasEnded(runId: string): Promise<boolean> {
+    return (await this.#stage.test.pawl.runs.get(runId)).completedAt !== null;
+  }
+
+  async #endOf(runId: string): Promise<RunEnd> {
+    const { pawl } = this.#stage.test;
+    const { status, output, error } = await pawl.runs.get(runId);
+    if (status !== "running") return { status, output, error: error?.message ?? null };
+    return { status: "open", output: null, error: (await pawl.why(runId)).text };
+  }
+}
+
+/** Counts the places at which something is committed, and lets the worker die at one of them. */
+class Fate implements WriteWatch {
+  /** Where it has died; null: nowhere yet. */
+  death: Death | null = null;
+  readonly #at: number | null;
+  #count = 0;
+  /** By run: the step that it is at, or has recorded last. */
+  readonly #steps = new Map<string, string>();
+
+  constructor(at: number | null) {
+    this.#at = at;
+  }
+
+  diesAt(write: Write, side: "before" | "after"): boolean {
+    // A question whether it is time writes nothing.
+    if (write.kind === "entry" && write.entry.change.op === "due") return false;
+    const step = this.#steps.get(write.runId) ?? null;
+    if (side === "after") this.#follow(write);
+    if (this.death !== null || this.#count++ !== this.#at) return false;
+    this.death = { write, side, step };
+    return true;
+  }
+
+  #follow(write: Write): void {
+    const { runId } = write;
+    if (write.kind === "entry") this.#steps.set(runId, write.entry.name);
+    else if ("step" in write.commit.transition && write.commit.transition.step !== null) {
+      this.#steps.set(runId, write.commit.transition.step);
+    }
+  }
+}
+
+/** What was being written when the worker died, and the step that the run was at. */
+interface Death {
+  readonly write: Write;
+  readonly side: "before" | "after";
+  readonly step: string | null;
+}
+
+function toPoint({ write, side, step }: Death, definition: AnyDefinition): CrashPoint {
+  const place = { definition: `${definition.name}@${definition.version}`, side };
+  if (write.kind === "entry") {
+    const { name, change } = write.entry;
+    const isWait = change.op === "sleep" || change.op === "wait" || change.op === "invoke";
+    return { ...place, after: name, commit: isWait ? "wait" : "step" };
+  }
+  if (definition.kind === "machine") return { ...place, after: step ?? definition.initial, commit: "step" };
+  const isWait = write.commit.transition.kind === "suspend";
+  return { ...place, after: step, commit: isWait ? "wait" : "result" };
+}
+
+function tooManyPoints(name: string): InvalidOption {
+  return new InvalidOption(
+    `${name} commits something at more than ${maxPoints} places: give t.crashEverywhere an input that makes it do less`,
+  );
+}
+
+function refuseOpen({ status, error }: RunEnd): void {
+  if (status !== "open") return;
+  throw new InvalidOption(
+    `t.crashEverywhere needs a run that ends: ${error}. Give it what it waits for with drive: (runId) => t.pawl.signal(runId, …)`,
+  );
+}
+
+function refuseDifference(first: Trial, second: Trial): void {
+  for (const what of ["effects", "result"] as const) {
+    if (isDeepStrictEqual(first[what], second[what])) continue;
+    throw new InvalidOption(
+      `t.crashEverywhere cannot compare the ${what}: without any crash they were ${show(first[what], 200)} the first time and ` +
+        `${show(second[what], 200)} the second time. Give only what does not change from run to run, and forget what was ` +
+        "before: effects: () => mails.splice(0), or reset",
+    );
+  }
+}

@@ -1,0 +1,85 @@
+/** The options of `testPawl` and `t.serve`: their types, defaults and checks. */
+
+import type { AnyDefinition } from "../define/definition.js";
+import { type Duration, toMilliseconds } from "../define/duration.js";
+import { InvalidOption } from "../define/errors.js";
+import type { Logger } from "../define/logger.js";
+import { checkOptions } from "../define/options.js";
+import { show } from "../define/show.js";
+import { checkDefinitions, checkLogger, type ServeOptions } from "../engine/serve-options.js";
+import { checkUrl } from "../store/postgres/database.js";
+
+export interface TestPawlOptions {
+  /** Served from the beginning, as by `t.serve`. Default: none. */
+  readonly definitions?: readonly AnyDefinition[] | undefined;
+  /** A server on which databases may be created. Default: a local one of `@pawl/local-postgres`. */
+  readonly url?: string | undefined;
+  /** What time it is when the test begins. Default: the present. */
+  readonly now?: Date | undefined;
+  /** How long, in real time, something may execute without any progress before `drain` gives up. Default "3s". */
+  readonly patience?: Duration | undefined;
+  /** Default: nothing is logged. */
+  readonly logger?: Logger | undefined;
+}
+
+/** What `serve` takes, but for where the runs are and how often a worker looks: that is the test's. */
+export type TestServeOptions = Pick<
+  ServeOptions,
+  | "queues"
+  | "prefetch"
+  | "minDemand"
+  | "drainTimeout"
+  | "maxStepDuration"
+  | "limits"
+  | "maxPayloadBytes"
+  | "logger"
+>;
+
+export interface TestSettings {
+  readonly definitions: readonly AnyDefinition[];
+  readonly url: string | undefined;
+  readonly now: Date | null;
+  readonly patienceMs: number;
+  readonly logger: Logger;
+}
+
+const defaults = { patience: "3s" } as const;
+const silent: Logger = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
+const names = ["definitions", "url", "now", "patience", "logger"] as const;
+const serveNames = [
+  "queues",
+  "prefetch",
+  "minDemand",
+  "drainTimeout",
+  "maxStepDuration",
+  "limits",
+  "maxPayloadBytes",
+  "logger",
+] as const;
+
+export function checkTestPawl(options: unknown): TestSettings {
+  const given = checkOptions(options, names, "the options of testPawl");
+  const patienceMs = toMilliseconds(given.patience ?? defaults.patience, "patience");
+  if (patienceMs < 100) {
+    throw new InvalidOption(`patience must be at least 100 ms, not ${show(given.patience)}`);
+  }
+  return {
+    definitions: given.definitions === undefined ? [] : checkDefinitions(given.definitions, "testPawl"),
+    url: given.url === undefined ? undefined : checkUrl(given.url),
+    now: given.now === undefined ? null : checkMoment(given.now, "now"),
+    patienceMs,
+    logger: given.logger === undefined ? silent : checkLogger(given.logger),
+  };
+}
+
+export function checkTestServe(options: unknown): TestServeOptions {
+  return checkOptions(options, serveNames, "the options of t.serve") as TestServeOptions;
+}
+
+/** A date that is one. */
+export function checkMoment(given: unknown, what: string): Date {
+  if (given instanceof Date && !Number.isNaN(given.getTime())) return given;
+  throw new InvalidOption(
+    `${what} must be a valid Date, such as new Date("2030-01-01T09:00:00Z"), not ${show(given)}`,
+  );
+}

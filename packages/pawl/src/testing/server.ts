@@ -1,0 +1,173 @@
+/**
+ * The server that the databases of tests are made on: the one of a URL, or a local one that all processes of this working directory
+ * share and that ends with the last of them. It has a migrated database to copy, made by whoever comes first. Used by
+ * `private-database.ts`.
+ */
+
+import { createHash } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import pg from "pg";
+import { connectionOptions, openPool } from "../store/postgres/database.js";
+import { explain } from "../store/postgres/database-errors.js";
+import { quoteName } from "../store/postgres/literals.js";
+import { migrateSchema, migrationFiles, schemaVersion } from "../store/postgres/migrate.js";
+import { Refused } from "../store/refused.js";
+import { clockSql } from "./test-clock.js";
+
+/** The schema of Pawl in every database of a test. */
+export const schema = "pawl";
+
+/** What the names of databases begin with. */
+const prefix = "pawl_test_";
+/** A database that nobody is connected to is left over once it is this old: who makes one connects at once. */
+const leftOverMs = 60_000;
+const maxLeftOver = 50;
+
+export interface TestServer {
+  /** For statements on databases. */
+  readonly admin: pg.Pool;
+  /** The name of the database to copy. */
+  readonly template: string;
+  /** The URL of a database of this server. */
+  urlOf(database: string): string;
+}
+
+/** What `@pawl/local-postgres` exports, as far as it is used here. */
+interface LocalPostgresModule {
+  readonly startLocalPostgres: (options: {
+    directory: string;
+    settings: Record<string, string | number>;
+  }) => Promise<{ url: string }>;
+}
+
+/** Nothing of a test has to survive a power failure. */
+const settings = { max_connections: 300, fsync: "off", full_page_writes: "off", synchronous_commit: "off" };
+const local = "";
+const servers = new Map<string, Promise<TestServer>>();
+
+/** The server of this URL, or (undefined) the local one. Once for all tests of this process. */
+export function testServer(url: string | undefined): Promise<TestServer> {
+  const key = url ?? local;
+  let server = servers.get(key);
+  if (server === undefined) {
+    server = prepare(url).catch((error: unknown) => {
+      servers.delete(key);
+      throw error;
+    });
+    servers.set(key, server);
+  }
+  return server;
+}
+
+/** The server has gone: the next who asks looks for it again. */
+export function forgetServer(url: string | undefined): void {
+  servers.delete(url ?? local);
+}
+
+async function prepare(url: string | undefined): Promise<TestServer> {
+  // Never stopped: the local server notices the end of this process, however it ends.
+  const address = url ?? (await startLocal());
+  const admin = openPool(address, 2);
+  const template = `pawl_template_${await fingerprint()}`;
+  const urlOf = (database: string): string => {
+    const found = new URL(address);
+    found.pathname = `/${database}`;
+    return found.href;
+  };
+  const client = new pg.Client({ ...connectionOptions(address), query_timeout: 0 });
+  client.on("error", () => {});
+  try {
+    await client.connect();
+    await makeTemplate(client, template, urlOf);
+    await dropLeftOver(client);
+  } catch (error) {
+    throw explain(error, { url: address, schema });
+  } finally {
+    await client.end().catch(() => {});
+  }
+  return { admin, template, urlOf };
+}
+
+async function startLocal(): Promise<string> {
+  // Not a literal, so that neither the compiler nor a bundler follows an optional dependency.
+  const name = "@pawl/local-postgres";
+  let module: LocalPostgresModule;
+  try {
+    module = (await import(name)) as LocalPostgresModule;
+  } catch (error) {
+    throw new Refused(
+      "testPawl has no Postgres: run npm install --save-dev @pawl/local-postgres, or pass the url of a server on which it may " +
+        'create databases, such as testPawl({ url: "postgres://localhost:5432/postgres" })',
+      { cause: error },
+    );
+  }
+  const owner = process.getuid?.() ?? "";
+  const place = createHash("sha256").update(process.cwd()).digest("hex").slice(0, 12);
+  const directory = join(tmpdir(), `pawl-testing-${owner}-${place}`);
+  try {
+    return (await module.startLocalPostgres({ directory, settings })).url;
+  } catch (error) {
+    throw new Refused(
+      `the local Postgres for tests cannot start: ${(error as Error).message}. Its data, in ${directory}, may be deleted at any time`,
+      { cause: error },
+    );
+  }
+}
+
+/** Of everything that the template is made of, so that a changed one is never taken for it. */
+async function fingerprint(): Promise<string> {
+  const hash = createHash("sha256").update(clockSql);
+  for (let version = 1; version <= schemaVersion; version++) {
+    const texts = (await migrationFiles(version)).map((file) => readFile(file));
+    for (const text of await Promise.all(texts)) hash.update(text);
+  }
+  return hash.digest("hex").slice(0, 16);
+}
+
+/** Makes the database to copy, unless another process has: under another name, until it is complete. */
+async function makeTemplate(
+  client: pg.Client,
+  template: string,
+  urlOf: (database: string) => string,
+): Promise<void> {
+  await client.query("select pg_advisory_lock(hashtextextended($1, 0))", [template]);
+  const { rowCount } = await client.query("select from pg_database where datname = $1", [template]);
+  if (rowCount !== 0) return;
+  const draft = `${template}_draft`;
+  await client.query(`drop database if exists ${quoteName(draft)} with (force)`);
+  await client.query(`create database ${quoteName(draft)}`);
+  await migrateSchema({ url: urlOf(draft), schema }, schemaVersion);
+  const inside = new pg.Client(connectionOptions(urlOf(draft)));
+  await inside.connect();
+  try {
+    await inside.query(clockSql);
+  } finally {
+    await inside.end();
+  }
+  await client.query(`alter database ${quoteName(draft)} rename to ${quoteName(template)}`);
+}
+
+/** Drops the databases of tests that were killed. A living test is always connected to its own. */
+async function dropLeftOver(client: pg.Client): Promise<void> {
+  const { rows } = await client.query<{ name: string }>(
+    `select d.datname as name from pg_database d where starts_with(d.datname, $1)
+       and not exists (select from pg_stat_activity a where a.datid = d.oid) order by d.datname limit $2`,
+    [prefix, maxLeftOver],
+  );
+  for (const { name } of rows) {
+    if (Date.now() - bornAtMs(name) < leftOverMs) continue;
+    // Somebody else may have dropped it, or be connected by now.
+    await client.query(`drop database if exists ${quoteName(name)}`).catch(() => {});
+  }
+}
+
+/** The name of a new database, which tells when it was made. */
+export function databaseName(random: string): string {
+  return `${prefix}${Date.now().toString(36)}_${random}`;
+}
+
+function bornAtMs(name: string): number {
+  return Number.parseInt(name.slice(prefix.length), 36) || 0;
+}

@@ -1,0 +1,127 @@
+/**
+ * Waits until nothing in a test's database can move unless time passes or a signal comes. What the database holds and what the workers of the
+ * test do are looked at together: at rest is a moment at which no call of theirs is under way, no run that they could claim is due,
+ * and all that they hold waits. Used by `test-pawl.ts`.
+ */
+
+import type { Pawl } from "../pawl.js";
+import { NotDrained } from "./not-drained.js";
+import type { PrivateDatabase } from "./private-database.js";
+import type { TestWorkers } from "./test-workers.js";
+
+/** How long a function may run beside a timer of its workflow until the clock is moved all the same. */
+const besideMs = 200;
+const lookMs = 20;
+/** So many times the patience, if there is progress but no end of it. */
+const patienceRounds = 20;
+const maxExplained = 10;
+
+/** One look at the database, all of it of one moment. */
+interface Look {
+  /** The runs that are claimed, and whether steps of theirs wait for a time. */
+  readonly held: readonly { readonly runId: string; readonly isTimed: boolean }[];
+  /** The queues that have due runs which a living worker serves. */
+  readonly due: readonly string[];
+  /** Runs are set aside, because of their keys or because nobody served them: perhaps without need. */
+  readonly isAside: boolean;
+}
+
+const lookSql = `
+  select jsonb_build_object(
+    'held', coalesce((
+      select jsonb_agg(jsonb_build_object('runId', r.id::text, 'isTimed', exists (
+        select from pawl.steps s where s.shard = r.shard and s.run_id = r.id and s.completed_at is null and s.due_at > c.at)))
+      from pawl.runs r where r.locked_by is not null), '[]'),
+    'due', to_jsonb(array(
+      select distinct r.queue from pawl.runs r
+      where r.status in ('runnable', 'awaiting_signal') and r.hold = 0 and r.eligible_at <= c.at
+        and exists (select from pawl.workers w where r.name || '@' || r.version = any (w.serves) and r.queue = any (w.queues)
+          and w.seen_at + w.lease > clock_timestamp()))),
+    'isAside', exists (select from pawl.runs r where (r.hold & 3) <> 0)) as answer
+  from pawl_testing.clock c`;
+
+export interface SettleOptions {
+  readonly database: PrivateDatabase;
+  readonly workers: TestWorkers;
+  readonly pawl: Pick<Pawl, "why">;
+  readonly patienceMs: number;
+}
+
+/**
+ * Resolves when nothing can move. With `passBeside`, a function that does not return is not waited for, if its workflow waits for a time beside
+ * it: what is to happen first is a matter of the clock.
+ */
+export async function settle(
+  { database, workers, pawl, patienceMs }: SettleOptions,
+  { clockMoved, passBeside }: { clockMoved: boolean; passBeside: boolean },
+): Promise<void> {
+  const { activity } = workers;
+  const beganMs = performance.now();
+  let sinceMs = beganMs;
+  let progress = activity.progress;
+  let repairedAt = -1;
+  await workers.revive();
+  await workers.repair();
+  workers.nudge({ clockMoved });
+  for (;;) {
+    if (workers.isCrashed) await workers.revive();
+    const calls = activity.calls;
+    const isBusy = activity.inFlight > 0;
+    const look = await database.ask<Look>(lookSql);
+    const nowMs = performance.now();
+    if (activity.progress !== progress) {
+      ({ progress } = activity);
+      sinceMs = nowMs;
+    }
+    if (!isBusy && activity.calls === calls && !workers.isCrashed) {
+      const isDue = look.due.some((queue) => workers.hasSlot(queue));
+      const unrested = unrestedOf(look, workers, passBeside && nowMs - sinceMs >= besideMs);
+      if (!isDue && unrested.length === 0) {
+        if (!look.isAside || repairedAt === progress) return;
+        // What lets runs in again may have left that to a repair.
+        repairedAt = progress;
+        await workers.repair();
+        continue;
+      }
+      if (isDue) workers.nudge({ clockMoved: false });
+      if (nowMs - sinceMs > patienceMs) {
+        // Perhaps of a worker that nobody knows of.
+        throw await giveUp(
+          pawl,
+          unrested,
+          `nothing has happened for ${patienceMs} ms, and yet not all is at rest`,
+        );
+      }
+    }
+    if (nowMs - beganMs > patienceMs * patienceRounds) {
+      const runIds = look.held.map(({ runId }) => runId);
+      throw await giveUp(
+        pawl,
+        runIds,
+        `there is no end of it: after ${Math.round(nowMs - beganMs)} ms runs still go on`,
+      );
+    }
+    await activity.changed(lookMs);
+  }
+}
+
+/** The runs that do not only wait. */
+function unrestedOf({ held }: Look, workers: TestWorkers, passBeside: boolean): string[] {
+  const timed = new Set(passBeside ? held.filter(({ isTimed }) => isTimed).map(({ runId }) => runId) : []);
+  const executing = workers.executing();
+  const resting = new Set(executing.filter(({ isAtRest }) => isAtRest).map(({ runId }) => runId));
+  const all = new Set([...held, ...executing].map(({ runId }) => runId));
+  return [...all].filter((runId) => !resting.has(runId) && !timed.has(runId));
+}
+
+async function giveUp(
+  pawl: Pick<Pawl, "why">,
+  runIds: readonly string[],
+  problem: string,
+): Promise<NotDrained> {
+  const reasons = await Promise.all(runIds.slice(0, maxExplained).map((runId) => pawl.why(runId)));
+  return new NotDrained(
+    `${problem}. A step that waits for something in the test must get it before, and one that takes longer needs testPawl({ patience })`,
+    reasons,
+  );
+}

@@ -1,0 +1,124 @@
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { Feeder } from "../../dist/engine/feeder.js";
+import type { Claimed, ClaimedRun, ClaimRequest } from "../../dist/store/store.js";
+
+const silent = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
+const nothing: Claimed = { runs: [], more: false, floor: null, after: null, dueMs: null };
+
+/** A feeder whose looks find what `find` says, after as long as it says. */
+function feederThat(find: (request: ClaimRequest) => { found?: Partial<Claimed>; tookMs?: number }) {
+  const looks: (ClaimRequest & { readonly atMs: number })[] = [];
+  const feeder = new Feeder(
+    {
+      queue: "default",
+      concurrency: 10,
+      prefetch: 0,
+      minDemand: 1,
+      pollMs: 5,
+      maxPollMs: 50,
+      waitMs: null,
+      names: ["a"],
+      versions: [1],
+    },
+    {
+      store: {
+        claim: async (request) => {
+          looks.push({ ...request, atMs: performance.now() });
+          const { found, tookMs = 0 } = find(request);
+          if (tookMs > 0) await new Promise((resolve) => setTimeout(resolve, tookMs));
+          return { ...nothing, ...found };
+        },
+        release: async () => [],
+      },
+      logger: silent,
+      workerId: () => "w",
+      claiming: new Set(),
+      isClockStill: () => false,
+      execute: async () => null,
+    },
+  );
+  return { feeder, looks };
+}
+
+/** Stops it, whatever it waits for. */
+async function ended(feeder: Feeder): Promise<void> {
+  const stopped = feeder.stop();
+  await vi.advanceTimersByTimeAsync(200);
+  await stopped;
+}
+
+const oneRun = { runs: [{ runId: "64" } as ClaimedRun], floor: [0, 1_000] as const };
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+it("a look that walks far is followed by bounded ones for ten times as long", async () => {
+  const { feeder, looks } = feederThat(({ bounded }) => ({ found: oneRun, tookMs: bounded ? 0 : 105 }));
+  feeder.start();
+  await vi.advanceTimersByTimeAsync(10_000);
+  const whole = looks.filter(({ bounded }) => !bounded);
+  expect(whole.length).toBeGreaterThan(3);
+  for (const [index, { atMs }] of whole.slice(1).entries()) {
+    expect(atMs - whole[index]!.atMs).toBeGreaterThan(1_000);
+    expect(atMs - whole[index]!.atMs).toBeLessThan(1_400);
+  }
+  expect(looks.filter(({ bounded }) => bounded).every(({ floor }) => floor?.[1] === 1_000)).toBe(true);
+  await ended(feeder);
+});
+
+it("looks that are quick are never bounded, and drop the mark every second", async () => {
+  const { feeder, looks } = feederThat(() => ({ found: oneRun, tookMs: 2 }));
+  feeder.start();
+  await vi.advanceTimersByTimeAsync(10_000);
+  expect(looks.some(({ bounded }) => bounded)).toBe(false);
+  const dropped = looks.filter(({ floor }) => floor === null);
+  expect(dropped.length).toBeGreaterThanOrEqual(9);
+  expect(dropped.length).toBeLessThan(12);
+  await ended(feeder);
+});
+
+it("what becomes claimable during a look lowers the mark that it brings back", async () => {
+  const { feeder, looks } = feederThat(() => ({ found: oneRun, tookMs: 3 }));
+  feeder.start();
+  await vi.advanceTimersByTimeAsync(1);
+  feeder.lower({ queue: "default", priority: 0, microseconds: 700 });
+  await vi.advanceTimersByTimeAsync(5);
+  expect(looks[1]!.floor).toEqual([0, 700]);
+  await ended(feeder);
+});
+
+it("a rewind during a look makes the next begin at the head, however long looks take", async () => {
+  const { feeder, looks } = feederThat(() => ({ found: oneRun, tookMs: 100 }));
+  feeder.start();
+  await vi.advanceTimersByTimeAsync(50);
+  feeder.rewind();
+  await vi.advanceTimersByTimeAsync(100);
+  expect(looks[1]).toMatchObject({ floor: null, bounded: false });
+  await ended(feeder);
+});
+
+it("a run that is due in a rest is looked for then, and not all the time after", async () => {
+  const { feeder, looks } = feederThat(({ bounded }) =>
+    bounded ? {} : { found: { ...oneRun, dueMs: 300 }, tookMs: 105 },
+  );
+  feeder.start();
+  await vi.advanceTimersByTimeAsync(1_000);
+  const [first] = looks;
+  expect(looks.some(({ atMs }) => atMs - first!.atMs === 300)).toBe(true);
+  expect(looks.length).toBeLessThan(60);
+  await ended(feeder);
+});
+
+it("an idle queue is not looked at more often because looks are slow", async () => {
+  const { feeder, looks } = feederThat(() => ({ tookMs: 10 }));
+  feeder.start();
+  await vi.advanceTimersByTimeAsync(1_000);
+  looks.length = 0;
+  await vi.advanceTimersByTimeAsync(6_000);
+  expect(looks.length).toBeLessThan(6_000 / 50);
+  await ended(feeder);
+});

@@ -1,0 +1,82 @@
+/**
+ * `pawl-delivery`: the job that brings a publication to an http subscription. Servers serve it. Its input names the subscription; where
+ * that leads and its secret are read when it runs, so that neither is in a run, and a deleted subscription gets nothing more.
+ * A receiver that is away, slow or busy is tried again, for about ten hours; one that says no is not.
+ */
+
+import { type Job, job, type Json, NonRetryable } from "pawl";
+import type { TopicStore } from "pawl/engine";
+import { AddressRefused, post, type Resolve } from "./post.js";
+import { webhookHeaders } from "./signature.js";
+
+export const deliveryQueue = "pawl-deliveries";
+
+export interface DeliverySettings {
+  /** Private and loopback addresses too. */
+  readonly allowPrivate: boolean;
+  /** For one try, from the name of the host to the answer. */
+  readonly timeoutMs: number;
+  readonly resolve?: Resolve | undefined;
+  /** How long to wait after the try that failed, counted from 0. */
+  readonly backoffMs?: ((attempt: number) => number) | undefined;
+}
+
+interface Delivery {
+  readonly subscription: string;
+  readonly topic: string;
+  readonly body: Json;
+}
+
+const maxAttempts = 10;
+const firstBackoffMs = 5_000;
+const longestBackoffMs = 6 * 3_600_000;
+/** What a receiver answers that wants to be asked again. */
+const again: ReadonlySet<number> = new Set([408, 425, 429]);
+
+export function deliveryJob(
+  store: Pick<TopicStore, "subscriptionTarget">,
+  settings: DeliverySettings,
+): Job<"pawl-delivery", Delivery, { status: number }> {
+  const { allowPrivate, timeoutMs, resolve, backoffMs = defaultBackoffMs } = settings;
+  return job({
+    name: "pawl-delivery",
+    queue: deliveryQueue,
+    retention: "7d",
+    maxAttempts,
+    backoff: backoffMs,
+    run: async (ctx, { subscription, topic, body }: Delivery) => {
+      const found = await store.subscriptionTarget(subscription);
+      if (found === null || found.target.type !== "http") {
+        throw new NonRetryable(`subscription ${subscription} was deleted`);
+      }
+      const text = JSON.stringify(body);
+      const timestampSeconds = Math.floor(Date.now() / 1_000);
+      const headers = {
+        "content-type": "application/json",
+        "user-agent": "pawl",
+        "pawl-topic": topic,
+        ...webhookHeaders({ id: ctx.runId, timestampSeconds, body: text }, found.secret),
+      };
+      const { url } = found.target;
+      const { signal } = ctx;
+      const status = await post({ url, headers, body: text, allowPrivate, timeoutMs, signal, resolve }).catch(
+        (error: unknown) => {
+          if (error instanceof AddressRefused) throw new NonRetryable(error.message, { cause: error });
+          throw error;
+        },
+      );
+      if (status >= 200 && status < 300) return { status };
+      if (status >= 500 || again.has(status)) throw new Error(`the receiver answered ${status}`);
+      throw new NonRetryable(
+        status < 400
+          ? `the receiver answered ${status}; redirects are not followed: subscribe where it leads`
+          : `the receiver answered ${status}, which means no`,
+      );
+    },
+  });
+}
+
+/** 5 s, tripled each time, at most 6 h, and not all at once. */
+function defaultBackoffMs(attempt: number): number {
+  return Math.min(firstBackoffMs * 3 ** attempt, longestBackoffMs) * (0.8 + Math.random() * 0.4);
+}

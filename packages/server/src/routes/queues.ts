@@ -1,0 +1,239 @@
+/** Queues of messages: send, receive, acknowledge, change visibility, count. */
+
+import type { FastifyReply } from "fastify";
+import { type Message, RunNotFound } from "pawl";
+import Type from "typebox";
+import type { App } from "../app.js";
+import { heldSignal } from "../held.js";
+import type { Parts } from "../parts.js";
+import {
+  ackBody,
+  ackedSchema,
+  extendBody,
+  extendedSchema,
+  messageParams,
+  queueParams,
+  receiptQuery,
+  receiveBody,
+  receivedSchema,
+  sendBody,
+  sentSchema,
+  statsSchema,
+  visibilityBody,
+} from "../queue-schemas.js";
+import { answers, strict } from "../schemas.js";
+
+/** A batch of messages, and what is around them. */
+const maxBatchBytes = 17 * 1024 * 1024;
+const tags = ["queues"];
+
+export function queueRoutes(app: App, parts: Parts): void {
+  const { queues } = parts.pawl;
+
+  app.get(
+    "/v1/queues",
+    {
+      config: { scope: "read" },
+      schema: {
+        operationId: "listQueues",
+        summary: "List the queues that have messages",
+        tags,
+        response: answers({ 200: strict({ queues: Type.Array(statsSchema) }) }),
+      },
+    },
+    async () => ({ queues: await queues.list() }),
+  );
+
+  app.get(
+    "/v1/queues/:queue",
+    {
+      config: { scope: "read" },
+      schema: {
+        operationId: "getQueue",
+        summary: "Count the messages of a queue",
+        tags,
+        params: queueParams,
+        response: answers({ 200: statsSchema }),
+      },
+    },
+    (request) => queues.stats(request.params.queue),
+  );
+
+  app.post(
+    "/v1/queues/:queue/messages",
+    {
+      config: { scope: "write" },
+      bodyLimit: maxBatchBytes,
+      schema: {
+        operationId: "sendMessages",
+        summary: "Send a message, or up to 1,000",
+        description: "All or none of them, in one transaction.",
+        tags,
+        params: queueParams,
+        body: sendBody,
+        response: answers({ 201: sentSchema }),
+      },
+    },
+    async (request, reply) => {
+      const items = Array.isArray(request.body) ? request.body : [request.body];
+      const messages = await queues.sendMany(
+        request.params.queue,
+        items.map(({ delaySeconds, ...item }) => ({
+          ...item,
+          ...(delaySeconds === undefined ? {} : { delay: delaySeconds * 1_000 }),
+        })),
+      );
+      return reply.code(201).send({ messages: [...messages] });
+    },
+  );
+
+  app.post(
+    "/v1/queues/:queue/receive",
+    {
+      config: { scope: "write" },
+      schema: {
+        operationId: "receiveMessages",
+        summary: "Receive messages",
+        description: "Waits for the first one if asked to; they stay in flight until their visibility ends.",
+        tags,
+        params: queueParams,
+        body: receiveBody,
+        response: answers({ 200: receivedSchema }),
+      },
+    },
+    async (request, reply) => {
+      const { queue } = request.params;
+      const { max, waitSeconds, visibilitySeconds, match, maxReceives } = request.body ?? {};
+      const messages = await queues.receive(queue, {
+        max,
+        maxReceives,
+        match,
+        wait: waitSeconds === undefined ? undefined : waitSeconds * 1_000,
+        visibility: visibilitySeconds === undefined ? undefined : visibilitySeconds * 1_000,
+        signal: heldSignal(reply, parts.closing),
+      });
+      if (messages.length > 0) keepFromTheVoid(parts, reply, queue, messages);
+      return { messages };
+    },
+  );
+
+  app.post(
+    "/v1/queues/:queue/ack",
+    {
+      config: { scope: "write" },
+      schema: {
+        operationId: "ackMessages",
+        summary: "Acknowledge messages: they are deleted",
+        tags,
+        params: queueParams,
+        body: ackBody,
+        response: answers({ 200: ackedSchema }),
+      },
+    },
+    async (request) => {
+      const { acked, refused } = await queues.ack(request.params.queue, request.body.messages);
+      return { acked, refused: [...refused] };
+    },
+  );
+
+  app.post(
+    "/v1/queues/:queue/extend",
+    {
+      config: { scope: "write" },
+      schema: {
+        operationId: "extendMessages",
+        summary: "Change how long messages stay invisible",
+        tags,
+        params: queueParams,
+        body: extendBody,
+        response: answers({ 200: extendedSchema }),
+      },
+    },
+    async (request) => {
+      const { messages, visibilitySeconds } = request.body;
+      const { extended, refused } = await queues.extend(
+        request.params.queue,
+        messages,
+        visibilitySeconds * 1_000,
+      );
+      return { extended, refused: [...refused] };
+    },
+  );
+
+  app.delete(
+    "/v1/queues/:queue/messages/:id",
+    {
+      config: { scope: "write" },
+      schema: {
+        operationId: "ackMessage",
+        summary: "Acknowledge a message: it is deleted",
+        tags,
+        params: messageParams,
+        querystring: receiptQuery,
+        response: answers({ 200: strict({ acked: Type.Boolean() }) }),
+      },
+    },
+    async (request) => {
+      const { queue, id } = request.params;
+      const { acked } = await queues.ack(queue, { id, receipt: request.query.receipt });
+      if (acked === 0) throw noSuchMessage(queue, id);
+      return { acked: true };
+    },
+  );
+
+  app.patch(
+    "/v1/queues/:queue/messages/:id",
+    {
+      config: { scope: "write" },
+      schema: {
+        operationId: "extendMessage",
+        summary: "Change how long a message stays invisible",
+        tags,
+        params: messageParams,
+        querystring: receiptQuery,
+        body: visibilityBody,
+        response: answers({ 200: strict({ extended: Type.Boolean() }) }),
+      },
+    },
+    async (request) => {
+      const { queue, id } = request.params;
+      const { receipt } = request.query;
+      const { extended } = await queues.extend(
+        queue,
+        { id, receipt },
+        request.body.visibilitySeconds * 1_000,
+      );
+      if (extended === 0) throw noSuchMessage(queue, id);
+      return { extended: true };
+    },
+  );
+}
+
+/** Messages whose receiver has gone before it had them are given back, as if it had never asked. */
+function keepFromTheVoid(
+  { store, hub, logger }: Parts,
+  reply: FastifyReply,
+  queue: string,
+  messages: readonly Message[],
+): void {
+  const giveBack = (): void => {
+    if (reply.raw.writableFinished) return;
+    const receipts = messages.map(({ id, receipt }) => ({ queue, id, receipt, visibilityMs: 0 }));
+    store.extend(receipts, { unreceived: true }).then(
+      () => hub.visible(queue, { isOld: true }),
+      (error: unknown) =>
+        logger.warn(
+          { err: error },
+          "pawl: messages for a receiver that has gone stay in flight until their visibility ends",
+        ),
+    );
+  };
+  if (reply.raw.destroyed) giveBack();
+  else reply.raw.once("close", giveBack);
+}
+
+function noSuchMessage(queue: string, id: string): RunNotFound {
+  return new RunNotFound(
+    `there is no message ${id} with this receipt in the queue ${queue}: it was acknowledged, or its visibility ended and another has received it`,
+  );
+}

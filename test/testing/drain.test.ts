@@ -1,0 +1,176 @@
+import { child, job, machine, type, workflow } from "pawl";
+import { NotDrained } from "pawl/testing";
+import { describe, expect, it } from "vitest";
+import { gate } from "../support/gate.js";
+import { aTest } from "./test.js";
+
+const add = job({ name: "add", run: (_ctx, [one, other]: [number, number]) => one + other });
+
+describe("drain", () => {
+  it("resolves at once if there is nothing", async () => {
+    const t = await aTest();
+    await t.drain();
+    await t.serve([add]);
+    await t.drain();
+  });
+
+  it("resolves when all that was started, and all that this led to, has ended", async () => {
+    const t = await aTest();
+    const parent = machine({
+      name: "parent",
+      state: type<{ n: number }>(),
+      steps: {
+        start: (ctx) =>
+          ctx.spawn(
+            "sum",
+            Array.from({ length: ctx.state.n }, (_, i) => child(add, [i, 1])),
+            ctx.state,
+          ),
+        sum: (ctx) => ctx.done(ctx.children.map(({ output }) => output)),
+      },
+    });
+    const outer = workflow({
+      name: "outer",
+      run: async ({ step }, n: number) => step.invoke("inner", parent, { n }),
+    });
+    await t.serve([add, parent, outer]);
+    const started = await Promise.all([3, 25].map((n) => t.pawl.start(outer, n)));
+    await t.drain();
+    const runs = await Promise.all(started.map(({ runId }) => t.pawl.runs.get(runId)));
+    expect(runs.map(({ status }) => status)).toEqual(["completed", "completed"]);
+    expect(runs[0]!.output).toEqual([1, 2, 3]);
+    expect((await t.pawl.runs.list({ status: "running" })).runs).toEqual([]);
+  });
+
+  it("resolves when the rest waits for a signal or for time", async () => {
+    const t = await aTest();
+    const waiting = workflow({
+      name: "waiting",
+      run: ({ step }) => step.waitForEvent("answer", { timeout: "7d" }),
+    });
+    await t.serve([waiting, add]);
+    const { runId } = await t.pawl.start(waiting);
+    await t.pawl.start(add, [1, 2], { delay: "1s" });
+    await t.drain();
+    expect(await t.pawl.why(runId)).toMatchObject({ reason: "suspended", names: ["answer"] });
+    await t.pawl.signal(runId, "answer", 42);
+    await t.drain();
+    expect((await t.pawl.runs.get(runId)).output).toBe(42);
+  });
+
+  it("waits for what was started before anybody served it, and for what only the database knows of", async () => {
+    const t = await aTest();
+    const { runId } = await t.pawl.start("add", [1, 2]);
+    await t.drain();
+    expect(await t.pawl.why(runId)).toMatchObject({ reason: "unserved" });
+    await t.serve([add]);
+    await t.drain();
+    expect((await t.pawl.runs.get(runId)).output).toBe(3);
+  });
+
+  it("does not wait for runs that nobody serves", async () => {
+    const t = await aTest();
+    await t.serve([add]);
+    const { runId } = await t.pawl.start("elsewhere", {});
+    await t.drain();
+    await t.advance("1h");
+    expect(await t.pawl.why(runId)).toMatchObject({ reason: "unserved" });
+  });
+
+  it("waits for functions, in whatever slot", async () => {
+    const t = await aTest();
+    const door = gate();
+    const slow = job({ name: "slow", run: () => door.pass() });
+    await t.serve([slow], { queues: { default: 1 } });
+    await t.pawl.startMany(slow, [{ input: undefined }, { input: undefined }]);
+    const drained = t.drain().then(() => "drained");
+    expect(await Promise.race([drained, t.pawl.runs.list().then(() => "not yet")])).toBe("not yet");
+    door.open();
+    await drained;
+    expect((await t.pawl.runs.list({ status: "completed" })).runs).toHaveLength(2);
+  });
+
+  it("resolves when all slots are taken by what only waits", async () => {
+    const t = await aTest();
+    const flaky = workflow({
+      name: "flaky",
+      run: ({ step }) =>
+        step.run(
+          "try",
+          ({ attempt }) => {
+            if (attempt === 0) throw new Error("not yet");
+            return "done";
+          },
+          { retry: { attempts: 2, backoff: { kind: "fixed", base: 500, jitter: 0 } } },
+        ),
+    });
+    await t.serve([flaky], { queues: { default: 2 } });
+    await t.pawl.startMany(
+      flaky,
+      [1, 2, 3, 4, 5].map(() => ({ input: undefined })),
+    );
+    await t.drain();
+    expect((await t.pawl.runs.list({ phase: "executing" })).runs).toHaveLength(2);
+    await t.advance("2s");
+    expect((await t.pawl.runs.list({ status: "completed" })).runs).toHaveLength(5);
+  });
+
+  it("waits for runs that share a key, one after the other", async () => {
+    const t = await aTest();
+    const order: number[] = [];
+    const keyed = job({ name: "keyed", run: (_ctx, n: number) => void order.push(n) });
+    await t.serve([keyed]);
+    await t.pawl.startMany(
+      keyed,
+      Array.from({ length: 30 }, (_, n) => ({ input: n, partitionKey: n % 2 === 0 ? "even" : "odd" })),
+    );
+    await t.drain();
+    for (const rest of [0, 1]) {
+      const found = order.filter((n) => n % 2 === rest);
+      expect(found).toEqual(Array.from({ length: 15 }, (_, n) => 2 * n + rest));
+    }
+  });
+
+  it("says why, if something executes for too long", async () => {
+    const t = await aTest({ patience: 200 });
+    const stuck = machine({
+      name: "stuck",
+      state: type<{ order: number }>(),
+      steps: { start: (ctx) => ctx.next("charge", ctx.state), charge: () => new Promise<never>(() => {}) },
+    });
+    await t.serve([stuck]);
+    const { runId } = await t.pawl.start(stuck, { order: 1 });
+    const error = await t.drain().catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(NotDrained);
+    expect((error as NotDrained).runs).toMatchObject([{ runId, reason: "executing" }]);
+    expect((error as NotDrained).message).toMatch(
+      new RegExp(
+        `nothing has happened for 200 ms.*patience.*run ${runId} is being executed at step "charge"`,
+        "s",
+      ),
+    );
+    await expect(t.advance("1h")).rejects.toThrow(NotDrained);
+  });
+
+  it("gives up on runs that never come to rest", async () => {
+    const t = await aTest({ patience: 100 });
+    const loop = machine({ name: "loop", steps: { start: (ctx) => ctx.retry(ctx.state, 0) } });
+    await t.serve([loop]);
+    await t.pawl.start(loop, {});
+    await expect(t.drain()).rejects.toThrow("there is no end of it");
+  });
+
+  it("refuses options that it does not know", async () => {
+    await expect(aTest({ patients: "1s" } as object)).rejects.toThrow(
+      /unknown option "patients".*did you mean "patience"/,
+    );
+    await expect(aTest({ patience: 5 })).rejects.toThrow("patience must be at least 100 ms, not 5");
+    await expect(aTest({ definitions: [add, "add" as never] })).rejects.toThrow(
+      "testPawl takes definitions made by job",
+    );
+    const t = await aTest();
+    await expect(t.serve([add], { lease: "1s" } as object)).rejects.toThrow(
+      'unknown option "lease" in the options of t.serve',
+    );
+  });
+});
