@@ -20,6 +20,7 @@ export type BenchName =
   | "limits"
   | "across"
   | "remote"
+  | "server"
   | "queues"
   | "scale"
   | "sustained"

@@ -16,6 +16,7 @@ import { limits } from "./limits.js";
 import { machines } from "./machines.js";
 import { plans } from "./plans.js";
 import { Profiling } from "./profiling.js";
+import { restStarts } from "./rest.js";
 import { queues } from "./queues.js";
 import { summarize, toJson, toTable } from "./report.js";
 import { type BenchServer, openServer } from "./server.js";
@@ -40,6 +41,7 @@ const benches: Record<BenchName, Bench> = {
   limits,
   across,
   remote,
+  server: restStarts,
   queues,
   scale,
   sustained,

@@ -1,7 +1,6 @@
 import { child, job, machine, type, workflow } from "pawl";
 import { NotDrained } from "pawl/testing";
 import { describe, expect, it } from "vitest";
-import { gate } from "../support/gate.js";
 import { aTest } from "./test.js";
 
 const add = job({ name: "add", run: (_ctx, [one, other]: [number, number]) => one + other });
@@ -77,17 +76,16 @@ describe("drain", () => {
     expect(await t.pawl.why(runId)).toMatchObject({ reason: "unserved" });
   });
 
-  it("waits for functions, in whatever slot", async () => {
+  it("waits for functions, and for runs that wait for a slot", async () => {
     const t = await aTest();
-    const door = gate();
-    const slow = job({ name: "slow", run: () => door.pass() });
+    const slow = job({ name: "slow", run: () => new Promise<void>((resolve) => setTimeout(resolve, 60)) });
     await t.serve([slow], { queues: { default: 1 } });
-    await t.pawl.startMany(slow, [{ input: undefined }, { input: undefined }]);
-    const drained = t.drain().then(() => "drained");
-    expect(await Promise.race([drained, t.pawl.runs.list().then(() => "not yet")])).toBe("not yet");
-    door.open();
-    await drained;
-    expect((await t.pawl.runs.list({ status: "completed" })).runs).toHaveLength(2);
+    await t.pawl.startMany(
+      slow,
+      [1, 2, 3].map(() => ({ input: undefined })),
+    );
+    await t.drain();
+    expect((await t.pawl.runs.list({ status: "completed" })).runs).toHaveLength(3);
   });
 
   it("resolves when all slots are taken by what only waits", async () => {

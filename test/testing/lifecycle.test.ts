@@ -63,6 +63,17 @@ describe("testPawl", () => {
     expect(await databases()).not.toContain(nameOf(t.url));
   });
 
+  it("refuses definitions that cannot be served, and goes on", async () => {
+    await expect(testPawl({ url, definitions: [work, work] })).rejects.toThrow("got work@1 twice");
+    const other = job({ name: "other", run: () => 1 });
+    const t = await testPawl({ url, definitions: [work] });
+    await expect(t.serve([other], { queues: { elsewhere: 1 } })).rejects.toThrow('runs on queue "default"');
+    const { runId } = await t.pawl.start(work, 1);
+    await t.drain();
+    expect(await t.pawl.result(runId)).toBe(2);
+    await t.close();
+  });
+
   it("closes by itself at the end of its scope", async () => {
     const t = await testPawl({ url });
     await t[Symbol.asyncDispose]();

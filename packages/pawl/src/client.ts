@@ -161,7 +161,11 @@ export class PostgresClient implements Pawl {
     const { reason, cascade } = checkCancel(options);
     const { store, hub } = await this.#opened();
     const answer = await store.cancel(checkRunId(runId), { reason, cascade });
-    for (const id of answer.runIds) hub.cancel(id, reason ?? undefined);
+    for (const [index, id] of answer.runIds.entries()) {
+      hub.cancel(id, reason ?? undefined);
+      const name = answer.names[index]!;
+      hub.emit("run.completed", { runId: id, name, status: "cancelled", code: null, durationMs: null });
+    }
     hub.claimable(answer.claimable);
     if (answer.verdict === "not_found") throw notFound(runId);
     if (answer.verdict === "ended") {

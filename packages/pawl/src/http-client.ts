@@ -37,6 +37,11 @@ const keyedLanes = 32;
 export interface HttpClientSettings extends ServerAddress {
   readonly maxPayloadBytes: number;
   readonly logger: Logger;
+  /** Makes runs part of the caller's trace, where there is a library for that. */
+  readonly trace?: <Answer>(
+    runs: readonly NewRun[],
+    send: (runs: readonly NewRun[]) => Promise<Answer>,
+  ) => Promise<Answer>;
 }
 
 export class HttpClient implements Pawl {
@@ -66,10 +71,11 @@ export class HttpClient implements Pawl {
       isOutage: isUnreachable,
       isBusy: () => false,
     });
+    const trace: NonNullable<HttpClientSettings["trace"]> = settings.trace ?? ((runs, send) => send(runs));
     const sender = new Sender(
       {
-        start: (run) => this.#start(run),
-        startMany: async (runs) => this.#opened().startAll(runs),
+        start: (run) => trace([run], ([traced]) => this.#start(traced!)),
+        startMany: (runs) => trace(runs, async (traced) => this.#opened().startAll(traced)),
         signal: (signal) => this.#signal(signal),
       },
       settings,
@@ -170,7 +176,11 @@ function openRuns(store: HttpClientStore): CheckSource {
         cursor = page.cursor;
       }
     },
-    journal: async (runId) => (await store.steps(runId)).map(toListed),
+    journal: async (runId) => {
+      const steps = (await store.steps(runId)).map(toListed);
+      // As a journal is read elsewhere: by name.
+      return steps.toSorted((one, other) => (one.name < other.name ? -1 : 1));
+    },
   };
 }
 

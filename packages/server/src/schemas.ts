@@ -239,6 +239,12 @@ export const startFields = {
     ),
   ),
   weight: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
+  traceparent: Type.Optional(
+    Type.String({
+      pattern: "^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$",
+      description: "The W3C trace context that the run belongs to. Default: the header traceparent",
+    }),
+  ),
   delay: Type.Optional(duration("Not before this much time has passed")),
   delaySeconds: Type.Optional(Type.Number({ minimum: 0, description: "The same in seconds" })),
   at: Type.Optional(Type.String({ description: "Not before this time, ISO 8601" })),

@@ -12,6 +12,7 @@ import { documentApi } from "./openapi.js";
 import type { Route } from "./route-table.js";
 import { healthRoutes } from "./routes/health.js";
 import { limitRoutes } from "./routes/limits.js";
+import { metricsRoutes } from "./routes/metrics.js";
 import { listingRoutes } from "./routes/listings.js";
 import { queueRoutes } from "./routes/queues.js";
 import { runRoutes } from "./routes/runs.js";
@@ -44,6 +45,7 @@ export async function createServer(options: ServerOptions = {}): Promise<PawlSer
     runRoutes(app, parts);
     listingRoutes(app, parts);
     limitRoutes(app, parts);
+    metricsRoutes(app, parts, settings.metricsOpen);
     queueRoutes(app, parts);
     topicRoutes(app, parts);
     workerRoutes(app, parts, () => sweeper.hurry());

@@ -22,8 +22,8 @@ interface Look {
   readonly held: readonly { readonly runId: string; readonly isTimed: boolean }[];
   /** The queues that have due runs which a living worker serves. */
   readonly due: readonly string[];
-  /** Runs are set aside, because of their keys or because nobody served them: perhaps without need. */
-  readonly isAside: boolean;
+  /** Runs are set aside, because of their keys or because nobody served them, or are past their retention: something may be left to do. */
+  readonly isLeft: boolean;
 }
 
 const lookSql = `
@@ -37,7 +37,7 @@ const lookSql = `
       where r.status in ('runnable', 'awaiting_signal') and r.hold = 0 and r.eligible_at <= c.at
         and exists (select from pawl.workers w where r.name || '@' || r.version = any (w.serves) and r.queue = any (w.queues)
           and w.seen_at + w.lease > clock_timestamp()))),
-    'isAside', exists (select from pawl.runs r where (r.hold & 3) <> 0)) as answer
+    'isLeft', exists (select from pawl.runs r where (r.hold & 3) <> 0 or r.expires_at <= c.at)) as answer
   from pawl_testing.clock c`;
 
 export interface SettleOptions {
@@ -61,7 +61,6 @@ export async function settle(
   let progress = activity.progress;
   let repairedAt = -1;
   await workers.revive();
-  await workers.repair();
   workers.nudge({ clockMoved });
   for (;;) {
     if (workers.isCrashed) await workers.revive();
@@ -73,35 +72,32 @@ export async function settle(
       ({ progress } = activity);
       sinceMs = nowMs;
     }
-    if (!isBusy && activity.calls === calls && !workers.isCrashed) {
-      const isDue = look.due.some((queue) => workers.hasSlot(queue));
-      const unrested = unrestedOf(look, workers, passBeside && nowMs - sinceMs >= besideMs);
-      if (!isDue && unrested.length === 0) {
-        if (!look.isAside || repairedAt === progress) return;
-        // What lets runs in again may have left that to a repair.
-        repairedAt = progress;
-        await workers.repair();
-        continue;
-      }
-      if (isDue) workers.nudge({ clockMoved: false });
-      if (nowMs - sinceMs > patienceMs) {
-        // Perhaps of a worker that nobody knows of.
-        throw await giveUp(
-          pawl,
-          unrested,
-          `nothing has happened for ${patienceMs} ms, and yet not all is at rest`,
-        );
-      }
-    }
     if (nowMs - beganMs > patienceMs * patienceRounds) {
       const runIds = look.held.map(({ runId }) => runId);
-      throw await giveUp(
-        pawl,
-        runIds,
-        `there is no end of it: after ${Math.round(nowMs - beganMs)} ms runs still go on`,
-      );
+      const lastedMs = Math.round(nowMs - beganMs);
+      throw await giveUp(pawl, runIds, `there is no end of it: after ${lastedMs} ms runs still go on`);
     }
-    await activity.changed(lookMs);
+    if (isBusy || activity.calls !== calls || workers.isCrashed) {
+      // Something went on meanwhile: what was seen says nothing.
+      if (activity.inFlight > 0) await activity.changed(lookMs);
+      continue;
+    }
+    const isDue = look.due.some((queue) => workers.hasSlot(queue));
+    const unrested = unrestedOf(look, workers, passBeside && nowMs - sinceMs >= besideMs);
+    const isQuiet = !isDue && unrested.length === 0;
+    if (isQuiet && (!look.isLeft || repairedAt === progress)) return;
+    if (nowMs - sinceMs > patienceMs) {
+      const problem = `nothing has happened for ${patienceMs} ms, and yet not all is at rest`;
+      throw await giveUp(pawl, unrested, problem);
+    }
+    if (repairedAt !== progress) {
+      // Runs that were set aside, whose worker is dead, or that are too old: once, after whatever went on last.
+      repairedAt = progress;
+      await workers.repair();
+    } else {
+      await activity.changed(lookMs);
+    }
+    if (isDue) workers.nudge({ clockMoved: false });
   }
 }
 

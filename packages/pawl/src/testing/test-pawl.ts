@@ -66,13 +66,13 @@ export interface TestPawl extends AsyncDisposable {
 export async function testPawl(options: TestPawlOptions = {}): Promise<TestPawl> {
   const settings = checkTestPawl(options);
   const database = await privateDatabase(settings.url);
+  let test: Test | undefined;
   try {
-    const clock = await TestClock.set(database, settings.now);
-    const test = new Test(database, clock, settings);
+    test = new Test(database, await TestClock.set(database, settings.now), settings);
     if (settings.definitions.length > 0) await test.serve(settings.definitions);
     return test;
   } catch (error) {
-    await database.drop();
+    await (test?.close() ?? database.drop());
     throw error;
   }
 }

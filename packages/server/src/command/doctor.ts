@@ -1,6 +1,7 @@
 /** `pawl doctor`: looks a database over, and says of everything that is wrong how to put it right. Writes nothing. */
 
 import type { Command } from "commander";
+import { databaseState } from "pawl";
 import {
   describeAddress,
   findPooling,
@@ -13,7 +14,7 @@ import {
 } from "pawl/engine";
 import { findSchema, findUrl, takesDatabase } from "./connection.js";
 import { exitCode, oneLine } from "./failure.js";
-import { type Finding, judgeRuns, judgeServer } from "./findings.js";
+import { type Finding, judgeRuns, judgeServer, judgeState } from "./findings.js";
 import { addCommand, answers, type Session } from "./session.js";
 import type { Shell } from "./shell.js";
 import { plural, prettyJson } from "./text.js";
@@ -83,6 +84,12 @@ async function examine(flags: Flags): Promise<Finding[]> {
       level: "ok",
       text: `"${schema}" is at version ${version}, as this release needs`,
     });
+    const state = await look(
+      "identity",
+      () => databaseState(address),
+      "run: pawl migrate, with the same URL and schema",
+    );
+    if (state !== undefined) findings.push(...judgeState(state));
     const runs = await look(
       "runs",
       () => readSchemaHealth(address),

@@ -3,7 +3,7 @@
  * `pawl doctor`.
  */
 
-import type { Pooling, SchemaHealth, ServerHealth } from "pawl/engine";
+import type { DatabaseState, Pooling, SchemaHealth, ServerHealth } from "pawl/engine";
 import { duration, plural, printable } from "./text.js";
 
 export interface Finding {
@@ -244,4 +244,29 @@ function judgeVacuum({ tables }: SchemaHealth, settings: ServerHealth["settings"
         `end old transactions first; then: vacuum (analyze) ${name}; if it comes back, raise autovacuum_max_workers`,
       ]),
   ]);
+}
+
+/** Whether this is the database that was migrated, and whether work may be done in it. */
+export function judgeState({ isCopy, isHeld }: DatabaseState): Finding[] {
+  return [
+    ...judge("identity", "this is the database that was migrated or adopted", [
+      ...when(
+        isCopy,
+        "this database is a copy, a fork or a restored backup: what is executed here may do again what the original did",
+        isHeld
+          ? "if it is the one to work with: pawl fork adopt"
+          : "if it is the one to work with: pawl fork adopt; if not, keep it still: pawl hold",
+      ),
+    ]),
+    ...(isHeld
+      ? [
+          {
+            check: "held",
+            level: "note" as const,
+            text: "this database is held: nothing in it is executed",
+            fix: "when it may go on: pawl fork adopt, or pawl hold --release",
+          },
+        ]
+      : []),
+  ];
 }

@@ -4,6 +4,8 @@ import type { Command } from "commander";
 import { addCheck } from "./check.js";
 import { addDev } from "./dev.js";
 import { addDoctor } from "./doctor.js";
+import { addFork } from "./fork.js";
+import { addHold } from "./hold.js";
 import { addLimits } from "./limits.js";
 import { addMigrate } from "./migrate.js";
 import { addRuns } from "./runs.js";
@@ -22,5 +24,7 @@ export function createProgram(session: Session): Command {
   addLimits(program, session);
   addCheck(program, session);
   addDoctor(program, session);
+  addFork(program, session);
+  addHold(program, session);
   return program;
 }

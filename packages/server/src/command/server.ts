@@ -31,8 +31,8 @@ export function addServer(program: Command, session: Session): void {
     .option("--migrate", "bring the schema to the version of this release first");
   takesDatabase(command).action(
     answers(session, async (flags: Flags) => {
-      const { createServer, readEnvironment } = await import("../index.js");
-      const { options: environment, warnings } = readEnvironment(process.env);
+      const { createServer, readEnvironment, sendTraces } = await import("../index.js");
+      const { options: environment, traces, warnings } = readEnvironment(process.env);
       const { host = environment.host, port = environment.port } = flags;
       const database = flags.url ?? environment.database ?? findUrl(undefined);
       const schema = flags.schema ?? environment.schema;
@@ -40,6 +40,7 @@ export function addServer(program: Command, session: Session): void {
       for (const warning of warnings) logger.warn(warning);
       const interrupted = untilInterrupted();
       if (flags.migrate === true) await migrate({ url: database, schema });
+      const sending = traces === null ? null : sendTraces(traces);
       const server = await createServer({ ...environment, database, schema, host, port, logger });
       try {
         session.shell.print(`listening at ${await server.listen()}`);
@@ -52,6 +53,7 @@ export function addServer(program: Command, session: Session): void {
         );
       } finally {
         await server.close();
+        await sending?.close();
       }
     }),
   );

@@ -49,7 +49,8 @@ export function startRoutes(app: App, parts: Parts): void {
     },
     async (request, reply) => {
       const headerKey = keyOf(request.headers);
-      const run = await toNewRun(request.params.name, request.body, { maxBytes, headerKey });
+      const { traceparent: headerTrace } = request.headers;
+      const run = await toNewRun(request.params.name, request.body, { maxBytes, headerKey, headerTrace });
       const started = toStarted(await starter.start(run));
       return reply
         .code(started.created ? 201 : 200)
@@ -78,8 +79,9 @@ export function startRoutes(app: App, parts: Parts): void {
     },
     async (request) => {
       const { runs, atomic = true } = request.body;
+      const { traceparent: headerTrace } = request.headers;
       const making = runs.map(({ name, ...body }, index) =>
-        toNewRun(name, body, { maxBytes, of: `runs[${index}]`, what: `runs[${index}].input` }),
+        toNewRun(name, body, { maxBytes, headerTrace, of: `runs[${index}]`, what: `runs[${index}].input` }),
       );
       if (atomic) return { runs: await startAll(await Promise.all(making)) };
       const problems = (error: unknown): { error: Problem } => ({

@@ -151,6 +151,7 @@ function toStart(run: NewRun): { readonly name: string; readonly [option: string
     partitionKey: given(run.partitionKey),
     rateLimit: limit === null ? undefined : key === null ? limit : { name: limit, key },
     weight: given(run.weight),
+    traceparent: given(run.trace),
   };
 }
 

@@ -1,7 +1,7 @@
 /**
  * Finds out whether a pooler is between us and the database, and how it shares connections: a pooler tells another process id than
  * the server does, and one that pools by transaction gives the connection of one client to the next between two statements. Called by
- * `pawl doctor`.
+ * `pawl doctor` and before a database is copied.
  */
 
 import pg from "pg";
@@ -31,6 +31,11 @@ export async function findPooling(address: Address): Promise<Pooling> {
   } finally {
     await Promise.allSettled([one.end(), other.end()]);
   }
+}
+
+/** Whether a pooler answers this connection. */
+export async function isPooled(client: pg.Client): Promise<boolean> {
+  return told(client) !== (await backendOf(client));
 }
 
 function open({ url }: Address): pg.Client {
