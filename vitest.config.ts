@@ -3,7 +3,7 @@ import { defineConfig } from "vitest/config";
 // Tests run against the built packages (`tsc -b` first, as `npm test` does), the way a user loads them.
 // The laws once more through a pooler are `npm run test:pgbouncer`, a part of them in `npm test`.
 // The fault tests are a project of their own, run after the others: they start and kill many processes. `npm test` runs the part
-// of them that is quick (`*.quick.test.ts`), `npm run test:faults` all, `npm run soak` random ones for as long as it is told.
+// of them that is quick (`*.quick.test.ts`), `npm run test:faults` all but the longest (`*.long.test.ts`, `npm run test:faults:long`), `npm run soak` random ones for as long as it is told.
 const shared = {
   globalSetup: ["test/support/global-setup.ts"],
   pool: "forks" as const,
@@ -57,7 +57,16 @@ export default defineConfig({
           disableConsoleIntercept: true,
         },
       },
-      { test: { ...shared, name: "faults", include: ["test/faults/**/*.test.ts"], exclude: ["**/dist/**"] } },
+      {
+        test: {
+          ...shared,
+          name: "faults",
+          include: ["test/faults/**/*.test.ts"],
+          // The quick restarts are part of the many.
+          exclude: ["**/dist/**", "**/*.long.test.ts", "**/restart.quick.test.ts"],
+        },
+      },
+      { test: { ...shared, name: "long-faults", include: ["test/faults/*.long.test.ts"] } },
     ],
   },
 });

@@ -19,9 +19,12 @@ export type BenchName =
   | "children"
   | "limits"
   | "across"
+  | "remote"
+  | "server"
   | "queues"
   | "scale"
   | "sustained"
+  | "list"
   | "plans";
 
 export interface Figure {

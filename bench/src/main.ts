@@ -13,12 +13,15 @@ import { jobs } from "./jobs.js";
 import { keys } from "./keys.js";
 import { latency } from "./latency.js";
 import { limits } from "./limits.js";
+import { list } from "./list.js";
 import { machines } from "./machines.js";
 import { plans } from "./plans.js";
 import { Profiling } from "./profiling.js";
+import { restStarts } from "./rest.js";
 import { queues } from "./queues.js";
 import { summarize, toJson, toTable } from "./report.js";
 import { type BenchServer, openServer } from "./server.js";
+import { remote } from "./remote.js";
 import { scale } from "./scale.js";
 import { signals } from "./signals.js";
 import { sleepers } from "./sleepers.js";
@@ -38,9 +41,12 @@ const benches: Record<BenchName, Bench> = {
   children,
   limits,
   across,
+  remote,
+  server: restStarts,
   queues,
   scale,
   sustained,
+  list,
   plans,
 };
 

@@ -75,7 +75,8 @@ describe("the examples", () => {
   });
 
   it("each fit a page, and each is executed by a test", () => {
-    const others = ["demo-process", "demo-worker", "demo-world", "demo", "order", "outside", "quickstart"];
+    const others = ["definitions", "demo-process", "demo-worker", "demo-world"];
+    others.push("demo", "order", "outside", "quickstart");
     const names = readdirSync(source).map((file) => file.replace(/\.ts$/, ""));
     expect(names.toSorted()).toEqual([...others, ...Object.keys(printed)].toSorted());
     for (const name of Object.keys(printed)) {

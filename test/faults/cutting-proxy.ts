@@ -5,9 +5,8 @@
  * never does.
  */
 
-import { connect, createServer, type Socket } from "node:net";
-import pg from "pg";
 import { Messages } from "../support/messages.js";
+import { relayTo } from "../support/relay.js";
 
 export interface CuttingProxy {
   readonly url: string;
@@ -24,17 +23,13 @@ const claim = ".claim(";
 
 /** Cuts at the nth instant. */
 export async function cuttingProxy(target: string, at: number): Promise<CuttingProxy> {
-  const { host, port } = new pg.Client({ connectionString: target });
-  const address = host.startsWith("/") ? { path: `${host}/.s.PGSQL.${port}` } : { host, port };
-  const sockets = new Set<Socket>();
   let instants = 0;
   let isCut = false;
   let tell = (): void => {};
   const cut = new Promise<void>((resolve) => (tell = resolve));
   const cutAll = (): void => {
     isCut = true;
-    for (const socket of sockets) socket.destroy();
-    server.close();
+    void relay.close();
     tell();
   };
   /** Whether this is the instant to cut. */
@@ -45,17 +40,7 @@ export async function cuttingProxy(target: string, at: number): Promise<CuttingP
     return false;
   };
 
-  const server = createServer((client) => {
-    const database = connect(address);
-    for (const socket of [client, database]) {
-      sockets.add(socket);
-      socket.on("error", () => {});
-      socket.on("close", () => {
-        sockets.delete(socket);
-        client.destroy();
-        database.destroy();
-      });
-    }
+  const relay = await relayTo(target, ({ client, database }) => {
     const asked = new Messages({ fromClient: true });
     const answered = new Messages({ fromClient: false });
     /** The statements in flight. */
@@ -98,9 +83,5 @@ export async function cuttingProxy(target: string, at: number): Promise<CuttingP
       }
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const url = new URL(target);
-  url.search = "";
-  url.host = `127.0.0.1:${(server.address() as { port: number }).port}`;
-  return { url: url.href, cut, instants: () => instants, close: () => isCut || cutAll() };
+  return { url: relay.url, cut, instants: () => instants, close: () => isCut || cutAll() };
 }

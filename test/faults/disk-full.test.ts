@@ -1,29 +1,10 @@
-import { execFileSync } from "node:child_process";
-import { mkdtempSync, rmSync, statfsSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { makeArena } from "./arena.js";
+import { fillDisk, mountDisk } from "./disk.js";
 import { wait } from "./wait.js";
 
-/** A small disk of its own; null where mounting is not allowed. */
-function mountDisk(): string | null {
-  const place = mkdtempSync(join(tmpdir(), "pawl-disk-"));
-  try {
-    execFileSync("mount", ["-t", "tmpfs", "-o", "size=300m,mode=755", "tmpfs", place], { stdio: "ignore" });
-  } catch {
-    rmSync(place, { recursive: true });
-    return null;
-  }
-  // Registered first, hence run last.
-  afterAll(() => {
-    execFileSync("umount", ["-l", place]);
-    rmSync(place, { recursive: true });
-  });
-  return place;
-}
-
-const disk = mountDisk();
+const disk = mountDisk(300);
 if (disk === null) console.info("the test of a full disk is skipped: it has to mount a small one, as root");
 
 it.skipIf(disk === null)(
@@ -35,13 +16,12 @@ it.skipIf(disk === null)(
     });
     const { server, fleet, load } = arena;
     await fleet.grow(2);
-    const ballast = join(disk!, "ballast");
     const filling = async (): Promise<void> => {
       for (let times = 0; times < 2; times++) {
         await wait(1_500);
-        fill(ballast);
+        const free = fillDisk(disk!);
         await wait(3_000);
-        rmSync(ballast);
+        free();
         // A server that could not write its log has ended.
         await server.start();
       }
@@ -54,19 +34,3 @@ it.skipIf(disk === null)(
   },
   180_000,
 );
-
-/** Takes all the space that is left. */
-function fill(path: string): void {
-  const block = Buffer.alloc(64 * 1024);
-  writeFileSync(path, "");
-  try {
-    for (;;) {
-      const { bavail, bsize } = statfsSync(path);
-      const free = bavail * bsize;
-      if (free === 0) return;
-      writeFileSync(path, block.subarray(0, Math.min(free, block.length)), { flag: "a" });
-    }
-  } catch {
-    // Somebody else took the rest.
-  }
-}

@@ -23,6 +23,10 @@ interface WorkerOptions {
 export interface Sample {
   readonly heapBytes: number;
   readonly files: number;
+  /** Of the process itself. */
+  readonly listeners: number;
+  /** Timers and sockets. */
+  readonly resources: number;
 }
 
 export interface Kill {

@@ -3,6 +3,7 @@
 import fc from "fast-check";
 import { job, machine, PawlError, type as typeOf, workflow } from "pawl";
 import { describe, expect, it } from "vitest";
+import { anything } from "../../packages/pawl/test/dist/define/support/anything.js";
 import { testDatabase } from "../support/database.js";
 import { testEngine } from "../support/engine.js";
 
@@ -34,17 +35,6 @@ const definitions = [
 ] as const;
 await serve(definitions, { maxStepDuration: "2s" });
 
-const anything = fc.anything({
-  withBigInt: true,
-  withBoxedValues: true,
-  withDate: true,
-  withMap: true,
-  withNullPrototype: true,
-  withObjectString: true,
-  withSet: true,
-  withSparseArray: true,
-  withTypedArray: true,
-});
 const texts = fc.oneof(
   fc.string({ unit: "binary" }),
   fc.constantFrom("", "\u0000", "__proto__", "a".repeat(600)),

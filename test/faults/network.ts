@@ -4,10 +4,10 @@
  * because it came from a worker whose claim was gone.
  */
 
-import { connect, createServer, type Socket } from "node:net";
-import pg from "pg";
+import type { Socket } from "node:net";
 import { afterAll } from "vitest";
 import { Messages } from "../support/messages.js";
+import { relayTo } from "../support/relay.js";
 import type { Chance } from "./seed.js";
 
 export interface Network {
@@ -29,26 +29,14 @@ export interface Network {
 }
 
 export async function makeNetwork(target: string, chance: Chance): Promise<Network> {
-  const pairs = new Set<{ end(): void }>();
   const lanes = new Set<Lane>();
-  let address = addressOf(target);
   let isSwallowing = false;
   let delayMs = 0;
   let lostOneIn = Infinity;
   const counts = { connections: 0, lostAnswers: 0, staleWrites: 0 };
 
-  const server = createServer((client) => {
+  const relay = await relayTo(target, ({ client, database, end }) => {
     counts.connections++;
-    const database = connect(address);
-    const pair = {
-      end: () => {
-        pairs.delete(pair);
-        client.destroy();
-        database.destroy();
-      },
-    };
-    pairs.add(pair);
-    for (const socket of [client, database]) socket.on("error", () => {}).on("close", pair.end);
     const up = new Lane(database);
     const down = new Lane(client);
     for (const lane of [up, down]) {
@@ -73,7 +61,7 @@ export async function makeNetwork(target: string, chance: Chance): Promise<Netwo
         // Half of them at once: the statement is on its way, and nobody hears whether it was executed.
         if (isLost && chance.below(2) === 0) {
           counts.lostAnswers++;
-          pair.end();
+          end();
           return;
         }
       }
@@ -91,7 +79,7 @@ export async function makeNetwork(target: string, chance: Chance): Promise<Netwo
         if (isReady && answers?.isLost === true) {
           if (type !== "Z") continue;
           counts.lostAnswers++;
-          pair.end();
+          end();
           return;
         }
         down.send(bytes, delayMs);
@@ -103,16 +91,9 @@ export async function makeNetwork(target: string, chance: Chance): Promise<Netwo
       }
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const reset = (): void => {
-    for (const pair of pairs) pair.end();
-  };
-  const url = new URL(target);
-  url.search = "";
-  url.host = `127.0.0.1:${(server.address() as { port: number }).port}`;
   const network: Network = {
-    url: url.href,
-    reset,
+    url: relay.url,
+    reset: relay.reset,
     swallow: (on) => {
       isSwallowing = on;
       for (const lane of lanes) lane.hold(on);
@@ -123,16 +104,10 @@ export async function makeNetwork(target: string, chance: Chance): Promise<Netwo
     loseAnswers: (oneIn) => {
       lostOneIn = oneIn;
     },
-    leadTo: (other) => {
-      address = addressOf(other);
-      reset();
-    },
+    leadTo: relay.leadTo,
     onClaim: null,
     counts,
-    close: async () => {
-      reset();
-      await new Promise((resolve) => server.close(resolve));
-    },
+    close: relay.close,
   };
   afterAll(network.close);
   return network;
@@ -172,9 +147,4 @@ class Lane {
       if (!this.#target.destroyed) this.#target.write(bytes);
     }
   }
-}
-
-function addressOf(url: string): { path: string } | { host: string; port: number } {
-  const { host, port } = new pg.Client({ connectionString: url });
-  return host.startsWith("/") ? { path: `${host}/.s.PGSQL.${port}` } : { host, port };
 }

@@ -8,6 +8,7 @@ import { until } from "../support/until.js";
 import { type Arena, ask } from "./arena.js";
 
 export interface Standby {
+  readonly server: LocalPostgres;
   readonly url: string;
   /** Resolves when it takes writes. */
   promote(): Promise<void>;
@@ -17,13 +18,21 @@ export interface Standby {
 /** The settings that a primary needs. */
 export const primarySettings = { wal_keep_size: "512MB" };
 
+interface StandbyOptions {
+  readonly isSynchronous: boolean;
+  /** The address of the primary. */
+  readonly link?: string;
+  /** Where its files are put. */
+  readonly under?: string;
+}
+
 /** Copies the files of the server, which is down for that long. `link` is the address that it follows. */
 export async function makeStandby(
-  { server, sql }: Arena,
-  { isSynchronous, link = server.url }: { isSynchronous: boolean; link?: string },
+  { server, sql }: Pick<Arena, "server" | "sql">,
+  { isSynchronous, link = server.url, under = tmpdir() }: StandbyOptions,
 ): Promise<Standby> {
   await server.kill();
-  const place = mkdtempSync(join(tmpdir(), "pawl-standby-"));
+  const place = mkdtempSync(join(under, "pawl-standby-"));
   const directory = join(place, "data");
   cpSync(server.directory, directory, { recursive: true });
   writeFileSync(join(directory, "standby.signal"), "");
@@ -42,6 +51,7 @@ export async function makeStandby(
     await until("it is synchronous", async () => (await streaming(sql))[0]?.sync_state === "sync", 60_000);
   }
   return {
+    server: standby,
     url: standby.url,
     promote: async () => {
       await until("the standby is promoted", () => ask(standby.url, "select pg_promote()"), 60_000);

@@ -18,11 +18,15 @@ const worker = serve([...shapes, ...stresses, ...poisons, suicidal, fragile, lea
 await worker.ready;
 process.send?.("ready");
 
-/** What a worker holds that could grow: tells the heap after a collection, and the open files (where the system says so). */
+/** What a worker holds that could grow: the heap after a collection, open files (where the system says so), listeners, timers and sockets. */
 function sample(): void {
   globalThis.gc?.();
-  const files = existsSync("/proc/self/fd") ? readdirSync("/proc/self/fd").length : 0;
-  process.send?.({ heapBytes: process.memoryUsage().heapUsed, files });
+  process.send?.({
+    heapBytes: process.memoryUsage().heapUsed,
+    files: existsSync("/proc/self/fd") ? readdirSync("/proc/self/fd").length : 0,
+    listeners: process.eventNames().reduce((sum, name) => sum + process.listenerCount(name), 0),
+    resources: process.getActiveResourcesInfo().length,
+  });
 }
 process.on("message", sample);
 

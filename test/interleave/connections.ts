@@ -6,11 +6,11 @@
  */
 
 import type pg from "pg";
-import { PostgresStore } from "../../packages/pawl/dist/store/postgres/postgres-store.js";
+import { TestStore } from "../support/test-store.js";
 import type { TestDatabase } from "../support/database.js";
 
 export interface Connection {
-  readonly store: PostgresStore;
+  readonly store: TestStore;
   readonly pid: number;
   query<Row = Record<string, unknown>>(text: string, values?: unknown[]): Promise<Row[]>;
 }
@@ -44,7 +44,7 @@ export async function connectionsTo(database: TestDatabase): Promise<Connections
       const pool = { query: (config: unknown) => call(config) } as unknown as pg.Pool;
       const { rows } = await call("select pg_backend_pid() as pid");
       return {
-        store: new PostgresStore({ url: database.url, schema: "pawl" }, { connections: 1, pool }),
+        store: new TestStore({ url: database.url, schema: "pawl" }, { connections: 1, pool }),
         pid: (rows as { pid: number }[])[0]!.pid,
         query: async <Row>(text: string, values: unknown[] = []) => (await call(text, values)).rows as Row[],
       };

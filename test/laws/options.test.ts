@@ -69,7 +69,10 @@ describe("options are validated, and nothing is written", () => {
     ["a made-up cursor", () => pawl.runs.list({ cursor: "abc" }), /cursor/],
     ["an unknown option of connect", () => connect(url, { scheme: "x" } as never), /did you mean "schema"/],
     ["a URL of something else", () => connect("mysql://x"), /postgres:\/\//],
-    ["an HTTP URL, for now", () => connect("http://localhost:8080"), /HTTP/],
+    ["a schema of a server", () => connect("http://localhost:8080", { schema: "x" }), /schema.*server/],
+    ["a token that no header takes", () => connect("http://localhost:8080", { token: "a b" }), /token/],
+    ["a token for a database", () => connect(url, { token: "x" }), /token is for a server/],
+    ["a password in the URL of a server", () => connect("http://me:pw@localhost"), /option token/],
     ["no definitions", () => serveWorker([], { url }), /at least one/],
     ["a definition twice", () => serveWorker([echo, echo], { url }), /twice/],
     [
@@ -152,6 +155,7 @@ describe("the database", () => {
     expect(error).toBeInstanceOf(Unavailable);
     expect(error.message).toContain("127.0.0.1:1/nowhere");
     expect(error.message).not.toContain("secret");
+    expect(error.message).toMatch(/ECONNREFUSED.*\. Check that it is running, and that host and port/);
     await away.close();
   });
 

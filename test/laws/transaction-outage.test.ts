@@ -1,9 +1,8 @@
-import { connect as connectTo, createServer, type Socket } from "node:net";
 import { job, machine, type, workflow } from "pawl";
-import pg from "pg";
 import { afterAll, describe, expect, it } from "vitest";
 import { testDatabase } from "../support/database.js";
 import { testEngine } from "../support/engine.js";
+import { relayTo } from "../support/relay.js";
 
 /**
  * The connection of a transaction is lost at every boundary: before and after each of its statements reaches the server (begin, the
@@ -24,32 +23,18 @@ interface Cut {
 
 /** A proxy that loses one connection at a boundary, once. */
 async function lossyProxy() {
-  const { host, port } = new pg.Client({ connectionString: database.url });
-  const address = host.startsWith("/") ? { path: `${host}/.s.PGSQL.${port}` } : { host, port };
-  const sockets = new Set<Socket>();
   let cut: Cut | null = null;
   let count = 0;
-  const server = createServer((incoming) => {
-    const outgoing = connectTo(address);
+  const relay = await relayTo(database.url, ({ client, database: server, end }) => {
     let messages = 0;
     let isLost = false;
     const lose = (): void => {
       cut = null;
       isLost = true;
-      incoming.destroy();
-      outgoing.destroy();
+      end();
     };
-    for (const socket of [incoming, outgoing]) {
-      sockets.add(socket);
-      socket.on("error", () => {});
-      socket.on("close", () => {
-        sockets.delete(socket);
-        incoming.destroy();
-        outgoing.destroy();
-      });
-    }
     let answerLost = false;
-    incoming.on("data", (chunk) => {
+    client.on("data", (chunk: Buffer) => {
       if (chunk.includes("begin isolation level")) messages = 1;
       else if (messages > 0) messages++;
       count = Math.max(count, messages);
@@ -61,24 +46,17 @@ async function lossyProxy() {
         answerLost = true;
       }
       if (chunk.includes("reset session")) messages = 0;
-      outgoing.write(chunk);
+      server.write(chunk);
     });
-    outgoing.on("data", (chunk) => {
+    server.on("data", (chunk: Buffer) => {
       if (isLost) return;
       if (answerLost) lose();
-      else incoming.write(chunk);
+      else client.write(chunk);
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  afterAll(async () => {
-    for (const socket of sockets) socket.destroy();
-    await new Promise((resolve) => server.close(resolve));
-  });
-  const url = new URL(database.url);
-  url.search = "";
-  url.host = `127.0.0.1:${(server.address() as { port: number }).port}`;
+  afterAll(relay.close);
   return {
-    url: url.href,
+    url: relay.url,
     arm: (at: Cut) => {
       cut = at;
       count = 0;

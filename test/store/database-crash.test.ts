@@ -2,7 +2,7 @@ import { startLocalPostgres } from "@pawl/local-postgres";
 import { migrate } from "pawl";
 import pg from "pg";
 import { afterAll, describe, expect, it } from "vitest";
-import { PostgresStore } from "../../packages/pawl/dist/store/postgres/postgres-store.js";
+import { TestStore } from "../support/test-store.js";
 import type { TestDatabase } from "../support/database.js";
 import { claimOne, commit, done, keep, register, start } from "../support/store.js";
 import { until } from "../support/until.js";
@@ -10,7 +10,7 @@ import { until } from "../support/until.js";
 // The log is written out only when a commit demands it, so that an immediate shutdown reliably loses a claim.
 const server = await startLocalPostgres({ settings: { wal_writer_delay: "10s", wal_writer_flush_after: 0 } });
 await migrate({ url: server.url });
-const store = new PostgresStore({ url: server.url, schema: "pawl" }, { connections: 2 });
+const store = new TestStore({ url: server.url, schema: "pawl" }, { connections: 2 });
 const database: TestDatabase = {
   url: server.url,
   directUrl: server.url,

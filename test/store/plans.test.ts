@@ -107,7 +107,7 @@ async function hotCalls(database: TestDatabase): Promise<string[]> {
     `select * from claim(0::smallint, '${queue}', 'w', ${claimId}, 50, '{counter}', '{1}', null, null, null, null, null)`;
   return [
     `select start_one(0::smallint, 'counter', 1, 'machine', 'hot5', null, '{}', null, null, null, null, 'once', 'unique', null, 'key',
-      true, null, null) from generate_series(1, 2)`,
+      null, true, null, null) from generate_series(1, 2)`,
     claimFrom("hot3", 81),
     commit("await", 0, { detail: '{"awaits": {"names": ["go"]}, "shown": []}' }),
     `select * from signal(0::smallint, ${parked}, ${all("'go'::text")}, ${all("'{}'::text")}, null, false)`,
@@ -229,9 +229,9 @@ describe("the plans of the hot functions", () => {
     }
     await database.sql("analyze runs");
     const listed = await plansOf(await database.connect(), [
-      "select * from list(0::smallint, 'counter', null, null, null, null, null, null, null, null, 20)",
-      "select * from list(0::smallint, 'counter', null, '{done,failed}', null, null, null, null, null, null, 20)",
-      "select * from list(0::smallint, null, null, null, null, null, null, null, null, null, 20)",
+      "select * from list(0::smallint, 'counter', null, null, null, null, null, null, null, null, null, null, null, 20)",
+      "select * from list(0::smallint, 'counter', null, '{done,failed}', null, null, null, null, null, null, null, null, null, 20)",
+      "select * from list(0::smallint, null, null, null, null, null, null, null, null, null, null, null, null, 20)",
     ]);
     const sorted = listed
       .flatMap((plan) => [...nodes(plan)])

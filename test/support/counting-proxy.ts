@@ -4,10 +4,9 @@
  * it were another process.
  */
 
-import { connect, createServer, type Socket } from "node:net";
 import { afterAll } from "vitest";
-import pg from "pg";
 import { Messages } from "./messages.js";
+import { relayTo } from "./relay.js";
 
 export interface CountingProxy {
   readonly url: string;
@@ -29,21 +28,8 @@ export function sentSince(proxy: CountingProxy): () => { total: number; kinds: R
 }
 
 export async function countingProxyTo(target: string): Promise<CountingProxy> {
-  const { host, port } = new pg.Client({ connectionString: target });
-  const address = host.startsWith("/") ? { path: `${host}/.s.PGSQL.${port}` } : { host, port };
-  const sockets = new Set<Socket>();
   const counts: Record<string, number> = {};
-  const server = createServer((client) => {
-    const database = connect(address);
-    for (const socket of [client, database]) {
-      sockets.add(socket);
-      socket.on("error", () => {});
-      socket.on("close", () => {
-        sockets.delete(socket);
-        client.destroy();
-        database.destroy();
-      });
-    }
+  const relay = await relayTo(target, ({ client, database }) => {
     const asked = new Messages({ fromClient: true });
     let text = "";
     client.on("data", (chunk: Buffer) => {
@@ -57,13 +43,6 @@ export async function countingProxyTo(target: string): Promise<CountingProxy> {
     });
     client.pipe(database).pipe(client);
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  afterAll(async () => {
-    for (const socket of sockets) socket.destroy();
-    await new Promise((resolve) => server.close(resolve));
-  });
-  const url = new URL(target);
-  url.search = "";
-  url.host = `127.0.0.1:${(server.address() as { port: number }).port}`;
-  return { url: url.href, counts: () => ({ ...counts }) };
+  afterAll(relay.close);
+  return { url: relay.url, counts: () => ({ ...counts }) };
 }

@@ -4,10 +4,11 @@
  */
 
 import { randomBytes } from "node:crypto";
+import { fork } from "pawl";
 import pg from "pg";
 import { afterAll, inject } from "vitest";
 import { isOverHttp, startTestServer } from "./transport.js";
-import { PostgresStore } from "../../packages/pawl/dist/store/postgres/postgres-store.js";
+import { TestStore } from "./test-store.js";
 
 export interface TestDatabase {
   /** What clients and workers use: through a pooler in the project `pgbouncer`. */
@@ -16,7 +17,7 @@ export interface TestDatabase {
   readonly server?: string | undefined;
   /** What needs the server itself: who is let in, and what there is. */
   readonly directUrl: string;
-  readonly store: PostgresStore;
+  readonly store: TestStore;
   /** Runs SQL with the schema as search_path and answers its rows. */
   sql<Row = Record<string, unknown>>(text: string, values?: unknown[]): Promise<Row[]>;
   /** A connection of its own, closed at the end. */
@@ -33,7 +34,9 @@ export async function testDatabase(options: { empty?: boolean } = {}): Promise<T
   const direct = databaseOf(server, name);
   const pooled = inject("pooledUrl");
   const url = pooled === null ? direct : databaseOf(pooled, name);
-  const store = new PostgresStore({ url, schema: "pawl" }, { connections: 5 });
+  const store = new TestStore({ url, schema: "pawl" }, { connections: 5 });
+  // A copy of the template, as far as it knows: its workers would warn of that.
+  if (!options.empty) await fork.adopt({ url });
   const clients: pg.Client[] = [];
   const connect = async (): Promise<pg.Client> => {
     const client = new pg.Client({ connectionString: direct });

@@ -32,7 +32,12 @@ export async function testServer(options: ServerOptions): Promise<TestServer> {
       return {
         status: answer.status,
         headers: answer.headers,
-        body: text === "" ? undefined : JSON.parse(text),
+        body:
+          text === ""
+            ? undefined
+            : /json/.test(answer.headers.get("content-type") ?? "json")
+              ? JSON.parse(text)
+              : text,
       };
     },
   };

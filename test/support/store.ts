@@ -34,6 +34,7 @@ export function aRun(given: Partial<NewRun> = {}): NewRun {
     partitionKey: null,
     rateLimit: null,
     weight: null,
+    trace: null,
     direct: false,
     ...given,
   };

@@ -18,4 +18,17 @@ export const filesApart: Readonly<Record<string, string>> = {
 };
 
 /** By file, then by the name of the test. */
-export const testsApart: Readonly<Record<string, Readonly<Record<string, string>>>> = {};
+export const testsApart: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  "cancel-cascade.test.ts": {
+    "aborts every running step of the tree, and whoever waits for one of them hears":
+      "at once is only possible where the ids of all cancelled runs are known; through a server the next beat brings them (see test/server)",
+  },
+  "worker.test.ts": {
+    "a run started where a worker has a free slot never waits for a claim":
+      "is about a worker in the process of the caller, to whom the start hands the run; a server hands it to a claim that waits",
+  },
+  "retention.test.ts": {
+    "false never sweeps; a worker that has one sweeps what has expired, and only that":
+      "the server sweeps, by an option of its own (see test/server)",
+  },
+};

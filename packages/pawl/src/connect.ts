@@ -4,6 +4,7 @@ import { PostgresClient } from "./client.js";
 import type { Logger } from "./define/logger.js";
 import { checkInteger, checkOptions } from "./define/options.js";
 import { checkLogger, checkMaxPayload, checkSchemaName } from "./engine/serve-options.js";
+import { startTraced } from "./engine/tracing.js";
 import { HttpClient } from "./http-client.js";
 import { givenTarget } from "./locate.js";
 import type { Pawl } from "./pawl.js";
@@ -37,7 +38,7 @@ export function connect(url?: string, options: ConnectOptions = {}): Pawl {
   };
   if (target.kind === "server") {
     refuseOptions(given, ["schema", "pool"], "connect");
-    return new HttpClient({ url: target.url, token: target.token, ...common });
+    return new HttpClient({ url: target.url, token: target.token, trace: startTraced, ...common });
   }
   return new PostgresClient({
     url: target.url,

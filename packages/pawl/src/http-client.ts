@@ -15,7 +15,7 @@ import { checkDefinitions } from "./engine/serve-options.js";
 import type { Cancelled, CancelOptions, Pawl, ResultOptions } from "./pawl.js";
 import { queuesOver } from "./queues.js";
 import { checkTimeout, toOutput } from "./result.js";
-import { type ListOptions, type Run, toFilter } from "./run.js";
+import { type CountOptions, type ListOptions, type Run, toCountFilter, toFilter } from "./run.js";
 import { checkRunId, Sender } from "./sender.js";
 import type { Step } from "./steps.js";
 import type { ServerAddress } from "./store/http/address.js";
@@ -23,6 +23,7 @@ import { Caller } from "./store/http/caller.js";
 import { HttpClientStore } from "./store/http/http-client-store.js";
 import { httpQueues, httpTopics } from "./store/http/http-queues.js";
 import { HttpResults } from "./store/http/http-results.js";
+import { Lanes } from "./store/http/lanes.js";
 import type { StoredStep } from "./store/journal.js";
 import { isUnreachable } from "./store/refused.js";
 import type { NewRun, NewSignal, SignalVerdict, StartedRun } from "./store/store.js";
@@ -30,9 +31,17 @@ import { subscriptionsOver, topicsOver } from "./topics.js";
 import type { Why } from "./why.js";
 import type { Within } from "./within.js";
 
+/** How many starts with a key are under way at once, each by a call of its own. */
+const keyedLanes = 32;
+
 export interface HttpClientSettings extends ServerAddress {
   readonly maxPayloadBytes: number;
   readonly logger: Logger;
+  /** Makes runs part of the caller's trace, where there is a library for that. */
+  readonly trace?: <Answer>(
+    runs: readonly NewRun[],
+    send: (runs: readonly NewRun[]) => Promise<Answer>,
+  ) => Promise<Answer>;
 }
 
 export class HttpClient implements Pawl {
@@ -47,6 +56,7 @@ export class HttpClient implements Pawl {
   readonly #store: HttpClientStore;
   readonly #results: HttpResults;
   readonly #starts: Group<NewRun, StartedRun | PawlError>;
+  readonly #keyed = new Lanes(keyedLanes);
   readonly #hub: Hub;
   #isClosed = false;
 
@@ -61,10 +71,11 @@ export class HttpClient implements Pawl {
       isOutage: isUnreachable,
       isBusy: () => false,
     });
+    const trace: NonNullable<HttpClientSettings["trace"]> = settings.trace ?? ((runs, send) => send(runs));
     const sender = new Sender(
       {
-        start: (run) => this.#start(run),
-        startMany: async (runs) => this.#opened().startAll(runs),
+        start: (run) => trace([run], ([traced]) => this.#start(traced!)),
+        startMany: (runs) => trace(runs, async (traced) => this.#opened().startAll(traced)),
         signal: (signal) => this.#signal(signal),
       },
       settings,
@@ -77,6 +88,10 @@ export class HttpClient implements Pawl {
       list: async (options: ListOptions = {}) => {
         toFilter(options);
         return this.#opened().list(options);
+      },
+      count: async (options: CountOptions = {}) => {
+        toCountFilter(options);
+        return this.#opened().count(options);
       },
       steps: async (runId) => this.#opened().steps(checkRunId(runId)),
       cancel: (runId, options) => this.#cancel(runId, options),
@@ -131,7 +146,11 @@ export class HttpClient implements Pawl {
   }
 
   async #start(run: NewRun): Promise<StartedRun> {
-    this.#opened();
+    const store = this.#opened();
+    // A key may have to wait for a transaction of somebody: a batch would wait with it.
+    if (run.uniqueKey !== null || run.idempotencyKey !== null) {
+      return this.#keyed.run(() => store.startOne(run));
+    }
     const started = await this.#starts.add(run);
     if (started instanceof PawlError) throw started;
     return started;
@@ -161,7 +180,11 @@ function openRuns(store: HttpClientStore): CheckSource {
         cursor = page.cursor;
       }
     },
-    journal: async (runId) => (await store.steps(runId)).map(toListed),
+    journal: async (runId) => {
+      const steps = (await store.steps(runId)).map(toListed);
+      // As a journal is read elsewhere: by name.
+      return steps.toSorted((one, other) => (one.name < other.name ? -1 : 1));
+    },
   };
 }
 

@@ -42,8 +42,11 @@ export type {
   WorkflowContext,
   WorkflowSteps,
 } from "./define/workflow-context.js";
+export type { EventListener, EventMap, EventName } from "./engine/events.js";
+export { fork, type Adopted, type Forked, type ForkOptions } from "./fork.js";
+export { databaseState, hold, type DatabaseOptions } from "./hold.js";
 export type { LimitOptions } from "./engine/limits.js";
-export type { ServeOptions } from "./engine/serve-options.js";
+export type { MetricsOptions, ServeOptions } from "./engine/serve-options.js";
 export { migrate, type MigrateOptions } from "./migrate.js";
 export type { Cancelled, CancelOptions, Limit, Pawl, ResultOptions } from "./pawl.js";
 export type {
@@ -58,13 +61,13 @@ export type {
   SendOptions,
   SentMessage,
 } from "./queues.js";
-export type { ListOptions, Page, Run } from "./run.js";
+export type { CountOptions, ListOptions, Page, Run } from "./run.js";
 export type { Signalled, Started, StartItem } from "./sender.js";
 export { serve, type Worker } from "./serve.js";
 export type { OpenTransaction } from "./store/postgres/callers.js";
 export type { Step } from "./steps.js";
 export type { StepKind } from "./store/journal.js";
-export type { MigrationResult } from "./store/store.js";
+export type { DatabaseState, MigrationResult } from "./store/store.js";
 export type {
   Published,
   PublishOptions,

@@ -5,8 +5,10 @@
  */
 
 import { InvalidOption } from "./define/errors.js";
+import type { GivenOptions } from "./define/options.js";
+import { checkSchemaName } from "./engine/serve-options.js";
 import { checkServerUrl, isServerUrl, type ServerAddress } from "./store/http/address.js";
-import { checkUrl, openPool } from "./store/postgres/database.js";
+import { type Address, checkUrl, openPool } from "./store/postgres/database.js";
 import { explain } from "./store/postgres/database-errors.js";
 import { explainVersion, migrateSchema, readVersion, schemaVersion } from "./store/postgres/migrate.js";
 import { Refused } from "./store/refused.js";
@@ -69,6 +71,20 @@ export async function locate(url: string | undefined): Promise<Located> {
     return { url: local.url, isLocal: true, close: () => local.stop() };
   } catch (error) {
     throw new Refused(`the local Postgres cannot start: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+/** Finds the database of these options, does something with it, and lets go of it again. */
+export async function atDatabase<T>(
+  { url, schema }: GivenOptions<"url" | "schema">,
+  use: (address: Address) => Promise<T>,
+): Promise<T> {
+  const name = checkSchemaName(schema);
+  const database = await locate(givenUrl(url));
+  try {
+    return await use({ url: database.url, schema: name });
+  } finally {
+    await database.close();
   }
 }
 

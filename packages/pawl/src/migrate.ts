@@ -3,10 +3,12 @@
  * from many processes at once, so a deploy can simply call it first.
  */
 
+import { InvalidOption } from "./define/errors.js";
 import { checkInteger, checkOptions } from "./define/options.js";
+import { show } from "./define/show.js";
 import { checkSchemaName } from "./engine/serve-options.js";
 import { givenUrl, locate } from "./locate.js";
-import { migrateSchema, schemaVersion } from "./store/postgres/migrate.js";
+import { migrateSchema, planSchema, schemaVersion } from "./store/postgres/migrate.js";
 import type { MigrationResult } from "./store/store.js";
 
 export interface MigrateOptions {
@@ -16,6 +18,8 @@ export interface MigrateOptions {
   readonly schema?: string | undefined;
   /** The version to bring it to. Default: that of this release. */
   readonly to?: number | undefined;
+  /** Only tell what would be done. Default false. */
+  readonly dryRun?: boolean | undefined;
 }
 
 interface Migrate {
@@ -25,13 +29,18 @@ interface Migrate {
 }
 
 async function run(options: MigrateOptions, defaultTo: number): Promise<MigrationResult> {
-  const given = checkOptions(options, ["url", "schema", "to"], "the options of migrate");
+  const given = checkOptions(options, ["url", "schema", "to", "dryRun"], "the options of migrate");
   // Version 0 means that every run is gone: only `migrate.down` says that.
   const to = checkInteger(given.to ?? defaultTo, "to", { min: Math.min(defaultTo, 1), max: schemaVersion });
   const schema = checkSchemaName(given.schema);
+  const { dryRun = false } = given;
+  if (typeof dryRun !== "boolean") {
+    throw new InvalidOption(`dryRun must be true or false, not ${show(dryRun)}`);
+  }
+  const move = dryRun ? planSchema : migrateSchema;
   const database = await locate(givenUrl(given.url));
   try {
-    return await migrateSchema({ url: database.url, schema }, to);
+    return await move({ url: database.url, schema }, to);
   } finally {
     await database.close();
   }

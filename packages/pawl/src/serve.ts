@@ -5,6 +5,7 @@
 
 import { type AnyDefinition, definitionMethods } from "./define/definition.js";
 import { atMost } from "./engine/at-most.js";
+import type { Events } from "./engine/events.js";
 import { hubOf } from "./engine/nudge.js";
 import { checkServe, type ServeOptions } from "./engine/serve-options.js";
 import type { WorkerTransport } from "./engine/transport.js";
@@ -28,6 +29,14 @@ export interface Worker {
    * the rest, and lets go of what is left after one more second, with the attempts unchanged.
    */
   stop(): Promise<void>;
+  /** What the worker does, and the clients of its process: calls the listener at each such event; the function it gives takes that back. */
+  on: Events["on"];
+  /** Calls the listener at the next such event only. */
+  once: Events["once"];
+  /** Takes a listener away. */
+  off: Events["off"];
+  /** The metrics of this process as text for Prometheus. */
+  metrics(): Promise<string>;
 }
 
 declare module "./define/definition.js" {
@@ -58,6 +67,8 @@ async function openPostgres(url: string | undefined, schema: string): Promise<Wo
     hub: hubOf(addressKey(address)),
     beats: { kind: "postgres", ...address },
     sweeps: true,
+    gauges: (most) => store.gauges(most),
+    state: () => store.state(),
     waitMs: null,
     close: async () => {
       await atMost(store.close(), closeMs);

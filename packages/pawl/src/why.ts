@@ -52,8 +52,8 @@ export type WhyReason =
       readonly children: readonly string[];
       readonly since: Date;
     }
-  /** An operator holds it. */
-  | { readonly reason: "held" }
+  /** An operator holds it, or (like every other run) the whole database. */
+  | { readonly reason: "held"; readonly what: "run" | "database" }
   /** No live worker serves its definition in its version. */
   | {
       readonly reason: "unserved";
@@ -145,7 +145,8 @@ function findReason(runId: string, facts: WhyFacts): WhyReason {
 /** Why a run that could be claimed is not. */
 function findObstacle(runId: string, facts: WhyFacts, dueAt: Date | null, isDue: boolean): WhyReason {
   const { name, version, servedVersions, registered, queue, holder, first, partitionKey } = facts;
-  if ((facts.hold & 4) !== 0) return { reason: "held" };
+  if ((facts.hold & 4) !== 0) return { reason: "held", what: "run" };
+  if (facts.databaseHeld) return { reason: "held", what: "database" };
   if (!isDue && dueAt !== null) {
     const { rateLimit, attempt, crashes, error } = facts;
     if (facts.throttled && rateLimit !== null) return { reason: "throttled", rateLimit, until: dueAt };
@@ -164,7 +165,9 @@ function findObstacle(runId: string, facts: WhyFacts, dueAt: Date | null, isDue:
 
 function describe(why: WhyReason, facts: WhyFacts): string {
   const definition = `${facts.name}@${facts.version}`;
-  const unserved = facts.served ? "" : `; and no live worker serves ${definition}`;
+  const besides =
+    (facts.served ? "" : `; and no live worker serves ${definition}`) +
+    (facts.databaseHeld ? "; and the database is held" : "");
   switch (why.reason) {
     case "ended": {
       const error = why.error === null ? "" : `: ${why.error.message}`;
@@ -184,7 +187,7 @@ function describe(why: WhyReason, facts: WhyFacts): string {
       const until = why.until === null ? "" : `, until ${iso(why.until)}`;
       const inbox = Object.entries(why.inbox).map(([name, count]) => `${count} × "${name}"`);
       const has = inbox.length === 0 ? "its inbox is empty" : `its inbox has ${inbox.join(", ")}`;
-      return `waits for the signal ${quoted(why.names)}${match} since ${iso(why.since)}${until}; ${has}${unserved}`;
+      return `waits for the signal ${quoted(why.names)}${match} since ${iso(why.since)}${until}; ${has}${besides}`;
     }
     case "suspended": {
       const signals = why.names.map((name) => {
@@ -200,13 +203,15 @@ function describe(why: WhyReason, facts: WhyFacts): string {
           : `; its inbox ${inbox.length === 0 ? "is empty" : `has ${inbox.join(", ")}`}`;
       return (
         `is suspended in step ${quoted(why.steps, " and ")} since ${iso(why.since)} and waits for ` +
-        `${[...signals, ...ends, ...times].join(" or ")}${has}${unserved}`
+        `${[...signals, ...ends, ...times].join(" or ")}${has}${besides}`
       );
     }
     case "awaiting_children":
       return `waits for ${why.unfinished} of its children (${shorten(why.children, why.unfinished)}) since ${iso(why.since)}`;
     case "held":
-      return "is held by an operator";
+      return why.what === "run"
+        ? "is held by an operator"
+        : "is held: nothing is executed in this database until `pawl fork adopt` or `pawl hold --release`";
     case "unserved": {
       const instead =
         why.servedVersions.length > 0
@@ -219,11 +224,11 @@ function describe(why: WhyReason, facts: WhyFacts): string {
     case "queue_unserved":
       return `is due, but no live worker that serves ${definition} has the queue "${why.queue}"`;
     case "throttled":
-      return `is throttled by the rate limit "${why.rateLimit}" until ${iso(why.until)}${unserved}`;
+      return `is throttled by the rate limit "${why.rateLimit}" until ${iso(why.until)}${besides}`;
     case "not_due": {
       const again = why.attempt > 0 || why.crashes > 0 ? `, attempt ${why.attempt}` : "";
       const error = why.error === null ? "" : `, after the error: ${why.error.message}`;
-      return `is due at ${iso(why.until)}${again}${error}${unserved}`;
+      return `is due at ${iso(why.until)}${again}${error}${besides}`;
     }
     case "key_taken":
       return why.worker === null

@@ -5,6 +5,7 @@
  */
 
 import type { Hub } from "./engine/nudge.js";
+import { startTraced } from "./engine/tracing.js";
 import { Sender } from "./sender.js";
 import { type OpenTransaction, recognize } from "./store/postgres/callers.js";
 import { TransactionStore } from "./store/postgres/transaction-store.js";
@@ -41,8 +42,8 @@ export function within(tx: OpenTransaction, { schema, maxPayloadBytes, hub }: Wi
   };
   return new Sender(
     {
-      start: async (run) => (await told(store.start([run])))[0]!,
-      startMany: (runs) => told(store.start(runs)),
+      start: async (run) => (await told(startTraced([run], (traced) => store.start(traced))))[0]!,
+      startMany: (runs) => told(startTraced(runs, (traced) => store.start(traced))),
       signal: (signal) => told(store.signal(signal)),
     },
     { maxPayloadBytes },

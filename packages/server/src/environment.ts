@@ -3,11 +3,14 @@
 import { InvalidOption } from "pawl";
 import { show } from "pawl/engine";
 import type { ServerOptions } from "./options.js";
+import type { TraceOptions } from "./traces.js";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface ReadEnvironment {
   readonly options: ServerOptions;
+  /** Where to send traces to; null: nowhere. */
+  readonly traces: TraceOptions | null;
   /** What is set and has no effect, to be told to the operator. */
   readonly warnings: readonly string[];
 }
@@ -26,11 +29,17 @@ export function readEnvironment(env: Environment): ReadEnvironment {
     proxyAuth: readSwitch(env, "PAWL_PROXY_AUTH"),
     maxRetentionDays: readNumber(env, "PAWL_MAX_RETENTION_DAYS", "WORKFLOWS_MAX_RETENTION_DAYS"),
     sweepInterval: sweepMs === 0 ? false : sweepMs,
+    metricsOpen: readSwitch(env, "PAWL_METRICS_OPEN"),
   };
-  const traces = readSwitch(env, "OTLP_ENABLED") === true;
+  const isTraced = readSwitch(env, "OTLP_ENABLED") === true;
+  const endpoint = read(env, "OTLP_ENDPOINT")?.value;
   return {
     options,
-    warnings: traces ? ["OTLP_ENABLED is set, and this release sends no traces: it has no effect"] : [],
+    traces: isTraced ? { endpoint: endpoint === undefined ? undefined : checkEndpoint(endpoint) } : null,
+    warnings:
+      endpoint !== undefined && !isTraced
+        ? ["OTLP_ENDPOINT is set, but OTLP_ENABLED is not 1: no traces are sent"]
+        : [],
   };
 }
 
@@ -48,6 +57,11 @@ function readNumber(env: Environment, ...names: readonly string[]): number | und
   if (found === undefined) return undefined;
   if (/^\d{1,15}$/.test(found.value)) return Number(found.value);
   throw new InvalidOption(`${found.name} must be a whole number, not ${show(found.value)}`);
+}
+
+function checkEndpoint(value: string): string {
+  if (URL.canParse(value) && /^https?:/.test(value)) return value;
+  throw new InvalidOption("OTLP_ENDPOINT must be an HTTP URL, such as http://localhost:4318");
 }
 
 function readSwitch(env: Environment, name: string): boolean | undefined {

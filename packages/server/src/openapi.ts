@@ -1,7 +1,10 @@
 /** The API as an OpenAPI 3.1 document, made of the schemas of its routes. To be called before the first route is added. */
 
 import swagger from "@fastify/swagger";
+import type { FastifySchema } from "fastify";
+import { Type } from "typebox";
 import type { App } from "./app.js";
+import { answers } from "./schemas.js";
 
 const description = `Durable runs on PostgreSQL. Every answer with a status of 400 or more is a problem document (RFC 9457) whose \`code\` is that of
 the library's error. A 2xx means committed.`;
@@ -18,13 +21,35 @@ export async function documentApi(app: App): Promise<void> {
       },
       security: [{ token: [] }],
     },
+    transform: ({ schema, url, route }) => ({
+      schema: complete(schema, [route.method].flat()[0] ?? "GET", url),
+      url,
+    }),
   });
   app.get(
     "/v1/openapi.json",
     {
       config: { scope: "read" },
-      schema: { operationId: "getOpenApi", summary: "This document", tags: ["server"] },
+      schema: {
+        operationId: "getOpenApi",
+        summary: "This document",
+        tags: ["server"],
+        response: { 200: Type.Object({}, { description: "The document" }) },
+      },
     },
     () => app.swagger(),
   );
+}
+
+/** What a route does not say of itself: an id and a summary made of its path, and that it may answer with a problem. */
+function complete(schema: FastifySchema | undefined, method: string, url: string): FastifySchema {
+  const words = url.split(/[^a-z]+/i).filter((word) => word !== "" && word !== "v");
+  const id = words.map((word) => word.slice(0, 1).toUpperCase() + word.slice(1)).join("");
+  const given = schema?.response as object | undefined;
+  return {
+    operationId: `${method.toLowerCase()}${id}`,
+    summary: words.join(" "),
+    ...schema,
+    response: answers({ ...given }),
+  };
 }

@@ -50,6 +50,8 @@ export interface ServerOptions {
   readonly allowPrivateDeliveries?: boolean | undefined;
   /** How long calls under way may take to end when the server closes. Default "10s". */
   readonly drainTimeout?: Duration | undefined;
+  /** Whether `/metrics` takes no token; else it takes one with the scope read. Default false. */
+  readonly metricsOpen?: boolean | undefined;
   /** Default: the console, from warnings on. */
   readonly logger?: Logger | undefined;
 }
@@ -70,6 +72,7 @@ export interface ServerSettings {
   /** null: deliveries are somebody else's. */
   readonly delivery: DeliverySettings | null;
   readonly drainMs: number;
+  readonly metricsOpen: boolean;
   readonly logger: Logger;
 }
 
@@ -90,6 +93,7 @@ const names = [
   "deliveryTimeout",
   "allowPrivateDeliveries",
   "drainTimeout",
+  "metricsOpen",
   "logger",
 ] as const;
 
@@ -106,7 +110,10 @@ const defaults = {
 
 export function checkServer(options: unknown): ServerSettings {
   const given = checkOptions(options, names, "the options of createServer");
-  const { database, maxRetentionDays, sweepInterval = defaults.sweepInterval } = given;
+  const { database, maxRetentionDays, sweepInterval = defaults.sweepInterval, metricsOpen = false } = given;
+  if (typeof metricsOpen !== "boolean") {
+    throw new InvalidOption(`metricsOpen must be true or false, not ${show(metricsOpen)}`);
+  }
   const host = checkString(given.host ?? defaults.host, "host", { maxBytes: 255 });
   return {
     database: database === undefined ? givenUrl(undefined) : checkUrl(database, "database"),
@@ -136,6 +143,7 @@ export function checkServer(options: unknown): ServerSettings {
         }
       : null,
     drainMs: within(given.drainTimeout ?? defaults.drainTimeout, "drainTimeout", 0),
+    metricsOpen,
     logger: checkLogger(given.logger),
   };
 }

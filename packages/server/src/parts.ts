@@ -3,6 +3,9 @@
 import { setMaxListeners } from "node:events";
 import {
   addressKey,
+  Events,
+  copyWarning,
+  heldWarning,
   type Hub,
   hubOf,
   isBusy,
@@ -25,6 +28,8 @@ export interface Parts {
   readonly databaseUrl: string;
   /** What this process tells itself about these runs. */
   readonly hub: Hub;
+  /** What this process does with these runs: starts, signals, cancellations, sweeps. */
+  readonly events: Events;
   /** Starts of this process, those that come together in one call. */
   readonly starter: Starter;
   /** Who waits for the end of runs. */
@@ -55,10 +60,20 @@ export async function openParts(options: PartsOptions): Promise<Parts> {
   const located = await locateSchema(database, schema);
   const address = { url: located.url, schema };
   const store = new PostgresStore(address, { connections });
+  // Remote workers do not see the database: the server says it for them.
+  const { isCopy, isHeld, identity } = await store.state().catch(async (error: unknown) => {
+    await store.close();
+    await located.close();
+    throw error;
+  });
+  if (isCopy) logger.warn({ identity }, copyWarning);
+  if (isHeld) logger.warn({ identity }, heldWarning);
   const beats = new PostgresStore(address, { connections: beatConnections });
   const hub = hubOf(addressKey(address));
   const pawl = connect(located.url, { schema, pool: connections, maxPayloadBytes, logger });
   const results = new Results(store, hub, logger);
+  const events = new Events(logger);
+  hub.listeners.add(events);
   const closing = new AbortController();
   // Thousands of calls may be held at once.
   setMaxListeners(0, closing.signal);
@@ -68,6 +83,7 @@ export async function openParts(options: PartsOptions): Promise<Parts> {
     store,
     beats,
     hub,
+    events,
     starter: new Starter(store, hub, { isOutage, isBusy }),
     results,
     closing: closing.signal,
@@ -75,6 +91,7 @@ export async function openParts(options: PartsOptions): Promise<Parts> {
     logger,
     beginClosing: () => closing.abort(),
     close: async () => {
+      hub.listeners.delete(events);
       results.close(new Unavailable("the server was closed"));
       await pawl.close();
       await store.close();

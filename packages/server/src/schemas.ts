@@ -239,6 +239,12 @@ export const startFields = {
     ),
   ),
   weight: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
+  traceparent: Type.Optional(
+    Type.String({
+      pattern: "^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$",
+      description: "The W3C trace context that the run belongs to. Default: the header traceparent",
+    }),
+  ),
   delay: Type.Optional(duration("Not before this much time has passed")),
   delaySeconds: Type.Optional(Type.Number({ minimum: 0, description: "The same in seconds" })),
   at: Type.Optional(Type.String({ description: "Not before this time, ISO 8601" })),
@@ -273,6 +279,11 @@ export const listQuery = Type.Object(
     status: Type.Optional(oneOf(statuses)),
     phase: Type.Optional(oneOf(phases)),
     queue: Type.Optional(Type.String()),
+    kind: Type.Optional(oneOf(kinds)),
+    error: Type.Optional(
+      Type.String({ description: "Failed with this code, or this name of an error without one" }),
+    ),
+    parentId: Type.Optional(Type.String({ description: "Children of this run" })),
     since: Type.Optional(Type.String({ description: "Started at this time or later, ISO 8601" })),
     until: Type.Optional(Type.String({ description: "Started before this time" })),
     cursor: Type.Optional(Type.String({ description: "What the page before gave as cursor" })),

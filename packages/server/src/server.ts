@@ -12,6 +12,7 @@ import { documentApi } from "./openapi.js";
 import type { Route } from "./route-table.js";
 import { healthRoutes } from "./routes/health.js";
 import { limitRoutes } from "./routes/limits.js";
+import { metricsRoutes } from "./routes/metrics.js";
 import { listingRoutes } from "./routes/listings.js";
 import { queueRoutes } from "./routes/queues.js";
 import { runRoutes } from "./routes/runs.js";
@@ -31,6 +32,9 @@ export interface PawlServer {
   close(): Promise<void>;
 }
 
+/** How many connections may wait to be accepted: thousands of workers come back at once after a restart. */
+const backlog = 4_096;
+
 export async function createServer(options: ServerOptions = {}): Promise<PawlServer> {
   const settings = checkServer(options);
   const { host, port, drainMs } = settings;
@@ -44,6 +48,7 @@ export async function createServer(options: ServerOptions = {}): Promise<PawlSer
     runRoutes(app, parts);
     listingRoutes(app, parts);
     limitRoutes(app, parts);
+    metricsRoutes(app, parts, settings.metricsOpen);
     queueRoutes(app, parts);
     topicRoutes(app, parts);
     workerRoutes(app, parts, () => sweeper.hurry());
@@ -54,7 +59,7 @@ export async function createServer(options: ServerOptions = {}): Promise<PawlSer
   const sweeper = sweep(parts, settings);
   let deliverer: Worker | undefined;
   const listen = async (): Promise<string> => {
-    const url = await app.listen({ host, port });
+    const url = await app.listen({ host, port, backlog });
     if (settings.delivery !== null) {
       const { schema, delivery, logger } = settings;
       deliverer = startDeliverer({

@@ -1,7 +1,7 @@
 /** A start as it is asked for over REST, turned into a run for the store: checked by the library like any other start. */
 
 import { InvalidOption } from "pawl";
-import { newRun, type NewRun } from "pawl/engine";
+import { checkTraceparent, newRun, type NewRun } from "pawl/engine";
 import type { Static } from "typebox";
 import type { startSchema } from "./schemas.js";
 
@@ -13,14 +13,16 @@ export interface StartContext {
   readonly maxBytes: number;
   /** The header `idempotency-key`. */
   readonly headerKey?: string | undefined;
+  /** The header `traceparent`; ignored if it is none. */
+  readonly headerTrace?: string | string[] | undefined;
   /** What to call it in errors. */
   readonly of?: string;
   readonly what?: string;
 }
 
-export function toNewRun(name: string, body: StartBody, context: StartContext): Promise<NewRun> {
-  const { input, kind, delaySeconds, retentionDays, uniqueKeyBase64, ...options } = body;
-  const { maxBytes, headerKey, of = "start", what = "input" } = context;
+export async function toNewRun(name: string, body: StartBody, context: StartContext): Promise<NewRun> {
+  const { input, kind, delaySeconds, retentionDays, uniqueKeyBase64, traceparent, ...options } = body;
+  const { maxBytes, headerKey, headerTrace, of = "start", what = "input" } = context;
   const given = {
     ...options,
     ...alternative("delay", body.delay, "delaySeconds", delaySeconds && delaySeconds * 1_000),
@@ -33,7 +35,8 @@ export function toNewRun(name: string, body: StartBody, context: StartContext): 
     ),
     ...alternative("idempotencyKey", body.idempotencyKey, "the header idempotency-key", headerKey),
   };
-  return newRun(name, input, given, { maxBytes, of, what, kind });
+  const run = await newRun(name, input, given, { maxBytes, of, what, kind });
+  return { ...run, trace: traceparent ?? checkTraceparent(headerTrace) };
 }
 
 /** The option in its other form, if that is given; both at once only if they say the same. */

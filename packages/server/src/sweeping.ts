@@ -10,12 +10,13 @@ import type { Parts } from "./parts.js";
 const leaseMs = 10_000;
 
 export function sweep(
-  { store, hub, logger }: Parts,
+  { store, hub, events, logger }: Parts,
   { reapMs, sweepMs }: { readonly reapMs: number; readonly sweepMs: number | null },
 ): Sweeper {
   return new Sweeper({
     store,
     logger,
+    events,
     reapMs,
     sweepMs,
     leaseMs,

@@ -86,7 +86,7 @@ export class WaiterGroup {
 
   /** Answers all of them that `is` is true of. */
   end(is: (waiter: Waiter) => boolean): void {
-    for (const waiter of [...this.#line]) {
+    for (const waiter of this.#line) {
       if (!is(waiter)) continue;
       waiter.isDue = true;
       this.settle(waiter);

@@ -38,6 +38,10 @@ const ms = Type.Number({ minimum: 0, maximum: maxMs });
 const key = Type.String({ minLength: 1, maxLength: 512, pattern: "^[^\\0]*$" });
 const json = Type.String({ pattern: "^[^\\0]*$", description: "JSON" });
 const limitName = Type.String({ pattern: "^[a-z0-9][a-z0-9_-]{0,47}(:[^\\0]{1,256})?$", maxLength: 400 });
+const traceparent = Type.String({
+  pattern: "^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$",
+  description: "as the header traceparent",
+});
 const seqs = Type.Array(int, { maxItems: 10_000 });
 const date = Type.String({
   pattern: "^[0-9]{4}-",
@@ -86,6 +90,7 @@ const newRun = strict({
   partitionKey: orNull(key),
   rateLimit: orNull(limitName),
   weight: orNull(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
+  trace: Type.Optional(orNull(traceparent)),
 });
 
 const state = orNull(json);
@@ -243,9 +248,10 @@ export function toChange(sent: unknown, where: string): JournalChange {
   }
 }
 
-function toNewRun({ at, uniqueKeyBase64, ...run }: SentRun): NewRun {
+function toNewRun({ at, uniqueKeyBase64, trace = null, ...run }: SentRun): NewRun {
   return {
     ...run,
+    trace,
     at: toDate(at, "at"),
     uniqueKey: uniqueKeyBase64 === null ? null : Buffer.from(uniqueKeyBase64, "base64"),
     direct: false,
@@ -254,8 +260,8 @@ function toNewRun({ at, uniqueKeyBase64, ...run }: SentRun): NewRun {
 
 function toDate(text: string | null, where: string): Date | null {
   if (text === null) return null;
-  const date = new Date(text);
-  if (!Number.isNaN(date.getTime())) return date;
+  const read = new Date(text);
+  if (!Number.isNaN(read.getTime())) return read;
   throw new InvalidOption(`${where} must be a time such as "2030-01-31T12:00:00Z"`);
 }
 

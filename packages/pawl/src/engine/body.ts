@@ -46,6 +46,8 @@ export class Body {
   /** How many functions of steps run. */
   #running = 0;
   #seq: number;
+  /** The seq of a wait that has ended without the body, so that nobody was told yet: its time came, or a signal woke the run. */
+  readonly #untoldSeq: number | null;
   /** The seq of the last signal that is known of. */
   #inboxSeq: number;
   /** Counts what the body does, to notice a turn in which it did nothing. */
@@ -61,6 +63,8 @@ export class Body {
     this.#waiting = execution.waiting === null ? null : new Set(execution.waiting);
     this.#inboxSeq = execution.incoming.inboxSeq;
     this.#seq = journal.reduce((highest, { seq }) => Math.max(highest, seq ?? 0), 0);
+    // Only a lone one ends so: then nothing else is pending, and it is the last. After a crash it may be told again.
+    this.#untoldSeq = journal.some(({ seq }) => seq === null) ? null : this.#seq;
   }
 
   /** Calls the body; resolves when this invocation has come to its end. Never rejects. */
@@ -99,6 +103,7 @@ export class Body {
       const call = newCall(kind, name, resolve, reject);
       this.#calls.set(name, call);
       if (recorded !== undefined && recorded.seq !== null) {
+        if (recorded.seq === this.#untoldSeq && kind !== "invoke") this.#observeWait(call, recorded.error);
         this.#deliver(call, recorded.seq, recorded.output, recorded.error);
         return;
       }
@@ -141,6 +146,7 @@ export class Body {
     // The input of an invoke may have been checked for longer than the body has lived.
     if (this.#isDead) return;
     call.question = question;
+    call.childId = pending?.childId ?? null;
     if (pending !== undefined && !this.#mayBeOver(question, pending)) {
       this.#wait(call, { ...pending, inboxSeq: this.#inboxSeq });
       return;
@@ -183,12 +189,17 @@ export class Body {
     }
     call.state = "running";
     this.#running++;
-    const performed =
+    const observed = this.#around.observer.step(this.#execution, call.name, call.kind, call.attempt);
+    call.observed = observed;
+    const attempt = (): Promise<Performed | null> =>
       call.kind === "transaction"
-        ? await this.#transact(call, work)
-        : await perform(call, work, this.#execution, this.#around);
+        ? this.#transact(call, work)
+        : perform(call, work, this.#execution, this.#around);
+    const performed = await (observed === null ? attempt() : observed.call(attempt));
+    observed?.returned();
     this.#running--;
     if (this.#isDead) {
+      observed?.drop();
       this.#tellIfQuiet();
       return;
     }
@@ -201,6 +212,7 @@ export class Body {
     }
     const pending = await this.#record(call, entry, value);
     if (pending === null) return;
+    observed?.retried(pending.dueMs ?? 0);
     call.attempt++;
     this.#wait(call, pending);
   }
@@ -230,7 +242,10 @@ export class Body {
     const { question } = call;
     const pending = await this.#record(call, question, null, seq);
     if (pending === null) return;
-    if (question.op === "invoke" && call.childId === null) this.#around.hub.nudge(question.child.queue);
+    if (question.op === "invoke" && call.childId === null) {
+      this.#around.hub.nudge(question.child.queue);
+      this.#around.observer.started([question.child], this.#execution.runId);
+    }
     this.#wait(call, pending);
   }
 
@@ -305,11 +320,14 @@ export class Body {
   ): Pending | null {
     switch (verdict.kind) {
       case "recorded":
+        if (error === null) call.observed?.completed();
+        else call.observed?.failed();
         this.#deliver(call, seq, value, error === null ? null : (JSON.parse(error) as ErrorRecord));
         if (verdict.inboxSeq !== null) this.#hear(verdict.inboxSeq);
         return null;
       case "done":
         this.#deliveries.giveUp(seq);
+        this.#observeWait(call, verdict.error);
         this.#deliver(call, verdict.seq, verdict.output, verdict.error);
         return null;
       case "pending":
@@ -323,6 +341,12 @@ export class Body {
       case "busy":
         throw new Error("the flusher answered busy");
     }
+  }
+
+  /** Tells that a sleep, an event or an invoked run is over. */
+  #observeWait({ name, kind, work }: StepCall, error: ErrorRecord | null): void {
+    const isWait = work === null && kind !== "run" && kind !== "transaction";
+    if (isWait) this.#around.observer.waited(this.#execution, name, kind, error !== null);
   }
 
   #deliver(call: StepCall, seq: number, output: Json | null, error: ErrorRecord | null): void {

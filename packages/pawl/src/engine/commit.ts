@@ -5,7 +5,7 @@
 
 import { fromJson } from "../define/json.js";
 import { InvalidOutcome, InvalidState, KeyConflict, type PawlError } from "../define/errors.js";
-import type { Claim, Claimable, Commit, StoreTransaction, Verdict } from "../store/store.js";
+import type { Claim, Claimable, Commit, StoreTransaction, Transition, Verdict } from "../store/store.js";
 import { newClaimId } from "./claim-id.js";
 import type { Execution } from "./execution.js";
 import { sliceMs, sliceSteps, type Surroundings } from "./surroundings.js";
@@ -24,6 +24,7 @@ export async function commit(
   }
   const { runId, queue, claimId, turn, parentId, partitionKey, incoming } = execution;
   const { inboxSeq } = incoming;
+  execution.observed?.returned();
   const next = partitionKey === null || transition.kind === "keep" ? null : offerNext(execution, around);
   const item = { runId, queue, claimId, turn, inboxSeq, parentId, partitionKey, next, transition };
   const verdict =
@@ -33,8 +34,11 @@ export async function commit(
   if (next !== null) around.claiming.delete(next.claimId);
   switch (verdict.kind) {
     case "committed":
-      if (verdict.uniqueLost)
+      if (verdict.uniqueLost) {
+        const { name, version } = execution.definition;
         around.logger.warn({ runId }, "pawl: unique_lost: the unique key was taken meanwhile");
+        around.observer.uniqueLost(runId, name, version);
+      }
       if (verdict.handed !== null && next !== null) {
         const { sinceMs, count } = execution.chain;
         const chain = { sinceMs, count: count + 1 };
@@ -55,6 +59,7 @@ export async function commit(
       throw new Error("the flusher answered busy");
   }
   execution.turn++;
+  observe(execution, transition, around);
   switch (transition.kind) {
     case "keep":
       execution.step = transition.step;
@@ -70,7 +75,7 @@ export async function commit(
     case "suspend":
       break;
     case "spawn":
-      for (const queue of new Set(transition.children.map((child) => child.queue))) around.hub.nudge(queue);
+      for (const one of new Set(transition.children.map((child) => child.queue))) around.hub.nudge(one);
       break;
     case "retry":
       around.expect(execution.queue, transition.delayMs);
@@ -94,10 +99,25 @@ export async function commit(
   return null;
 }
 
+/** Tells what has become of the present step, and of the run. */
+function observe(execution: Execution, transition: Transition, { observer }: Surroundings): void {
+  const { observed, runId } = execution;
+  if (observed !== null) {
+    execution.observed = null;
+    if (transition.kind === "retry") observed.retried(transition.delayMs);
+    else if (transition.kind === "stop") observed.failed();
+    else observed.completed();
+  }
+  if (transition.kind === "spawn") observer.started(transition.children, runId);
+  else if (transition.kind === "done") observer.ended(execution, null);
+  else if (transition.kind === "stop") observer.ended(execution, transition.error);
+}
+
 /** What this execution wanted to write was refused: the run is not its own any more. */
-export function loseClaim(execution: Execution, { logger }: Surroundings): void {
+export function loseClaim(execution: Execution, { logger, observer }: Surroundings): void {
   const { runId, definition, step, attempt, aborted } = execution;
   if (!aborted) {
+    observer.stale(execution);
     logger.warn(
       { runId, name: definition.name, step, attempt },
       "pawl: what a step did was not recorded, because the claim on its run was lost",

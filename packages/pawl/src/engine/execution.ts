@@ -5,9 +5,12 @@
 
 import type { AnyDefinition } from "../define/definition.js";
 import { RunCancelled } from "../define/errors.js";
+import type { Status } from "../define/phase.js";
 import type { ClaimedRun, StoreTransaction } from "../store/store.js";
 import { Incoming } from "./incoming.js";
 import { monotonicMs } from "./monotonic.js";
+import type { StepObservation } from "./observer.js";
+import type { OpenSpan } from "./tracing.js";
 
 /** A run that is executed in the slot of the one before it. */
 export interface Successor {
@@ -31,6 +34,9 @@ export class Execution {
   readonly parentId: string | null;
   /** The key that this claim holds. */
   readonly partitionKey: string | null;
+  readonly startedMs: number;
+  /** The trace context that the run was started with. */
+  readonly trace: string | null;
   readonly chain: Chain;
   /** What a workflow has recorded; null: it is to be read. */
   readonly journal: ClaimedRun["journal"];
@@ -58,6 +64,14 @@ export class Execution {
   /** The signal of this claim is used up: the next step needs a claim of its own. */
   interrupted = false;
   isStopping = false;
+  /** What its end, if it came to that, has made of it. */
+  status: Exclude<Status, "cancelled"> = "running";
+  /** The code of the error that it ended with. */
+  failure: string | null = null;
+  /** The span of this stretch of execution. */
+  span: OpenSpan | null = null;
+  /** The present step of a job or machine, if somebody looks. */
+  observed: StepObservation | null = null;
   /** Called when the execution is aborted. */
   onAbort: (() => void) | undefined;
   /** Whether it waits in its slot for a time or a signal, and nothing of it runs; undefined: never. */
@@ -74,6 +88,8 @@ export class Execution {
     this.crashes = run.crashes;
     this.parentId = run.parentId;
     this.partitionKey = run.partitionKey;
+    this.startedMs = run.startedMs;
+    this.trace = run.trace;
     this.journal = run.journal;
     this.waiting = run.waiting;
     this.incoming = new Incoming(run);
@@ -81,6 +97,11 @@ export class Execution {
     this.attempt = run.attempt;
     this.input = run.input;
     this.state = run.state;
+  }
+
+  /** The trace of what it starts. */
+  get traceparent(): string | null {
+    return this.observed?.traceparent ?? this.span?.traceparent ?? this.trace;
   }
 
   get isCancelled(): boolean {

@@ -15,6 +15,7 @@ import type { NewRun } from "../store/store.js";
 import { commit, commitFailure } from "./commit.js";
 import type { Execution } from "./execution.js";
 import { newRun } from "./new-run.js";
+import type { StepObservation } from "./observer.js";
 import { jobContext, stepContext } from "./step-context.js";
 import { sliceMs, sliceSteps, type Surroundings } from "./surroundings.js";
 import { abandonTransaction, takeOutcome } from "./transaction.js";
@@ -77,7 +78,10 @@ async function executeJob(
   }
   let result: unknown;
   try {
-    const returned = definition.run(jobContext(execution, around), input);
+    const given = jobContext(execution, around);
+    const observed = observe(execution, "run", around);
+    const returned =
+      observed === null ? definition.run(given, input) : observed.call(() => definition.run(given, input));
     result = isThenable(returned)
       ? await withinTime(returned, around.maxStepMs, (late) => execution.interrupt(late))
       : returned;
@@ -174,14 +178,20 @@ async function takeStep(
   try {
     const step = definition.steps.get(at.step);
     if (step === undefined) throw unknownStep(definition, at.step);
-    const returned = step(stepContext(execution, around, at.step, state));
+    const given = stepContext(execution, around, at.step, state);
+    const observed = observe(execution, at.step, around);
+    const returned = observed === null ? step(given) : observed.call(() => step(given));
     const outcome = takeOutcome(
       execution,
       isThenable(returned)
         ? await withinTime(returned, around.maxStepMs, (late) => execution.interrupt(late))
         : returned,
     );
-    const decision = decideOutcome(at, checkOutcome(outcome, definition.steps, `step "${at.step}"`));
+    const decision = decideOutcome(
+      at,
+      checkOutcome(outcome, definition.steps, `step "${at.step}"`),
+      execution,
+    );
     return decision instanceof Promise ? await decision : decision;
   } catch (error) {
     await abandonTransaction(execution);
@@ -208,14 +218,17 @@ async function decideByHandle(
     if (definition.state !== undefined && !isA(error, InvalidState)) {
       state = await parse(definition.state, state, "InvalidState", "state");
     }
-    const returned = definition.handle(error, stepContext(execution, around, at.step, state));
+    const { handle } = definition;
+    const given = stepContext(execution, around, at.step, state);
+    const { observed } = execution;
+    const returned = observed === null ? handle(error, given) : observed.call(() => handle(error, given));
     const outcome = takeOutcome(
       execution,
       isThenable(returned)
         ? await withinTime(returned, around.maxStepMs, (late) => execution.interrupt(late))
         : returned,
     );
-    return await decideOutcome(at, checkOutcome(outcome, definition.steps, "handle"));
+    return await decideOutcome(at, checkOutcome(outcome, definition.steps, "handle"), execution);
   } catch (handleError) {
     await abandonTransaction(execution);
     return decideUnhandled(at.step, handleError, error);
@@ -223,16 +236,20 @@ async function decideByHandle(
 }
 
 /** Decides at once, unless children must be made first: their schemas may be asynchronous. */
-function decideOutcome(at: Situation, outcome: Outcome): Decision | Promise<Decision> {
+function decideOutcome(
+  at: Situation,
+  outcome: Outcome,
+  { traceparent }: Execution,
+): Decision | Promise<Decision> {
   if (outcome.kind !== "spawn") return decide(at, outcome);
-  return newChildren(outcome, at.maxBytes).then((children) => decide(at, outcome, children));
+  return newChildren(outcome, at.maxBytes, traceparent).then((children) => decide(at, outcome, children));
 }
 
-async function newChildren({ children }: Spawn, maxBytes: number): Promise<NewRun[]> {
+async function newChildren({ children }: Spawn, maxBytes: number, trace: string | null): Promise<NewRun[]> {
   const runs = await Promise.all(
-    children.map(({ target, input, options }, index) => {
+    children.map(async ({ target, input, options }, index) => {
       const of = `children[${index}]`;
-      return newRun(target, input, options, { what: `${of}.input`, of, maxBytes });
+      return { ...(await newRun(target, input, options, { what: `${of}.input`, of, maxBytes })), trace };
     }),
   );
   const length = runs.reduce((sum, run) => sum + run.input.length, 0);
@@ -241,6 +258,11 @@ async function newChildren({ children }: Spawn, maxBytes: number): Promise<NewRu
     `the inputs of these ${runs.length} children are ${length} characters of JSON together, at most ${maxSpawnLength} are ` +
       "allowed in one spawn: spawn fewer at once, or give them less",
   );
+}
+
+/** The observation of a step that begins. */
+function observe(execution: Execution, step: string, { observer }: Surroundings): StepObservation | null {
+  return (execution.observed = observer.step(execution, step, "run", execution.attempt));
 }
 
 function unknownStep(definition: MachineDefinition, step: string): InvalidState {

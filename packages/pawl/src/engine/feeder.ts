@@ -9,6 +9,7 @@
 import type { Logger } from "../define/logger.js";
 import type { Claimable, Claimed, ClaimedRun, WorkerStore } from "../store/store.js";
 import { newClaimId } from "./claim-id.js";
+import type { Emitter } from "./events.js";
 import type { Successor } from "./execution.js";
 import { LowWater } from "./low-water.js";
 import { Patience } from "./patience.js";
@@ -35,6 +36,7 @@ export interface FeederOptions {
 export interface FeederHost {
   readonly store: Pick<WorkerStore, "claim" | "release">;
   readonly logger: Logger;
+  readonly events: Emitter;
   /** The id to claim under; null while the worker has no lease. */
   workerId(): string | null;
   /** The ids of claims in flight: what they hold is not to be let go by a beat. */
@@ -205,8 +207,10 @@ export class Feeder {
     try {
       const wait = this.#waiting === null ? undefined : { longestMs: waitMs!, signal: this.#waiting.signal };
       const look = { queue, limit, names, versions, ...from, wait };
+      const askedMs = performance.now();
       const claimed = await this.#host.store.claim({ ...look, workerId, claimId });
       this.#patience.reset();
+      this.#tell(claimed, performance.now() - askedMs);
       if (this.#isRunning && this.#host.workerId() === workerId) {
         this.#lowWater.accept(claimed);
         this.#accept(claimed, claimId);
@@ -221,6 +225,13 @@ export class Feeder {
       this.#host.claiming.delete(claimId);
       this.#waiting = null;
     }
+  }
+
+  #tell({ runs, throttled }: Claimed, durationMs: number): void {
+    const { queue } = this.#options;
+    const { events } = this.#host;
+    if (events.hears("claim")) events.emit("claim", { queue, runs: runs.length, durationMs });
+    if (throttled > 0) events.emit("run.throttled", { queue, runs: throttled });
   }
 
   #accept({ runs, after, more }: Claimed, claimId: string): void {

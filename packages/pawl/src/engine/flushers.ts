@@ -3,6 +3,7 @@
 import type { Logger } from "../define/logger.js";
 import type { JournalChange, JournalEntry, RecordVerdict } from "../store/journal.js";
 import type { Claimable, Commit, Transition, Verdict, WorkerStore } from "../store/store.js";
+import type { Emitter } from "./events.js";
 import { Flusher } from "./flusher.js";
 
 export interface CommitEvents {
@@ -19,6 +20,7 @@ export function commitFlusher(
   logger: Logger,
   isOutage: IsOutage,
   events: CommitEvents,
+  emitter: Emitter,
 ): Flusher<Commit, Verdict> {
   return new Flusher<Commit, Verdict>({
     logger,
@@ -26,7 +28,9 @@ export function commitFlusher(
     what: "commit",
     stale: { kind: "stale" },
     send: async (commits, options) => {
-      const { verdicts, claimable } = await store.commit(commits, options);
+      const { verdicts, claimable } = await timed(emitter, "commit", commits, () =>
+        store.commit(commits, options),
+      );
       if (claimable.length > 0) events.onClaimable(claimable);
       return verdicts;
     },
@@ -42,15 +46,28 @@ export function recordFlusher(
   store: Pick<WorkerStore, "record">,
   logger: Logger,
   isOutage: IsOutage,
+  emitter: Emitter,
 ): Flusher<JournalEntry, RecordVerdict> {
   return new Flusher<JournalEntry, RecordVerdict>({
     logger,
     isOutage,
     what: "record",
     stale: { kind: "stale" },
-    send: (entries, options) => store.record(entries, options),
+    send: (entries, options) => timed(emitter, "record", entries, () => store.record(entries, options)),
     sizeOf: ({ change }) => sizeOfChange(change),
   });
+}
+
+async function timed<Answer>(
+  emitter: Emitter,
+  what: "commit" | "record",
+  { length: size }: readonly unknown[],
+  send: () => Promise<Answer>,
+): Promise<Answer> {
+  const begunMs = performance.now();
+  const answer = await send();
+  if (emitter.hears("flush")) emitter.emit("flush", { what, size, durationMs: performance.now() - begunMs });
+  return answer;
 }
 
 function sizeOfTransition(transition: Transition): number {

@@ -24,6 +24,8 @@ export interface ConfirmedBeat {
   readonly cancelled: Readonly<Record<string, string>>;
   /** Every ten seconds: the runs that this worker holds by claims from the id `since` on, with their claim ids. */
   readonly held: { readonly since: string; readonly claims: Readonly<Record<string, string>> } | null;
+  /** The whole database is held. */
+  readonly databaseHeld: boolean;
 }
 
 export type BeatReport =
@@ -52,7 +54,7 @@ export function beat(options: BeatOptions, report: (report: BeatReport) => void)
     const sentAtMs = monotonicMs();
     const wantsHeld = sentAtMs - heldAtMs >= heldEveryMs;
     const since = wantsHeld ? heldSince : null;
-    const { alive, cancelled, held } = await beats.beat(workerId, since);
+    const { alive, cancelled, held, databaseHeld } = await beats.beat(workerId, since);
     if (wantsHeld) {
       heldAtMs = sentAtMs;
       heldSince = lowestClaimId(sentAtMs - callMs);
@@ -63,7 +65,7 @@ export function beat(options: BeatOptions, report: (report: BeatReport) => void)
     }
     confirmed[0] = sentAtMs;
     const confirmedHeld = held === null || since === null ? null : { since, claims: held };
-    report({ kind: "alive", confirmed: { sentAtMs, cancelled, held: confirmedHeld } });
+    report({ kind: "alive", confirmed: { sentAtMs, cancelled, held: confirmedHeld, databaseHeld } });
   };
 
   const loop = async (): Promise<void> => {

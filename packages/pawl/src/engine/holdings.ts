@@ -34,8 +34,8 @@ export class Holdings {
   }
 
   compare({ cancelled, held, sentAtMs }: ConfirmedBeat): void {
-    const { releaser, executions, cancel } = this.#host;
-    for (const runId of Object.keys(cancelled)) cancel(runId);
+    const { releaser, executions } = this.#host;
+    for (const runId of Object.keys(cancelled)) this.#host.cancel(runId);
     // Cancelled runs that this worker does not execute any more, but could not let go.
     releaser.release(this.#notInHand(cancelled));
     if (held === null) return;

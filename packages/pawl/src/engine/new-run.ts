@@ -102,6 +102,7 @@ export async function newRun(
         ? null
         : checkString(given.partitionKey, "partitionKey", { maxBytes: 512 }),
     ...limitColumns(checkRateLimit(given.rateLimit, given.weight)),
+    trace: null,
     direct: false,
   };
 }

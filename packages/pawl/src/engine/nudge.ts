@@ -6,6 +6,7 @@
  */
 
 import type { Claimable, ClaimedRun, EndedRun } from "../store/store.js";
+import type { Emitter, EventMap, EventName } from "./events.js";
 import { Clock } from "./clock.js";
 
 /** A worker of this process, as starts see it. */
@@ -49,12 +50,24 @@ export interface Slots {
   close(): void;
 }
 
-export class Hub {
+export class Hub implements Emitter {
   readonly workers = new Set<LocalWorker>();
+  /** Who is told what the clients of this process do. */
+  readonly listeners = new Set<Emitter>();
   /** Prompts whoever waits for a time. */
   readonly clock = new Clock();
   readonly #waiting = new Map<string, Set<(ended: EndedRun) => void>>();
   readonly #receiving = new Map<string, Set<(isOld: boolean) => void>>();
+
+  hears(name: EventName): boolean {
+    for (const listener of this.listeners) if (listener.hears(name)) return true;
+    return false;
+  }
+
+  /** Tells of something that a client has done, durably. */
+  emit<Name extends EventName>(name: Name, event: EventMap[Name]): void {
+    for (const listener of this.listeners) listener.emit(name, event);
+  }
 
   /** Work has come into this queue, or (null) into some queue. */
   nudge(queue: string | null): void {

@@ -47,7 +47,21 @@ export interface ServeOptions {
   readonly limits?: Readonly<Record<string, LimitOptions>> | undefined;
   /** How long a state or result may be as JSON. Default 1 MiB, at most 16 MiB. */
   readonly maxPayloadBytes?: number | undefined;
+  /**
+   * Metrics for Prometheus: `worker.metrics()` gives them as text, and with a `port` they are served at `/metrics` there. `false`: nothing is
+   * counted. Default true.
+   */
+  readonly metrics?: boolean | MetricsOptions | undefined;
   readonly logger?: Logger | undefined;
+}
+
+export interface MetricsOptions {
+  /** Where to serve `GET /metrics`. Default: nowhere. */
+  readonly port?: number | undefined;
+  /** Default "127.0.0.1"; "0.0.0.0" for a Prometheus elsewhere. */
+  readonly host?: string | undefined;
+  /** Add what only the database knows, such as the depth of queues. Default false: one worker, or the server, is enough for that. */
+  readonly database?: boolean | undefined;
 }
 
 export interface ServeSettings {
@@ -66,7 +80,15 @@ export interface ServeSettings {
   readonly maxStepMs: number | null;
   readonly limits: readonly StoredLimit[];
   readonly maxPayloadBytes: number;
+  /** null: nothing is counted. */
+  readonly metrics: MetricsSettings | null;
   readonly logger: Logger;
+}
+
+export interface MetricsSettings {
+  readonly port: number | null;
+  readonly host: string;
+  readonly database: boolean;
 }
 
 const defaults = {
@@ -82,6 +104,7 @@ const defaults = {
   sweepInterval: "5m",
   drainTimeout: "5s",
   maxPayloadBytes: 1_048_576,
+  metricsHost: "127.0.0.1",
 } as const;
 
 const names = [
@@ -101,6 +124,7 @@ const names = [
   "maxStepDuration",
   "limits",
   "maxPayloadBytes",
+  "metrics",
   "logger",
 ] as const;
 
@@ -135,7 +159,25 @@ export function checkServe(definitions: unknown, options: unknown): ServeSetting
     maxStepMs: maxStepDuration === undefined ? null : atLeast(maxStepDuration, "maxStepDuration", 1),
     limits: checkLimits(given.limits),
     maxPayloadBytes: checkMaxPayload(given.maxPayloadBytes),
+    metrics: checkMetrics(given.metrics ?? true),
     logger: checkLogger(given.logger),
+  };
+}
+
+function checkMetrics(given: unknown): MetricsSettings | null {
+  if (given === false) return null;
+  const {
+    port,
+    host,
+    database = false,
+  } = checkOptions(given === true ? {} : given, ["port", "host", "database"], "the option metrics");
+  if (typeof database !== "boolean") {
+    throw new InvalidOption(`metrics.database must be true or false, not ${show(database)}`);
+  }
+  return {
+    port: port === undefined ? null : checkInteger(port, "metrics.port", { min: 0, max: 65_535 }),
+    host: checkString(host ?? defaults.metricsHost, "metrics.host", { maxBytes: 255 }),
+    database,
   };
 }
 

@@ -4,15 +4,21 @@
  * are told. Used by the client.
  */
 
-import type { ClientStore, NewSignal, SignalVerdict } from "../store/store.js";
+import type { ClientStore, NewSignal, SignalTarget, SignalVerdict } from "../store/store.js";
 import { newClaimId } from "./claim-id.js";
 import { type ErrorKinds, Group } from "./group.js";
 import type { Hub, Slots } from "./nudge.js";
+import { signalTraced } from "./tracing.js";
+
+interface Answered {
+  readonly verdict: SignalVerdict;
+  readonly target: SignalTarget | null;
+}
 
 export class Signaller {
   readonly #store: Pick<ClientStore, "signal">;
   readonly #hub: Hub;
-  readonly #group: Group<NewSignal, SignalVerdict>;
+  readonly #group: Group<NewSignal, Answered>;
 
   constructor(store: Pick<ClientStore, "signal">, hub: Hub, errors: ErrorKinds) {
     this.#store = store;
@@ -25,22 +31,31 @@ export class Signaller {
   }
 
   /** Resolves when the signal is in the inbox for good, or it is known why it is not. */
-  send(signal: NewSignal): Promise<SignalVerdict> {
-    return this.#group.add(signal);
+  async send(signal: NewSignal): Promise<SignalVerdict> {
+    const { verdict } = await signalTraced(signal, () => this.#group.add(signal));
+    return verdict;
   }
 
-  async #send(signals: readonly NewSignal[], slots: Slots | null): Promise<SignalVerdict[]> {
+  async #send(signals: readonly NewSignal[], slots: Slots | null): Promise<Answered[]> {
     const claimId = newClaimId();
     slots?.claiming.add(claimId);
     try {
       const offer = slots && { workerId: slots.workerId, claimId, queues: slots.queues };
-      const { verdicts, claimable, handed } = await this.#store.signal(signals, { patient: false, offer });
+      const { verdicts, targets, claimable, handed } = await this.#store.signal(signals, {
+        patient: false,
+        offer,
+      });
       if (handed !== null) slots?.fill(handed.queue, handed.run, claimId);
       this.#hub.claimable(claimable);
-      for (const [index, { runId }] of signals.entries()) {
-        if (verdicts[index] === "delivered") this.#hub.delivered(runId);
-      }
-      return verdicts;
+      return signals.map(({ runId, name: event }, index) => {
+        const verdict = verdicts[index]!;
+        const target = targets[index] ?? null;
+        if (verdict === "delivered") {
+          this.#hub.delivered(runId);
+          if (target !== null) this.#hub.emit("signal.delivered", { runId, name: target.name, event });
+        }
+        return { verdict, target };
+      });
     } finally {
       slots?.close();
       slots?.claiming.delete(claimId);

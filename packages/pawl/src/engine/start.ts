@@ -8,6 +8,7 @@ import type { ClientStore, NewRun, StartedRun } from "../store/store.js";
 import { newClaimId } from "./claim-id.js";
 import { type ErrorKinds, Group } from "./group.js";
 import type { Hub, Reservation } from "./nudge.js";
+import { startTraced } from "./tracing.js";
 
 /** What a run that was just started has not yet. */
 const newborn = {
@@ -42,12 +43,12 @@ export class Starter {
 
   /** Starts one run, together with whatever else this process starts just now. */
   start(run: NewRun): Promise<StartedRun> {
-    return this.#group.add(run);
+    return startTraced([run], ([traced]) => this.#group.add(traced!));
   }
 
   /** Starts all of them in one statement, or, if their keys conflict, none. */
   startMany(runs: readonly NewRun[]): Promise<StartedRun[]> {
-    return this.#send(runs, true);
+    return startTraced(runs, (traced) => this.#send(traced, true));
   }
 
   async #send(given: readonly NewRun[], allOrNothing: boolean): Promise<StartedRun[]> {
@@ -66,6 +67,7 @@ export class Starter {
       const claim = first === undefined ? null : { workerId: first.workerId, claimId };
       const started = await this.#store.start(runs, { allOrNothing, claim });
       this.#handOver(runs, started, slots, claimId);
+      this.#tell(runs, started);
       return started;
     } catch (error) {
       for (const slot of slots.values()) slot.cancel();
@@ -92,6 +94,14 @@ export class Starter {
     return null;
   }
 
+  #tell(runs: readonly NewRun[], started: readonly StartedRun[]): void {
+    if (!this.#hub.hears("run.started")) return;
+    for (const [index, { runId, created }] of started.entries()) {
+      const { name, version } = runs[index]!;
+      if (created) this.#hub.emit("run.started", { runId, name, version, parentId: null });
+    }
+  }
+
   #handOver(
     runs: readonly NewRun[],
     started: readonly StartedRun[],
@@ -100,9 +110,12 @@ export class Starter {
   ): void {
     const nudged = new Set<string | null>();
     for (const [index, run] of runs.entries()) {
-      const { runId, created } = started[index]!;
+      const { runId, created, phase } = started[index]!;
       const slot = slots.get(index);
-      if (slot === undefined) {
+      // In a database that is held nothing is claimed, by a start neither.
+      if (slot !== undefined && created && phase !== "executing") {
+        slot.cancel();
+      } else if (slot === undefined) {
         const delayMs = run.delayMs ?? (run.at === null ? 0 : run.at.getTime() - Date.now());
         if (!created) continue;
         // Of a start by name the queue is known to the database alone: any.
@@ -111,9 +124,22 @@ export class Starter {
       } else if (!created) {
         slot.cancel();
       } else {
-        const { name, input, step } = run;
+        const { name, input, step, trace } = run;
         const priority = run.priority ?? 0;
-        slot.fill({ ...newborn, runId, name, version: run.version!, step, input, priority }, claimId);
+        slot.fill(
+          {
+            ...newborn,
+            runId,
+            name,
+            version: run.version!,
+            step,
+            input,
+            priority,
+            trace,
+            startedMs: Date.now(),
+          },
+          claimId,
+        );
       }
     }
     if (nudged.has(null)) this.#hub.nudge(null);

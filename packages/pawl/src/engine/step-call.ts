@@ -7,6 +7,7 @@ import { ChildFailed, StepFailed } from "../define/errors.js";
 import type { Json } from "../define/json-types.js";
 import type { RetryPolicy } from "../define/retry.js";
 import type { JournalChange, StepKind } from "../store/journal.js";
+import type { StepObservation } from "./observer.js";
 
 /** The function of a step, as the body calls it. */
 export interface Work {
@@ -34,6 +35,8 @@ export interface StepCall {
   /** The same on the clock of this process. */
   dueAtMs: number | null;
   triedSeq: number;
+  /** Its present attempt, if somebody looks. */
+  observed: StepObservation | null;
   /** Takes the prompt back that it waits for. */
   stopTimer: (() => void) | undefined;
 }
@@ -78,6 +81,7 @@ export function newCall(
     dueAt: null,
     dueAtMs: null,
     triedSeq: 0,
+    observed: null,
     stopTimer: undefined,
   };
 }

@@ -6,6 +6,7 @@ import type { Commit, Verdict, WorkerStore } from "../store/store.js";
 import type { Execution } from "./execution.js";
 import type { Flusher } from "./flusher.js";
 import type { Hub } from "./nudge.js";
+import type { Observer } from "./observer.js";
 import type { Watcher } from "./watcher.js";
 
 /** For how long a run, or runs of one key handed over, may keep a slot while others wait. */
@@ -18,6 +19,7 @@ export interface Surroundings {
   readonly recorder: Flusher<JournalEntry, RecordVerdict>;
   readonly watcher: Watcher;
   readonly hub: Hub;
+  readonly observer: Observer;
   readonly logger: Logger;
   readonly maxStepMs: number | null;
   readonly maxPayloadBytes: number;

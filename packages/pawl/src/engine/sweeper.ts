@@ -10,6 +10,7 @@
 
 import type { Logger } from "../define/logger.js";
 import type { Recovered, WorkerStore } from "../store/store.js";
+import type { Emitter } from "./events.js";
 
 const batch = 1_000;
 /** At rest, so many times `reapInterval`, but never longer than half a lease: a worker that came meanwhile lives that long. */
@@ -19,6 +20,7 @@ const repairRest = 10;
 export interface SweeperOptions {
   readonly store: Pick<WorkerStore, "recover" | "sweep">;
   readonly logger: Logger;
+  readonly events?: Emitter;
   readonly reapMs: number;
   /** null: retention is somebody else's. */
   readonly sweepMs: number | null;
@@ -84,7 +86,7 @@ export class Sweeper {
 
   /** One round; answers how long to wait for the next. */
   async #recover(): Promise<number> {
-    const { store, logger, reapMs, leaseMs, isBusy, onClaimable } = this.#options;
+    const { store, logger, events, reapMs, leaseMs, isBusy, onClaimable } = this.#options;
     const repairs = performance.now() >= this.#repairsAtMs;
     let isQuiet = true;
     let found: Recovered;
@@ -95,6 +97,7 @@ export class Sweeper {
       if (repairs) this.#repairsAtMs = performance.now() + (performance.now() - beganMs) * repairRest;
       if (found.reaped > 0) {
         logger.warn({ runs: found.reaped }, "pawl: runs of dead workers are runnable again");
+        events?.emit("reaper.reaped", { runs: found.reaped });
         onClaimable(null);
       }
       for (const queue of found.queues) onClaimable(queue);
@@ -110,9 +113,13 @@ export class Sweeper {
   }
 
   async #expire(): Promise<void> {
+    const { store, events } = this.#options;
     let last: string | null = null;
-    do ({ last } = await this.#options.store.sweep(batch, last));
-    while (last !== null && !this.#isStopped);
+    do {
+      const { swept, last: reached } = await store.sweep(batch, last);
+      last = reached;
+      if (swept > 0) events?.emit("sweeper.swept", { runs: swept });
+    } while (last !== null && !this.#isStopped);
   }
 
   #after(waitMs: number, round: () => Promise<void>): NodeJS.Timeout {

@@ -4,7 +4,8 @@
  */
 
 import type { BeatAddress } from "../store/beats.js";
-import type { WorkerStore } from "../store/store.js";
+import type { DatabaseState, WorkerStore } from "../store/store.js";
+import type { ReadGauges } from "./gauges.js";
 import type { Hub } from "./nudge.js";
 
 export interface WorkerTransport {
@@ -15,6 +16,10 @@ export interface WorkerTransport {
   readonly beats: BeatAddress | null;
   /** Whether it is for workers to end the claims of dead ones and to delete old runs; else the server does. */
   readonly sweeps: boolean;
+  /** Reads what the metrics show of the database, where a worker can. */
+  readonly gauges?: ReadGauges;
+  /** What is to be known of the database when a worker registers; left out where the server looks itself. */
+  state?(): Promise<DatabaseState>;
   /** How long a claim may be held back until there is work; null: claims answer at once, and have to be repeated. */
   readonly waitMs: number | null;
   /** Lets go of everything that was opened. Never waits long for calls in flight. */

@@ -8,20 +8,26 @@
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import type { AnyDefinition } from "../define/definition.js";
-import { RunCancelled, Unavailable, WorkflowVersionMismatch } from "../define/errors.js";
+import { InvalidOption, RunCancelled, Unavailable, WorkflowVersionMismatch } from "../define/errors.js";
 import type { JournalEntry, RecordVerdict } from "../store/journal.js";
 import type { Claimable, Commit, Verdict, WorkerStore } from "../store/store.js";
 import { isOutage } from "../store/postgres/database-errors.js";
 import { atMost } from "./at-most.js";
+import { Events } from "./events.js";
 import { Execution, type Successor } from "./execution.js";
 import { execute } from "./executor.js";
 import { Feeder } from "./feeder.js";
 import type { Flusher } from "./flusher.js";
+import { copyWarning, heldWarning } from "./database-warnings.js";
 import { commitFlusher, recordFlusher } from "./flushers.js";
+import { Gauges } from "./gauges.js";
 import { type ConfirmedBeat, Heartbeat } from "./heartbeat.js";
 import { Holdings } from "./holdings.js";
 import { setLimit } from "./limits.js";
+import { Metrics } from "./metrics.js";
+import { MetricsServer } from "./metrics-server.js";
 import type { Hub, LocalWorker, Reservation, Slots } from "./nudge.js";
+import { Observer } from "./observer.js";
 import { Patience, persist } from "./patience.js";
 import { Releaser } from "./releaser.js";
 import type { ServeSettings } from "./serve-options.js";
@@ -38,6 +44,11 @@ const maxMeanwhile = 10_000;
 
 export class EngineWorker implements LocalWorker {
   readonly ready: Promise<void>;
+  readonly events: Events;
+  readonly #observer: Observer;
+  readonly #metrics: Metrics | null;
+  #gauges: Gauges | null = null;
+  #metricsServer: MetricsServer | undefined;
   readonly #begun: Promise<void>;
   readonly #settings: ServeSettings;
   readonly #open: () => Promise<WorkerTransport>;
@@ -68,20 +79,49 @@ export class EngineWorker implements LocalWorker {
     onReturned: () => this.#tellIfIdle(),
   });
   #isStopping = false;
+  /** The whole database is held: the store gives no claims, and steps that are done are followed by none. */
+  #isHeld = false;
+  #toldOfCopy = false;
   #idle: (() => void) | undefined;
   #stopped: Promise<void> | undefined;
   /** The registration under a new id after the lease was lost. */
   #registering: Promise<void> = Promise.resolve();
 
-  constructor(settings: ServeSettings, open: () => Promise<WorkerTransport>) {
+  constructor(
+    settings: ServeSettings,
+    open: () => Promise<WorkerTransport>,
+    events: Events = new Events(settings.logger),
+  ) {
     this.#settings = settings;
     this.#open = open;
+    this.events = events;
+    this.#observer = new Observer(this.events);
+    this.#metrics = settings.metrics === null ? null : new Metrics(this.events);
     this.#served = new Map(settings.definitions.map((one) => [`${one.name}@${one.version}`, one]));
     this.#begun = this.#begin();
     this.ready = this.#begun.catch(async (error: unknown) => {
       await this.#stop();
       throw error;
     });
+  }
+
+  get on(): Events["on"] {
+    return this.events.on.bind(this.events);
+  }
+
+  get once(): Events["once"] {
+    return this.events.once.bind(this.events);
+  }
+
+  get off(): Events["off"] {
+    return this.events.off.bind(this.events);
+  }
+
+  async metrics(): Promise<string> {
+    if (this.#metrics === null) {
+      throw new InvalidOption("this worker counts nothing: serve was given metrics: false; leave that out");
+    }
+    return this.#metrics.text() + ((await this.#gauges?.text()) ?? "");
   }
 
   stop(): Promise<void> {
@@ -182,10 +222,11 @@ export class EngineWorker implements LocalWorker {
     this.#releaser = new Releaser(this.#store, logger, () => {
       for (const feeder of this.#feeders.values()) feeder.rewind();
     });
-    this.#flusher = commitFlusher(this.#store, logger, isOutage, {
-      onClaimable: (claimable) => this.#hub.claimable(claimable),
-      onOrphan: (orphan) => this.#releaser.release([orphan]),
-    });
+    const commits = {
+      onClaimable: (claimable: readonly Claimable[]) => this.#hub.claimable(claimable),
+      onOrphan: (orphan: { runId: string; claimId: string }) => this.#releaser.release([orphan]),
+    };
+    this.#flusher = commitFlusher(this.#store, logger, isOutage, commits, this.events);
     this.#holdings = new Holdings({
       store: this.#store,
       logger,
@@ -196,7 +237,7 @@ export class EngineWorker implements LocalWorker {
       flusher: this.#flusher,
       cancel: (runId) => this.cancel(runId),
     });
-    this.#recorder = recordFlusher(this.#store, logger, isOutage);
+    this.#recorder = recordFlusher(this.#store, logger, isOutage, this.events);
     this.#watcher = new Watcher(this.#store, logger);
     this.#surroundings = {
       store: this.#store,
@@ -204,6 +245,7 @@ export class EngineWorker implements LocalWorker {
       recorder: this.#recorder,
       watcher: this.#watcher,
       hub: this.#hub,
+      observer: this.#observer,
       logger,
       maxStepMs,
       maxPayloadBytes,
@@ -214,8 +256,9 @@ export class EngineWorker implements LocalWorker {
       patiently: (execution, read) => persist(() => execution.aborted, isOutage, read),
       isOutage,
       letGo: (execution) => void this.#releaser.persist(execution),
-      isStopping: () => this.#isStopping,
+      isStopping: () => this.#isStopping || this.#isHeld,
     };
+    await this.#openMetrics();
     await this.#register();
     for (const limit of this.#settings.limits) {
       await this.#persist("set its limits", () => setLimit(this.#store, limit));
@@ -225,8 +268,18 @@ export class EngineWorker implements LocalWorker {
       this.#feeders.set(queue, this.#makeFeeder(queue, concurrency));
     }
     this.#hub.workers.add(this);
+    this.#hub.listeners.add(this.events);
     if (this.#transport.sweeps) this.#sweeper = this.#makeSweeper();
     for (const feeder of this.#feeders.values()) feeder.start();
+  }
+
+  async #openMetrics(): Promise<void> {
+    const { metrics, logger } = this.#settings;
+    const { gauges } = this.#transport!;
+    if (metrics?.database && gauges !== undefined) this.#gauges = new Gauges(gauges);
+    if (metrics === null || metrics.port === null) return;
+    this.#metricsServer = new MetricsServer(() => this.metrics(), logger);
+    await this.#metricsServer.listen(metrics.port, metrics.host);
   }
 
   /** Takes a new worker id and its lease. */
@@ -251,6 +304,29 @@ export class EngineWorker implements LocalWorker {
       onLost: (reason) => this.#lose(reason),
       onBeat: (confirmed) => this.#hear(workerId, confirmed),
     });
+    await this.#persist("look at its database", () => this.#look());
+  }
+
+  /** Is this the database that it was when it was migrated, and may work be done in it? */
+  async #look(): Promise<void> {
+    const state = await this.#transport!.state?.();
+    if (state === undefined) return;
+    if (state.isCopy && !this.#toldOfCopy)
+      this.#settings.logger.warn({ identity: state.identity }, copyWarning);
+    this.#toldOfCopy ||= state.isCopy;
+    this.#hearHeld(state.isHeld);
+  }
+
+  #hearHeld(isHeld: boolean): void {
+    if (isHeld === this.#isHeld) return;
+    this.#isHeld = isHeld;
+    const { logger } = this.#settings;
+    if (isHeld) {
+      logger.warn({ workerId: this.#workerId }, heldWarning);
+      return;
+    }
+    logger.info({ workerId: this.#workerId }, "pawl: the database is not held any more, work goes on");
+    for (const feeder of this.#feeders.values()) feeder.rewind();
   }
 
   /** Tries until it works, whatever the outage; undefined once the worker stops. Throws what waiting will not mend. */
@@ -273,6 +349,7 @@ export class EngineWorker implements LocalWorker {
   #lose(reason: string): void {
     const { logger } = this.#settings;
     logger.error({ workerId: this.#workerId, reason }, "pawl: the lease is lost, steps are aborted");
+    this.events.emit("lease.lost", { reason });
     this.#workerId = null;
     const heartbeat = this.#heartbeat;
     this.#abortAll(new Error(`the worker lost its lease: ${reason}`));
@@ -296,6 +373,7 @@ export class EngineWorker implements LocalWorker {
   /** What the database said at a beat of this worker id. */
   #hear(workerId: string, confirmed: ConfirmedBeat): void {
     if (workerId !== this.#workerId) return;
+    this.#hearHeld(confirmed.databaseHeld);
     if (this.#claiming.size === 0) this.#cancelledMeanwhile.clear();
     this.#holdings.compare(confirmed);
   }
@@ -316,6 +394,7 @@ export class EngineWorker implements LocalWorker {
     }
     if (run.uniqueLost) {
       this.#settings.logger.warn({ runId }, "pawl: unique_lost: the unique key was taken meanwhile");
+      this.#observer.uniqueLost(runId, run.name, run.version);
     }
     const older = this.#executions.get(runId);
     if (older !== undefined) {
@@ -325,7 +404,9 @@ export class EngineWorker implements LocalWorker {
     const execution = new Execution(given, definition, queue);
     if (this.#executions.size === 0) this.#sweeper?.hurry();
     this.#executions.set(runId, execution);
+    this.#observer.begin(execution);
     await execute(execution, this.#surroundings);
+    this.#observer.end(execution);
     if (this.#executions.get(runId) === execution) this.#executions.delete(runId);
     // The code of the step has returned: a cancelled run loses its holder, one stopped midway is runnable again.
     if (execution.isCancelled) void this.#releaser.persist(execution);
@@ -343,6 +424,7 @@ export class EngineWorker implements LocalWorker {
     await this.#begun.catch(() => {});
     if (this.#transport === undefined) return;
     this.#hub.workers.delete(this);
+    this.#hub.listeners.delete(this.events);
     await this.#registering;
     await atMost(Promise.all([...this.#feeders.values()].map((feeder) => feeder.stop())), closeMs);
     const unstarted = [...this.#feeders.values()].flatMap((feeder) => feeder.takeUnstarted());
@@ -358,6 +440,8 @@ export class EngineWorker implements LocalWorker {
     await this.#heartbeat?.stop();
     if (this.#workerId !== null) await atMost(this.#store.unregister(this.#workerId), closeMs);
     this.#workerId = null;
+    await this.#metricsServer?.close();
+    this.#metrics?.close();
     await this.#transport.close();
   }
 
@@ -379,6 +463,7 @@ export class EngineWorker implements LocalWorker {
     return new Sweeper({
       store: this.#store,
       logger,
+      events: this.events,
       reapMs,
       sweepMs,
       leaseMs,
@@ -406,6 +491,7 @@ export class EngineWorker implements LocalWorker {
       {
         store: this.#store,
         logger,
+        events: this.events,
         workerId: () => this.#workerId,
         claiming: this.#claiming,
         isClockStill: () => this.#hub.clock.isStill,

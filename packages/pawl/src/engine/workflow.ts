@@ -42,7 +42,9 @@ export async function executeWorkflow(
   if (journal === undefined || execution.aborted) return;
   const body = new Body(execution, around, journal);
   const context = makeContext(execution, around, body);
-  const end = await body.run(() => definition.run(context, input));
+  const { span } = execution;
+  const run = (): unknown => definition.run(context, input);
+  const end = await body.run(span === null ? run : () => span.call(run));
   switch (end.kind) {
     case "aborted":
       return;
@@ -102,7 +104,10 @@ function makeContext(execution: Execution, around: Surroundings, body: Body): Wo
       const of = `step "${call.name}"`;
       const what = { what: `the input of ${of}`, of, maxBytes };
       newRun(checkTarget(target), input, options, what).then(
-        (child) => body.wait(call, { op: "invoke", child }, pending),
+        (child) => {
+          const { traceparent: trace } = execution;
+          body.wait(call, { op: "invoke", child: { ...child, trace } }, pending);
+        },
         (error: unknown) => body.refuse(call, error as Error),
       );
     });

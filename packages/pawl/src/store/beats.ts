@@ -1,8 +1,6 @@
 /** The calls of a heartbeat, apart from the other calls of a worker: they are made by a thread of their own. */
 
 import type { ServerAddress } from "./http/address.js";
-import { openHttpBeats } from "./http/beats.js";
-import { openPostgresBeats } from "./postgres/beats.js";
 
 /** Where to beat; can be sent to another thread. */
 export type BeatAddress =
@@ -17,6 +15,8 @@ export interface BeatAnswer {
   readonly cancelled: Readonly<Record<string, string>>;
   /** The runs that this worker holds by claims from the id `since` on; null: not asked for. */
   readonly held: Readonly<Record<string, string>> | null;
+  /** Nothing is to be claimed in this database, and no further step begun. */
+  readonly databaseHeld: boolean;
 }
 
 export interface Beats {
@@ -26,7 +26,11 @@ export interface Beats {
 
 /** Opens the way for beats, none of which may take longer than `patienceMs`. */
 export async function openBeats(address: BeatAddress, patienceMs: number): Promise<Beats> {
-  return address.kind === "server"
-    ? openHttpBeats(address, patienceMs)
-    : openPostgresBeats(address, patienceMs);
+  // Only what is needed is loaded: a thread that takes long to begin costs a short lease.
+  if (address.kind === "server") {
+    const { openHttpBeats } = await import("./http/beats.js");
+    return openHttpBeats(address, patienceMs);
+  }
+  const { openPostgresBeats } = await import("./postgres/beats.js");
+  return openPostgresBeats(address, patienceMs);
 }

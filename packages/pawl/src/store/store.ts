@@ -31,6 +31,8 @@ export interface NewRun {
   /** `limit`, or `limit:key`. */
   readonly rateLimit: string | null;
   readonly weight: number | null;
+  /** The trace that its spans belong to, as a `traceparent`; null: one of its own. */
+  readonly trace: string | null;
   /** Insert it already claimed (with the claim of the call). */
   readonly direct: boolean;
 }
@@ -92,6 +94,9 @@ export interface ClaimedRun {
   /** The names of the signals in a workflow's inbox; null: too many to tell. */
   readonly waiting: readonly string[] | null;
   readonly uniqueLost: boolean;
+  /** When it was started, on the clock of the database. */
+  readonly startedMs: number;
+  readonly trace: string | null;
 }
 
 /** A signal in an inbox. */
@@ -128,6 +133,8 @@ export interface Claimed extends LookFrom {
   readonly more: boolean;
   /** When the next run is due, if nothing is left to claim now. */
   readonly dueMs: number | null;
+  /** How many runs were put off by their rate limits. */
+  readonly throttled: number;
 }
 
 /**
@@ -280,6 +287,10 @@ export interface RunFilter {
   readonly version: number | null;
   readonly phases: readonly Phase[] | null;
   readonly queue: string | null;
+  readonly kind: string | null;
+  /** The code of its error, or the name of one that has none. */
+  readonly error: string | null;
+  readonly parentId: string | null;
   readonly since: Date | null;
   readonly until: Date | null;
   readonly before: { readonly startedAt: string; readonly runId: string } | null;
@@ -294,6 +305,14 @@ export interface RunCounts {
   readonly counts: Readonly<Record<Status, number>>;
 }
 
+/** What the metrics show of a database: a gauge, the values of its labels, and its own. */
+export interface StoredGauge {
+  readonly gauge: "depth" | "age" | "unserved" | "throttled" | "executing" | "blocked" | "workers";
+  readonly first: string | null;
+  readonly second: string | null;
+  readonly value: number;
+}
+
 export interface MigrationResult {
   readonly schema: string;
   readonly from: number;
@@ -301,6 +320,19 @@ export interface MigrationResult {
   /** One line per thing done, empty if nothing was to do. */
   readonly steps: readonly string[];
 }
+
+/** What is to be known of a database as a whole. */
+export interface DatabaseState {
+  /** The same in a database and its copies, until one of them is adopted. */
+  readonly identity: string;
+  /** Nothing is claimed in it, until it is released or adopted. */
+  readonly isHeld: boolean;
+  /** It was migrated, or last adopted, elsewhere: this is a fork or a restored backup. */
+  readonly isCopy: boolean;
+}
+
+/** How a database is copied: block by block through the log; file by file; or so that both share what the file system can share. */
+export type CopyMethod = "wal_log" | "file_copy" | "clone";
 
 export interface NewSignal {
   readonly runId: string;
@@ -314,6 +346,12 @@ export interface Offer extends Claim {
   readonly queues: readonly string[];
 }
 
+/** The run that a signal is for. */
+export interface SignalTarget {
+  readonly name: string;
+  readonly trace: string | null;
+}
+
 export type SignalVerdict = "delivered" | "duplicate" | "not_found" | "ended" | "full";
 
 export interface Cancellation {
@@ -321,6 +359,8 @@ export interface Cancellation {
   readonly phase: Phase | null;
   /** The runs that this call has cancelled. */
   readonly runIds: readonly string[];
+  /** Their definitions, in the same order. */
+  readonly names: readonly string[];
   readonly claimable: readonly Claimable[];
 }
 
@@ -347,6 +387,8 @@ export interface ClientStore {
     options: { patient: boolean; offer?: Offer | null },
   ): Promise<{
     verdicts: SignalVerdict[];
+    /** The runs they are for, in the same order; null: there is none. */
+    targets: (SignalTarget | null)[];
     claimable: Claimable[];
     handed: { queue: string; run: ClaimedRun } | null;
   }>;
@@ -359,6 +401,8 @@ export interface ClientStore {
   limits(): Promise<StoredLimit[]>;
   get(runIds: readonly string[]): Promise<StoredRun[]>;
   journal(runId: string, after: string): Promise<ListedStep[]>;
+  /** How many runs there are that a listing would show, on all its pages. */
+  count(filter: RunFilter): Promise<number>;
   list(filter: RunFilter): Promise<{ runs: StoredRun[]; last: { startedAt: string; runId: string } | null }>;
   /** Of these runs, those that have ended or do not exist. */
   ended(runIds: readonly string[]): Promise<EndedRun[]>;

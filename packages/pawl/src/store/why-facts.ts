@@ -14,6 +14,7 @@ export interface WhyFacts {
   readonly attempt: number;
   readonly crashes: number;
   readonly hold: number;
+  readonly databaseHeld: boolean;
   readonly throttled: boolean;
   readonly rateLimit: string | null;
   readonly partitionKey: string | null;

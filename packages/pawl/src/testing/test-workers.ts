@@ -7,6 +7,7 @@
 import type { AnyDefinition } from "../define/definition.js";
 import type { Logger } from "../define/logger.js";
 import { Unavailable } from "../define/errors.js";
+import { Events } from "../engine/events.js";
 import { type Hub, hubOf } from "../engine/nudge.js";
 import { checkServe, type ServeSettings } from "../engine/serve-options.js";
 import { EngineWorker } from "../engine/worker.js";
@@ -27,6 +28,8 @@ const timings = { lease: "1d", heartbeat: "1h", drainTimeout: "1s", sweepInterva
 /** What was asked to be served, and the worker that does; null: it has crashed, and none has taken over yet. */
 interface Serving {
   readonly settings: ServeSettings;
+  /** Of all that serve it, one after the other. */
+  readonly events: Events;
   living: { readonly engine: EngineWorker; readonly mortal: MortalStore } | null;
 }
 
@@ -64,7 +67,8 @@ export class TestWorkers {
 
   async serve(definitions: readonly AnyDefinition[], options: TestServeOptions): Promise<Worker> {
     const settings = checkServe(definitions, { logger: this.#logger, ...timings, ...options });
-    const serving: Serving = { settings, living: null };
+    const events = new Events(settings.logger);
+    const serving: Serving = { settings, events, living: null };
     this.#servings.add(serving);
     const ready = this.#begin(serving).catch((error: unknown) => {
       this.#servings.delete(serving);
@@ -73,6 +77,10 @@ export class TestWorkers {
     await ready;
     return {
       ready,
+      on: events.on.bind(events),
+      once: events.once.bind(events),
+      off: events.off.bind(events),
+      metrics: async () => (await serving.living?.engine.metrics()) ?? "",
       stop: async () => {
         this.#servings.delete(serving);
         await serving.living?.engine.stop();
@@ -167,14 +175,18 @@ export class TestWorkers {
       watch: () => this.#watch,
       onDeath: () => this.#die(),
     });
-    const engine = new EngineWorker(serving.settings, async () => ({
-      store: mortal.store,
-      hub: this.#hub,
-      beats: null,
-      sweeps: false,
-      waitMs: null,
-      close: async () => {},
-    }));
+    const engine = new EngineWorker(
+      serving.settings,
+      async () => ({
+        store: mortal.store,
+        hub: this.#hub,
+        beats: null,
+        sweeps: false,
+        waitMs: null,
+        close: async () => {},
+      }),
+      serving.events,
+    );
     serving.living = { engine, mortal };
     try {
       await engine.ready;

@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 
 import { NotSerializable, PayloadTooLarge } from "../../dist/define/errors.js";
 import { fromJson, toJson } from "../../dist/define/json.js";
+import { anything } from "./support/anything.js";
 
 /** What a value looks like with its key order: deep equality alone does not see it. */
 function withOrder(value: unknown): unknown {
@@ -31,19 +32,6 @@ function refusal(value: unknown, what = "state"): NotSerializable {
   }
   throw new Error("the value was not refused");
 }
-
-const anything = fc.anything({
-  withBigInt: true,
-  withBoxedValues: true,
-  withDate: true,
-  withMap: true,
-  withNullPrototype: true,
-  withObjectString: true,
-  withSet: true,
-  withSparseArray: true,
-  withTypedArray: true,
-  withUnicodeString: true,
-});
 
 describe("every value", () => {
   test("that is JSON comes through unchanged", () => {

@@ -3,7 +3,7 @@ import { Feeder } from "../../dist/engine/feeder.js";
 import type { Claimed, ClaimedRun, ClaimRequest } from "../../dist/store/store.js";
 
 const silent = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
-const nothing: Claimed = { runs: [], more: false, floor: null, after: null, dueMs: null };
+const nothing: Claimed = { runs: [], more: false, floor: null, after: null, dueMs: null, throttled: 0 };
 
 /** A feeder whose looks find what `find` says, after as long as it says. */
 function feederThat(find: (request: ClaimRequest) => { found?: Partial<Claimed>; tookMs?: number }) {
@@ -31,6 +31,7 @@ function feederThat(find: (request: ClaimRequest) => { found?: Partial<Claimed>;
         release: async () => [],
       },
       logger: silent,
+      events: { hears: () => false, emit: () => {} },
       workerId: () => "w",
       claiming: new Set(),
       isClockStill: () => false,

@@ -1,7 +1,15 @@
-#!/usr/bin/env node
-/** The `pawl` command. */
+/** The `pawl` command: one call of it. */
 
-import { Command } from "commander";
+import { exitCode, explainFailure } from "./failure.js";
+import { createProgram } from "./program.js";
+import type { Session } from "./session.js";
+import { openShell } from "./shell.js";
 
-const program = new Command("pawl").description("durable execution on PostgreSQL");
-await program.parseAsync();
+const session: Session = { shell: openShell(process), code: exitCode.ok };
+try {
+  await createProgram(session).parseAsync();
+} catch (error) {
+  session.code = explainFailure(error, session.shell, process.argv.includes("--debug"));
+}
+// What a file of the user's has left open must not keep the command from ending; what was printed must get out first.
+process.stdout.write("", () => process.exit(session.code));

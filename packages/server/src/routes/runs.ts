@@ -1,10 +1,12 @@
 /** A run by its id: as it is, its end, its journal, why it waits; signals to it and its cancellation. */
 
+import { setMaxListeners } from "node:events";
 import type { FastifyReply } from "fastify";
 import { type ErrorRecord, type Json, type Run, RunNotFound } from "pawl";
 import { type EndedRun, statusOf } from "pawl/engine";
 import { Type } from "typebox";
 import type { App } from "../app.js";
+import { keyOf } from "../header-key.js";
 import { heldSignal } from "../held.js";
 import type { Parts } from "../parts.js";
 import {
@@ -111,7 +113,7 @@ function placedRoutes(app: App, parts: Parts, { path, of, params }: (typeof plac
     },
     async (request) => {
       const runId = await checked(request.params);
-      const dedupKey = request.headers["idempotency-key"];
+      const dedupKey = keyOf(request.headers);
       // Whatever it is: the library checks it.
       const payload = request.body as object | undefined;
       return pawl.signal(runId, request.params.event, payload, { dedupKey });
@@ -195,6 +197,8 @@ async function firstEnd(
 ): Promise<void> {
   const held = heldSignal(reply, closing);
   const enough = new AbortController();
+  // One for each of the runs.
+  setMaxListeners(0, enough.signal);
   const letGo = (): void => enough.abort();
   if (held.aborted) return;
   held.addEventListener("abort", letGo);

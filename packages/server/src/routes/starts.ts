@@ -2,6 +2,7 @@
 
 import { Type } from "typebox";
 import type { App } from "../app.js";
+import { keyOf } from "../header-key.js";
 import type { Parts } from "../parts.js";
 import { type Problem, toProblem } from "../problems.js";
 import {
@@ -47,8 +48,9 @@ export function startRoutes(app: App, parts: Parts): void {
       },
     },
     async (request, reply) => {
-      const headerKey = request.headers["idempotency-key"];
-      const run = await toNewRun(request.params.name, request.body, { maxBytes, headerKey });
+      const headerKey = keyOf(request.headers);
+      const { traceparent: headerTrace } = request.headers;
+      const run = await toNewRun(request.params.name, request.body, { maxBytes, headerKey, headerTrace });
       const started = toStarted(await starter.start(run));
       return reply
         .code(started.created ? 201 : 200)
@@ -77,8 +79,9 @@ export function startRoutes(app: App, parts: Parts): void {
     },
     async (request) => {
       const { runs, atomic = true } = request.body;
+      const { traceparent: headerTrace } = request.headers;
       const making = runs.map(({ name, ...body }, index) =>
-        toNewRun(name, body, { maxBytes, of: `runs[${index}]`, what: `runs[${index}].input` }),
+        toNewRun(name, body, { maxBytes, headerTrace, of: `runs[${index}]`, what: `runs[${index}].input` }),
       );
       if (atomic) return { runs: await startAll(await Promise.all(making)) };
       const problems = (error: unknown): { error: Problem } => ({

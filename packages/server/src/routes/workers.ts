@@ -87,6 +87,9 @@ export function workerRoutes(app: App, parts: Parts, hurry: () => void): void {
             alive: Type.Boolean(),
             cancelled: Type.Record(Type.String(), Type.String()),
             held: Type.Union([Type.Record(Type.String(), Type.String()), Type.Null()]),
+            databaseHeld: Type.Boolean({
+              description: "nothing is claimed, and no further step is to begin",
+            }),
           }),
         },
       },

@@ -93,7 +93,8 @@ export class HttpWorkerStore implements WorkerStore {
         signal: controller.signal,
       });
       // The server remembers where to look next, and when.
-      return { runs: answer.runs.map(toClaimed), more: answer.more, floor: null, after: null, dueMs: null };
+      const { more } = answer;
+      return { runs: answer.runs.map(toClaimed), more, floor: null, after: null, dueMs: null, throttled: 0 };
     } finally {
       wait?.signal.removeEventListener("abort", end);
     }

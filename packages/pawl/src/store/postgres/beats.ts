@@ -29,6 +29,7 @@ export interface BeatRow {
   alive: boolean;
   cancelled: string | null;
   held: string | null;
+  database_held: boolean | null;
 }
 
 export function toBeatAnswer(row: BeatRow | undefined): BeatAnswer {
@@ -36,6 +37,7 @@ export function toBeatAnswer(row: BeatRow | undefined): BeatAnswer {
     alive: row?.alive === true,
     cancelled: claimsOf(row?.cancelled ?? "{}"),
     held: row?.held ? claimsOf(row.held) : null,
+    databaseHeld: row?.database_held === true,
   };
 }
 

@@ -30,6 +30,11 @@ export function isOutage(error: unknown): boolean {
   return code === undefined || /^(08|57P|53|58|25006)/.test(code);
 }
 
+/** Whether a value of the call is one that the database cannot take: out of range, of another form, against a constraint. */
+export function isValueFault(error: unknown): boolean {
+  return error instanceof Refused && /^(22|23514|54)/.test(sqlState(error.cause) ?? "");
+}
+
 /** Whether a lock was not to be had in time: nothing was written, and trying again later will help. */
 export function isBusy(error: unknown): boolean {
   return error instanceof Refused && sqlState(error.cause) === "55P03";
@@ -41,11 +46,28 @@ export function explain(error: unknown, { url, schema }: Address): PawlError {
   const message = (error instanceof Error && error.message) || "no connection";
   const where = describeAddress(url);
   if (isOutage(error)) {
-    return new Unavailable(`the database at ${where} cannot be used: ${message}`, { cause: error });
+    return new Unavailable(`the database at ${where} cannot be used: ${message}${outageAdvice(error)}`, {
+      cause: error,
+    });
   }
   return new Refused(`the database at ${where} refused: ${message}${advice(sqlState(error) ?? "", schema)}`, {
     cause: error,
   });
+}
+
+/** What to look at while the database is away. Workers keep trying by themselves; a call may be repeated. */
+function outageAdvice(error: unknown): string {
+  const code = sqlState(error);
+  if (code === "53300") {
+    return ". It has no connections left: raise its max_connections, lower the option pool, or put a pooler before it";
+  }
+  if (code === "53100") return ". Its disk is full: free some space, and it goes on";
+  if (code === "25006") {
+    return ". It takes no writes, as a standby does: check that the URL leads to the primary";
+  }
+  if (code?.startsWith("57P") === true)
+    return ". It is starting or shutting down: repeat the call when it is up";
+  return ". Check that it is running, and that host and port of the URL can be reached from here. Whether the call was executed is not known: repeat it with an idempotencyKey or a dedupKey";
 }
 
 /** What to do about an error of the server with this SQLSTATE, to be put behind its message. */

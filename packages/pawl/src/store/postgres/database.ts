@@ -78,6 +78,31 @@ export function checkUrl(url: unknown, what = "url"): string {
   );
 }
 
+/** The name of the database that a URL leads to. */
+export function databaseName(url: string): string {
+  const { database, user } = new pg.Client({ connectionString: url });
+  return database ?? user ?? "";
+}
+
+/** The URL of another database of the same server. */
+export function withDatabase(url: string, name: string): string {
+  return url.replace(
+    /^([a-z]+:\/\/[^/?#]*)(\/[^?#]*)?/,
+    (_, server: string) => `${server}/${encodeURI(name)}`,
+  );
+}
+
+/** The URL without its password, to be shown. */
+export function withoutPassword(url: string): string {
+  return url
+    .replace(
+      /^([a-z]+:\/\/)([^/?#]*)@/,
+      (_, scheme: string, login: string) => `${scheme}${login.replace(/:.*$/s, "")}@`,
+    )
+    .replace(/([?&])password=[^&#]*(&|(?=#|$))/, "$1")
+    .replace(/[?&](?=#|$)/, "");
+}
+
 /** Host, port and database of a URL, never its password. */
 export function describeAddress(url: string): string {
   const { host, port, database } = new pg.Client({ connectionString: url });

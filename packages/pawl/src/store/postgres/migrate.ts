@@ -8,7 +8,7 @@
 import { readdir, readFile } from "node:fs/promises";
 import pg from "pg";
 import { Unavailable } from "../../define/errors.js";
-import { type Address, connectionOptions } from "./database.js";
+import { type Address, connectionOptions, openPool, types } from "./database.js";
 import { Refused } from "../refused.js";
 import { explain, migrateCall, sqlState } from "./database-errors.js";
 import type { MigrationResult } from "../store.js";
@@ -40,6 +40,29 @@ export async function migrateSchema(address: Address, to: number): Promise<Migra
     throw explain(error, address);
   } finally {
     await client.end().catch(() => {});
+  }
+}
+
+/** What `migrateSchema` would do; writes nothing, and takes no lock. */
+export async function planSchema(address: Address, to: number): Promise<MigrationResult> {
+  const { schema } = address;
+  const pool = openPool(address.url, 1);
+  try {
+    const from = await readVersion((text) => pool.query({ text, types }), schema);
+    if (from > schemaVersion) throw newer(from, schema);
+    const steps: string[] = [];
+    for (let version = from + 1; version <= to; version++) {
+      const files = await migrationFiles(version);
+      steps.push(`would apply version ${version} to schema "${schema}" (${files.length} files)`);
+    }
+    for (let version = from; version > to; version--) {
+      steps.push(`would take version ${version} away from schema "${schema}"`);
+    }
+    return { schema, from, to, steps };
+  } catch (error) {
+    throw explain(error, address);
+  } finally {
+    await pool.end();
   }
 }
 

@@ -17,8 +17,10 @@ import type {
   Offer,
   RunCounts,
   RunFilter,
+  SignalTarget,
   SignalVerdict,
   StartedRun,
+  StoredGauge,
   StoredLimit,
   StoredRun,
 } from "../store.js";
@@ -75,6 +77,7 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
     { patient, offer = null }: { patient: boolean; offer?: Offer | null },
   ): Promise<{
     verdicts: SignalVerdict[];
+    targets: (SignalTarget | null)[];
     claimable: Claimable[];
     handed: { queue: string; run: ClaimedRun } | null;
   }> {
@@ -82,6 +85,8 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
     if (only !== undefined && signals.length === 1) {
       const { runId, name, payload, dedupKey } = only;
       const [row] = await this.call<{
+        run_name: string;
+        trace: string | null;
         claimable: string | null;
         queue: string | null;
         handed: string | null;
@@ -97,9 +102,10 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
         patient,
       ]);
       if (row !== undefined) {
-        const { queue, handed } = row;
+        const { queue, handed, run_name: target, trace } = row;
         return {
           verdicts: ["delivered"],
+          targets: [{ name: target, trace }],
           claimable: toClaimable(row.claimable),
           handed:
             queue === null || handed === null
@@ -108,12 +114,15 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
         };
       }
     }
-    const rows = await this.call<{ verdict: SignalVerdict; claimable: string | null }>(
-      "signal",
-      signalValues(signals, { patient }),
-    );
+    const rows = await this.call<{
+      verdict: SignalVerdict;
+      run_name: string | null;
+      trace: string | null;
+      claimable: string | null;
+    }>("signal", signalValues(signals, { patient }));
     return {
       verdicts: rows.map(({ verdict }) => verdict),
+      targets: rows.map(({ run_name: name, trace }) => (name === null ? null : { name, trace })),
       claimable: toClaimable(rows[0]?.claimable ?? null),
       handed: null,
     };
@@ -127,12 +136,14 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
       verdict: Cancellation["verdict"];
       status: Cancellation["phase"];
       cancelled: string | null;
+      names: string | null;
       claimable: string | null;
     }>("cancel", [shard, runId, reason, cascade]);
     return {
       verdict: row!.verdict,
       phase: row!.status,
       runIds: row!.cancelled === null ? [] : (JSON.parse(row!.cancelled) as string[]),
+      names: row!.names === null ? [] : (JSON.parse(row!.names) as string[]),
       claimable: toClaimable(row!.claimable),
     };
   }
@@ -169,13 +180,7 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
     filter: RunFilter,
   ): Promise<{ runs: StoredRun[]; last: { startedAt: string; runId: string } | null }> {
     const rows = await this.call<RunRow>("list", [
-      shard,
-      filter.name,
-      filter.version,
-      filter.phases && `{${filter.phases.join(",")}}`,
-      filter.queue,
-      filter.since,
-      filter.until,
+      ...filterValues(filter),
       filter.before?.startedAt,
       filter.before?.runId,
       filter.input,
@@ -183,6 +188,12 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
     ]);
     const last = rows.at(-1);
     return { runs: rows.map(toRun), last: last ? { startedAt: last.inserted_at, runId: last.id } : null };
+  }
+
+  async count(filter: RunFilter): Promise<number> {
+    const values = [...filterValues(filter), filter.input];
+    const [row] = await this.call<{ count_listed: string }>("count_listed", values);
+    return Number(row?.count_listed ?? 0);
   }
 
   /** How many runs of each name there are. */
@@ -215,8 +226,29 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
     return rows.map((row) => ({ runId: row.id, phase: row.status, result: row.result, error: row.error }));
   }
 
+  /** What the metrics show; counts stop at `most`. */
+  gauges(most: number): Promise<StoredGauge[]> {
+    return this.call<StoredGauge>("gauges", [shard, most]);
+  }
+
   async journal(runId: string, after: string): Promise<ListedStep[]> {
     const rows = await this.call<StepRow>("journal", [shard, runId, after]);
     return rows.map(toListedStep);
   }
+}
+
+/** What listing and counting have in common. */
+function filterValues(filter: RunFilter): unknown[] {
+  return [
+    shard,
+    filter.name,
+    filter.version,
+    filter.phases && `{${filter.phases.join(",")}}`,
+    filter.queue,
+    filter.kind,
+    filter.error,
+    filter.parentId,
+    filter.since,
+    filter.until,
+  ];
 }

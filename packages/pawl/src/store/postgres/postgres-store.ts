@@ -11,6 +11,7 @@ import type {
   Claimed,
   ClaimRequest,
   Commit,
+  DatabaseState,
   Registration,
   StoredChild,
   StoredSignal,
@@ -23,6 +24,7 @@ import type { BeatAnswer } from "../beats.js";
 import { type BeatRow, toBeatAnswer } from "./beats.js";
 import type { Address } from "./database.js";
 import { isOutage } from "./database-errors.js";
+import { type DatabaseStateRow, toDatabaseState } from "./database-state.js";
 import { recordArguments, toRecordVerdicts } from "./journal-rows.js";
 import { column } from "./literals.js";
 import { PostgresClientStore } from "./postgres-client-store.js";
@@ -90,6 +92,7 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
       after: Claimed["after"];
       due_ms: number | null;
       more: boolean;
+      throttled: number;
     };
     return {
       runs: rows.map(toClaimedRun),
@@ -97,6 +100,7 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
       after: meta.after,
       dueMs: meta.due_ms,
       more: meta.more,
+      throttled: meta.throttled,
     };
   }
 
@@ -243,6 +247,12 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
     ]);
   }
 
+  /** Whether this database is held, or a copy. */
+  async state(): Promise<DatabaseState> {
+    const [row] = await this.call<DatabaseStateRow>("database_state", []);
+    return toDatabaseState(row!);
+  }
+
   async unregister(workerId: string): Promise<void> {
     await this.call("unregister", [shard, workerId]);
   }
@@ -251,26 +261,6 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
   async beat(workerId: string, since: string | null): Promise<BeatAnswer> {
     const [row] = await this.call<BeatRow>("beat", [shard, workerId, since]);
     return toBeatAnswer(row);
-  }
-
-  // The parts of recover, each by itself: for tests and tools that must not do the others.
-  async reap(limit: number): Promise<number> {
-    const [row] = await this.call<{ reaped: number }>("reap", [shard, limit]);
-    return row?.reaped ?? 0;
-  }
-
-  async place(limit: number): Promise<string[]> {
-    const [row] = await this.call<{ queues: string }>("place_runs", [shard, limit]);
-    return JSON.parse(row!.queues) as string[];
-  }
-
-  async repairKeys(after: string | null, limit: number): Promise<{ last: string | null; queues: string[] }> {
-    const [row] = await this.call<{ last: string | null; queues: string }>("repair_keys", [
-      shard,
-      after,
-      limit,
-    ]);
-    return { last: row!.last, queues: JSON.parse(row!.queues) as string[] };
   }
 
   async held(claims: readonly { readonly runId: string; readonly claimId: string }[]): Promise<string[]> {

@@ -51,7 +51,7 @@ export function startValues(
     null,
     null,
     null,
-    null,
+    column(runs, (run) => run.trace),
     allOrNothing,
     claim?.workerId ?? null,
     claim?.claimId ?? null,
@@ -80,6 +80,7 @@ export function startOneValues(
     run.uniqueKey && `\\x${Buffer.from(run.uniqueKey).toString("hex")}`,
     run.uniqueScope && `{${run.uniqueScope.join(",")}}`,
     run.partitionKey,
+    run.trace,
     allOrNothing,
     run.direct ? claim!.workerId : null,
     run.direct ? claim!.claimId : null,
@@ -134,6 +135,8 @@ export interface ClaimRow {
   journal: string | null;
   waiting: string | null;
   unique_lost: boolean;
+  started_ms: number;
+  trace: string | null;
   meta: string | null;
 }
 
@@ -236,6 +239,8 @@ export function toClaimedRun(row: ClaimRow): ClaimedRun {
     journal: toJournal(row.journal),
     waiting: row.waiting === null ? [] : row.waiting === "" ? null : (JSON.parse(row.waiting) as string[]),
     uniqueLost: row.unique_lost,
+    startedMs: row.started_ms,
+    trace: row.trace,
   };
 }
 

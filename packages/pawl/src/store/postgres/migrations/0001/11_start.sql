@@ -50,7 +50,7 @@ $$;
 -- A taken key starts nothing and answers its holder. Two keys with different holders answer `conflict`, or raise
 -- when p_all_or_nothing. A key held by an open transaction is waited for only when p_all_or_nothing; else the whole
 -- call fails with 55P03 and its callers are served one by one. An unknown rate limit raises. With p_worker and p_direct, a
--- run is inserted already claimed. Children are started by commit (see spawn_children).
+-- run is inserted already claimed, unless the database is held. Children are started by commit (see spawn_children).
 -- Rides runs_unique and runs_idempotency.
 create function start(
   p_shard smallint, p_name text[], p_version int[], p_kind text[], p_queue text[], p_priority smallint[], p_input text[],
@@ -64,6 +64,7 @@ language plpgsql as $f$
 declare
   v_now timestamptz := now();
   v_ceiling interval;
+  v_is_held boolean;
   v_ids bigint[];
   v_pending int[];           -- null: all
   v_again int[];
@@ -81,7 +82,10 @@ begin
   if p_rate_limit is not null then
     perform require_limits(p_rate_limit, p_weight);
   end if;
-  select s.retention_ceiling into strict v_ceiling from settings s;
+  select s.retention_ceiling, s.held into strict v_ceiling, v_is_held from settings s;
+  if v_is_held then
+    p_direct := null;
+  end if;
   v_ids := array(select (nextval('run_ids') << 6) | p_shard from generate_series(1, cardinality(p_name)));
   -- starts by name: the definition to run, found once per name, or per name and version where one is given
   if p_kind is null or array_position(p_kind, null) is not null then

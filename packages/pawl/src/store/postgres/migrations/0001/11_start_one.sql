@@ -1,10 +1,10 @@
 -- Starts one run of a known definition, without a rate limit: what start does, in one statement, because somebody waits for a lone
 -- start. Answers its id, or none if a key of it is taken: nothing was written, and start tells by whom. With p_worker it is inserted
--- already claimed. Rides runs_unique and runs_idempotency.
+-- already claimed; none is answered if the database is held, and start inserts it unclaimed. Rides runs_unique and runs_idempotency.
 create function start_one(
   p_shard smallint, p_name text, p_version int, p_kind text, p_queue text, p_priority smallint, p_input text, p_step text,
   p_delay_ms bigint, p_at timestamptz, p_retention_ms bigint, p_idempotency_key text, p_unique_key bytea, p_unique_scope text,
-  p_partition_key text, p_all_or_nothing boolean, p_worker text, p_claim_id bigint
+  p_partition_key text, p_trace text, p_all_or_nothing boolean, p_worker text, p_claim_id bigint
 ) returns table (id bigint)
 language plpgsql as $f$
 declare
@@ -23,7 +23,7 @@ begin
   end if;
   return query
     insert into runs (shard, id, status, name, version, kind, queue, priority, input, step, eligible_at, inserted_at, retention,
-      idempotency_key, unique_key, unique_scope, partition_key, locked_by, claim_id)
+      idempotency_key, unique_key, unique_scope, partition_key, trace, locked_by, claim_id)
     select p_shard, (nextval('run_ids') << 6) | p_shard,
       case when p_worker is null then 'runnable'::run_status else 'executing'::run_status end,
       p_name, p_version, p_kind, coalesce(p_queue, 'default'), coalesce(p_priority, 0::smallint), p_input::jsonb, p_step,
@@ -32,8 +32,9 @@ begin
       p_idempotency_key, p_unique_key,
       case when p_unique_key is not null then
         coalesce(p_unique_scope, '{runnable,executing,awaiting_signal,awaiting_children}')::run_status[] end,
-      p_partition_key, p_worker, case when p_worker is not null then p_claim_id end
+      p_partition_key, p_trace, p_worker, case when p_worker is not null then p_claim_id end
     from settings s
+    where p_worker is null or not s.held
     on conflict do nothing
     returning runs.id;
 end $f$;

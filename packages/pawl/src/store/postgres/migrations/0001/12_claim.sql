@@ -4,13 +4,15 @@
 --   after   [priority, µs, id] where it stopped looking because 1,000 runs of other workers' definitions lay in the way
 --   more    whether it stopped because p_limit or 16 MiB were reached
 --   due_ms  milliseconds until the next run is due, when there was nothing left to claim
+--   throttled  how many runs were put off by their rate limits
 -- (What is claimable is written as the CASE of the index everywhere: no other index can serve that.)
 -- Reads unlocked pages of runs_claim by a skip scan over priorities, then locks by primary key with SKIP LOCKED and
 -- decides in statements of their own: who is first in line for its partition key (claim_keyed), and for whom its rate limit
 -- has tokens (claim_limited). A wait whose deadline has passed is claimed as timed out. A look from the floor on that finds
 -- less than asked looks again without it, unless p_bounded; then due_ms too is about the priority of the floor alone. Runs in the way that no live worker serves are parked (park_unserved).
 -- A run's inbox comes along if it is small (inbox_inline), or the journal of a workflow (journal_inline).
--- A worker whose lease has passed gets nothing: it would be taken from it at once (its next beat tells it).
+-- A worker whose lease has passed gets nothing: it would be taken from it at once (its next beat tells it). Nor does any in a database
+-- that is held.
 -- Committed asynchronously: a lost claim is only a lease that was never given, and its random id never returns.
 create function claim(
   p_shard smallint, p_queue text, p_worker text, p_claim_id bigint, p_limit int, p_names text[], p_versions int[],
@@ -19,7 +21,7 @@ create function claim(
 ) returns table (
   id bigint, name text, version int, step text, priority smallint, attempt int, crashes int,
   parent_id bigint, partition_key text, timed_out boolean, children int, inbox_seq int, inbox text,
-  input text, state text, journal text, waiting text, unique_lost boolean, meta text)
+  input text, state text, journal text, waiting text, unique_lost boolean, started_ms double precision, trace text, meta text)
 language plpgsql as $f$
 #variable_conflict use_column
 declare
@@ -45,6 +47,7 @@ declare
   v_refused record;
   v_lost boolean;
   v_contended boolean := false;
+  v_throttled int := 0;
   v_inline int;
   v_unserved bigint[] := '{}';
   v_others bigint[];
@@ -70,8 +73,9 @@ begin
     perform begin_timeline(p_shard);
   end if;
   perform set_config('synchronous_commit', 'off', true);  -- in the body: a SET clause is undone before the commit
-  if not exists (select 1 from workers w where w.id = p_worker and w.seen_at + w.lease > clock_timestamp()) then
-    meta := '{"floor": null, "after": null, "due_ms": null, "more": false}';
+  if not exists (select 1 from workers w where w.id = p_worker and w.seen_at + w.lease > clock_timestamp()
+      and not (select s.held from settings s)) then
+    meta := '{"floor": null, "after": null, "due_ms": null, "more": false, "throttled": 0}';
     return next;
     return;
   end if;
@@ -164,9 +168,10 @@ begin
       v_contended := v_contended or v_refused.contended;
     end if;
     if v_limited and v_ids is not null then
-      select l.allowed, l.contended, l.freed into v_refused from claim_limited(p_shard, v_ids, p_limit - v_found, v_now) l;
+      select l.allowed, l.contended, l.freed, l.throttled into v_refused from claim_limited(p_shard, v_ids, p_limit - v_found, v_now) l;
       v_ids := nullif(v_refused.allowed, '{}');
       v_contended := v_contended or v_refused.contended;
+      v_throttled := v_throttled + v_refused.throttled;
       if cardinality(v_refused.freed) > 0 then
         perform unblock_first(p_shard, v_refused.freed, v_now);
         v_contended := true;
@@ -199,7 +204,8 @@ begin
           case when r.state is null then r.input::text end, r.state::text,
           case when r.kind = 'workflow' and (select 1 from steps s where s.shard = p_shard and s.run_id = r.id limit 1) is not null
             then journal_inline(p_shard, r.id, v_inline) end,
-          case when r.kind = 'workflow' and r.inbox_seq > 0 then inbox_names(p_shard, r.id) end, false, null::text;
+          case when r.kind = 'workflow' and r.inbox_seq > 0 then inbox_names(p_shard, r.id) end, false,
+          date_part('epoch', r.inserted_at) * 1000, r.trace, null::text;
       get diagnostics v_page_rows = row_count;
       v_found := v_found + v_page_rows;
       v_bytes := v_bytes + v_page_bytes;
@@ -214,7 +220,8 @@ begin
               case when r.inbox_seq > 0 and r.kind is distinct from 'workflow' then inbox_inline(p_shard, r.id, r.awaits, v_inline) end,
               case when r.state is null then r.input::text end, r.state::text,
               case when r.kind = 'workflow' then journal_inline(p_shard, r.id, v_inline) end,
-              case when r.kind = 'workflow' and r.inbox_seq > 0 then inbox_names(p_shard, r.id) end, v_lost, null::text
+              case when r.kind = 'workflow' and r.inbox_seq > 0 then inbox_names(p_shard, r.id) end, v_lost,
+              date_part('epoch', r.inserted_at) * 1000, r.trace, null::text
             from runs r where r.shard = p_shard and r.id = v_one;
           get diagnostics v_page_rows = row_count;
           v_found := v_found + v_page_rows;
@@ -261,7 +268,7 @@ begin
   if v_contended then
     v_due_ms := least(v_due_ms, 5);    -- another transaction is deciding about some: look again soon
   end if;
-  meta := jsonb_build_object('floor', v_floor, 'due_ms', v_due_ms, 'more', v_found >= p_limit or v_is_full is true,
+  meta := jsonb_build_object('floor', v_floor, 'due_ms', v_due_ms, 'more', v_found >= p_limit or v_is_full is true, 'throttled', v_throttled,
     'after', case when v_found < p_limit and v_is_left and v_is_full is not true then
       jsonb_build_array(v_last_priority, (extract(epoch from v_last_at) * 1000000)::bigint, v_last_id::text) end)::text;
   return next;

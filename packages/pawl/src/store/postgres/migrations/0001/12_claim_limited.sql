@@ -2,10 +2,12 @@
 -- may always be taken; one with a limit takes its weight out of the bucket, or is put off (throttled) to when its tokens
 -- will be there, behind those that were put off before it (promised_at). Who comes new takes tokens only if they are not
 -- needed, when they are due, by the first that was put off. Whoever was put off and finds too little stays at the front.
--- A bucket that another claim has at hand is not waited for (contended). `freed` are the keys whose first run was put off.
+-- A bucket that another claim has at hand is not waited for (contended). `freed` are the keys whose first run was put off,
+-- `throttled` says how many were.
 -- Rides runs_throttled.
 create function claim_limited(
-  p_shard smallint, p_id bigint[], p_want int, p_now timestamptz, out allowed bigint[], out freed text[], out contended boolean)
+  p_shard smallint, p_id bigint[], p_want int, p_now timestamptz, out allowed bigint[], out freed text[], out contended boolean,
+  out throttled int)
 language plpgsql as $f$
 declare
   v_run record;
@@ -122,6 +124,7 @@ begin
       order by r.rate_limit is null, u.o limit p_want) c
     order by c.o);
   freed := array_remove(freed, null);
+  throttled := cardinality(v_off);
 end $f$;
 
 -- Locks a bucket, making it full if there is none; all null if another transaction has it at hand, or is just making it.

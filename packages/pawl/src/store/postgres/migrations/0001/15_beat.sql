@@ -1,11 +1,11 @@
 -- A worker's heartbeat: one small update holds all its claims. Answers whether its lease still ran (if not, the
 -- worker must go on under a new id), the runs it holds that were cancelled, and, when asked, those it holds by claims from
--- p_since on (null: not asked), each with its claim id. The beat that ends a gap of half a lease without any worker's beat
+-- p_since on (null: not asked), each with its claim id, and whether the database is held. The beat that ends a gap of half a lease without any worker's beat
 -- starts the count anew from which the reaper may judge: after an outage of the database everybody looks dead.
 -- Rides runs_holders, each question within a range that has few entries of ended claims, however many an old transaction
 -- keeps: a beat that took too long would cost the lease.
 create function beat(p_shard smallint, p_worker text, p_since bigint)
-returns table (alive boolean, cancelled text, held text)
+returns table (alive boolean, cancelled text, held text, database_held boolean)
 language plpgsql as $f$
 declare
   v_now timestamptz;
@@ -23,6 +23,7 @@ begin
     if v_last < v_now - v_lease / 2 then
       update settings set beats_since = v_now;
     end if;
+    database_held := (select s.held from settings s);
     select jsonb_object_agg(r.id::text, r.claim_id::text) into cancelled from runs r
       where r.shard = p_shard and r.locked_by = p_worker and r.status = 'cancelled';
     if p_since is not null then

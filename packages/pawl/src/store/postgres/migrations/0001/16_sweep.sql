@@ -2,6 +2,7 @@
 -- Rides runs_expiry. A run that a worker still holds (cancelled, its step not returned yet) waits, and so does a child until
 -- its parent has gone on from the step that sees it. Begins at p_after_us, where the last call stopped (microseconds; null: at
 -- the head), so that a long drain does not walk again over what it has deleted, and answers where it stopped (null: at the end).
+-- Deletes nothing while the database is held: who looks into a copy wants to find everything.
 create function sweep(p_shard smallint, p_limit int, p_after_us bigint default null) returns table (swept int, last bigint)
 language plpgsql as $f$
 declare
@@ -10,6 +11,11 @@ declare
   v_ids bigint[];
 begin
   perform require_read_committed();
+  if (select s.held from settings s) then
+    swept := 0;
+    return next;
+    return;
+  end if;
   v_ids := array(select r.id from runs r
     where r.shard = p_shard and r.expires_at >= v_after and r.expires_at <= v_now and (r.status in ('done', 'failed', 'cancelled')) is true and (r.locked_by is null) is true
       and (r.parent_id is null or (select p.id from runs p where p.shard = p_shard and p.id = r.parent_id

@@ -1,10 +1,10 @@
 -- Cancels a run, and with p_cascade everything below it, at once and for good. Answers `verdict`: cancelled, already (it was
--- cancelled before), ended (done or failed, see status) or not_found; the ids cancelled; and the claimable runs made, by queue.
+-- cancelled before), ended (done or failed, see status) or not_found; the ids cancelled and their definitions; and the claimable runs made, by queue.
 -- A run that a worker executes keeps its holder, and so its partition key, until the worker lets it go; whatever that
 -- worker still commits is refused by the guard. Locks what it can without waiting, level by level, so that a tree cannot
 -- outgrow it; then waits for the rest in id order, and looks again. Rides runs_children.
 create function cancel(p_shard smallint, p_id bigint, p_reason text, p_cascade boolean)
-returns table (verdict text, status run_status, cancelled text, claimable text)
+returns table (verdict text, status run_status, cancelled text, names text, claimable text)
 language plpgsql as $f$
 #variable_conflict use_column
 declare
@@ -119,6 +119,8 @@ begin
     claimable := (claimable::jsonb || (select f.claimable from free_keys(p_shard, v_keys, v_now, null, null, null) f))::text;
   end if;
   cancelled := to_jsonb(array(select u.id::text from unnest(v_live) u(id)))::text;
+  names := to_jsonb(array(select r.name from unnest(v_live) u(id)
+    cross join lateral (select t.name from runs t where t.shard = p_shard and t.id = u.id limit 1) r))::text;
   if verdict = 'cancelled' then
     status := 'cancelled';
   end if;

@@ -5,17 +5,19 @@
 --   not_found   there is no such run
 --   ended       the run is terminal
 --   full        10,000 signals wait in the inbox
--- and the claimable runs made, by queue, in the first row. Locks the runs in id order in a statement of its own, whatever
+-- with the definition and the trace of the run, and the claimable runs made, by queue, in the first row. Locks the runs in id order in a statement of its own, whatever
 -- their status: an update that looked for waiting runs only would miss one that is just about to wait. Signals of several
 -- callers (not p_patient) wait at most 100 ms for a locked run; then the call fails with 55P03 and nothing is written.
 create function signal(p_shard smallint, p_run_id bigint[], p_name text[], p_payload text[], p_dedup_key text[], p_patient boolean)
-returns table ("position" int, verdict text, claimable text)
+returns table ("position" int, verdict text, run_name text, trace text, claimable text)
 language plpgsql as $f$
 #variable_conflict use_column
 declare
   c_inbox constant int := 10000;
   v_now timestamptz := now();
   v_verdicts text[];
+  v_run_names text[];
+  v_traces text[];
   v_entering bigint[];
   v_claimable jsonb;
 begin
@@ -27,7 +29,7 @@ begin
     cross join lateral (select 1 from runs r where r.shard = p_shard and r.id = v.id limit 1 for no key update) l;
 
   with item as (
-    select u.run_id, u.name, u.payload::jsonb as payload, u.dedup_key, u.o::int as o, r.status, r.inbox_seq,
+    select u.run_id, u.name, u.payload::jsonb as payload, u.dedup_key, u.o::int as o, r.status, r.inbox_seq, r.name as run_name, r.trace,
       case when u.dedup_key is null then u.o else min(u.o) over (partition by u.run_id, u.dedup_key) end::int as first_o,
       case when r.status is null then 'not_found'
         when u.dedup_key is not null and (select s.seq from signals s
@@ -36,7 +38,7 @@ begin
         when r.inbox_seq >= c_inbox - cardinality(p_run_id) then 'counted'
         else 'delivered' end as verdict
     from unnest(p_run_id, p_name, p_payload, p_dedup_key) with ordinality u(run_id, name, payload, dedup_key, o)
-    left join lateral (select t.status, t.inbox_seq from runs t where t.shard = p_shard and t.id = u.run_id limit 1) r on true
+    left join lateral (select t.status, t.inbox_seq, t.name, t.trace from runs t where t.shard = p_shard and t.id = u.run_id limit 1) r on true
   ), numbered as (
     select i.*, row_number() over (partition by i.run_id order by i.o)::int as n from item i
     where i.verdict in ('delivered', 'counted') and i.o = i.first_o
@@ -54,8 +56,9 @@ begin
   )
   select array_agg(case when i.o in (select d.o from delivered d) then 'delivered'
       when i.first_o in (select d.o from delivered d) then 'duplicate'              -- of another in this call
-      when i.verdict = 'counted' then 'full' else i.verdict end order by i.o)
-  into v_verdicts from item i;
+      when i.verdict = 'counted' then 'full' else i.verdict end order by i.o),
+    array_agg(i.run_name order by i.o), array_agg(i.trace order by i.o)
+  into v_verdicts, v_run_names, v_traces from item i;
 
   -- the runs that have new signals; those that await one of them go on, by wake_runs if that lets them enter their unique scope
   with new as (
@@ -86,6 +89,8 @@ begin
   for i in 1 .. cardinality(p_run_id) loop
     "position" := i;
     verdict := v_verdicts[i];
+    run_name := v_run_names[i];
+    trace := v_traces[i];
     return next;
     claimable := null;
   end loop;

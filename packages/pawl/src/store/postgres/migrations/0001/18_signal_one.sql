@@ -1,12 +1,13 @@
 -- Puts one signal into an inbox: what signal does, in the fewest statements, because a lone signal is what somebody waits for.
 -- If it ends the run's wait, and p_worker, which has a slot free in each of p_queues, serves the run there, the run is handed over
--- to it under p_claim_id instead of being left to a claim; not if a key or a rate limit has a say.
+-- to it under p_claim_id instead of being left to a claim; not if a key or a rate limit has a say,
+-- or the database is held.
 -- Answers one row, or none if it is no plain delivery (no such run, ended, a known dedup key, an inbox that may be full, a run
 -- that may have lost its unique key): nothing was written, and signal decides.
 create function signal_one(
   p_shard smallint, p_run_id bigint, p_name text, p_payload text, p_dedup_key text, p_worker text, p_queues text[], p_claim_id bigint,
   p_patient boolean
-) returns table (claimable text, queue text, handed text)
+) returns table (run_name text, trace text, claimable text, queue text, handed text)
 language plpgsql as $f$
 #variable_conflict use_column
 declare
@@ -22,6 +23,7 @@ begin
     perform set_config('lock_timeout', '100ms', true);
   end if;
   select r.status, r.kind, r.awaits, r.inbox_seq, r.queue, r.priority, r.eligible_at, r.name || '@' || r.version as served,
+      r.name, r.trace,
       r.unique_key is null or r.unique_guard is not null as can_enter,
       r.hold = 0 and r.partition_key is null and r.rate_limit is null as is_free
     into v_run from runs r where r.shard = p_shard and r.id = p_run_id for no key update;
@@ -45,7 +47,7 @@ begin
   if not v_is_met then
     update runs r set inbox_seq = r.inbox_seq + 1 where r.shard = p_shard and r.id = p_run_id;
   elsif v_run.is_free and v_run.queue = any (p_queues) and (select w.seen_at + w.lease > clock_timestamp() and v_run.served = any (w.serves)
-      from workers w where w.id = p_worker) then
+      and not (select s.held from settings s) from workers w where w.id = p_worker) then
     update runs r set inbox_seq = r.inbox_seq + 1, status = 'executing', locked_by = p_worker, claim_id = p_claim_id, turn = 0,
         throttled = false, eligible_at = least(r.eligible_at, v_now)
       where r.shard = p_shard and r.id = p_run_id
@@ -56,5 +58,7 @@ begin
     claimable := jsonb_build_array(jsonb_build_array(v_run.queue, v_run.priority,
       (extract(epoch from least(v_run.eligible_at, v_now)) * 1000000)::bigint));
   end if;
+  run_name := v_run.name;
+  trace := v_run.trace;
   return next;
 end $f$;

@@ -26,7 +26,7 @@ end $f$;
 -- Receives up to p_limit visible messages of a queue, oldest first, of a group only its first and only while none of it is in flight:
 -- they are in flight under the receipt p_receipt until their visibility ends, and nobody else receives them. With p_match only those
 -- whose body contains it; the others stay. A message that was received p_max_receives times (null: no bound) is moved to the
--- dead-letter queue instead (bury).
+-- dead-letter queue instead (bury). Nothing is received in a database that is held.
 -- Answers them in order, then one row with id null whose meta says what the receiver needs for its next call:
 --   floor   µs of the first message received: the next call may begin there instead of at the dead head
 --   after   [µs, id] where it stopped walking: 1,000 messages that do not match or whose group is busy, or 50 ms of them, lay in the way
@@ -81,6 +81,12 @@ begin
     perform require_read_committed();
   end if;
   perform set_config('synchronous_commit', 'off', true);  -- in the body: a SET clause is undone before the commit
+  -- receivers do not register: also a copy that is to be held and was not told so yet
+  if (select s.held or coalesce(s.held_copy = current_database(), false) from settings s) then
+    meta := '{"floor": null, "after": null, "due_ms": null, "more": false}';
+    return next;
+    return;
+  end if;
   loop
     select array_agg(p.id) filter (where p.fits), count(*), (array_agg(p.eligible_at))[count(*)], (array_agg(p.id))[count(*)]
     into v_ids, v_rows, v_last_at, v_last_id

@@ -1,0 +1,236 @@
+/**
+ * `remote`: everything through a server, which is a process of its own, as are the client and the worker. How long a run takes from the
+ * call of `start` until its step is entered, and until the result is there, while runs trickle in; how much later than the start
+ * is committed the step is entered; how many steps of machines a worker commits per second, and how many runs are started per second
+ * meanwhile; and what a thousand workers that wait cost the server.
+ */
+
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { connect, type Pawl } from "pawl";
+import type { Bench, BenchRequest, Figure } from "./bench.js";
+import {
+  clockedJob,
+  input,
+  machineMs,
+  noOpJob,
+  plain,
+  stepsPerMachine,
+  tenStepMachine,
+} from "./definitions.js";
+import { percentiles } from "./figures.js";
+import { besideLimit } from "./raw-limit.js";
+import { startWorker } from "./worker-process.js";
+
+const meanGapMs = 20;
+const warmUpRuns = 100;
+const pollers = 1_000;
+const machineConcurrency = 500;
+const startsAtOnce = 200;
+
+export const remote: Bench = {
+  defaults: { count: 1_000, quickCount: 200, concurrency: 10 },
+  async measure(request: BenchRequest): Promise<Figure[]> {
+    const { limit, result } = await besideLimit(request.database.observer, request.quick, () => all(request));
+    return [
+      ...result,
+      { key: "commit_p50_ms", label: "raw limit: one-row commit, p50", value: limit.commitMs, unit: "ms" },
+    ];
+  },
+};
+
+async function all(request: BenchRequest): Promise<Figure[]> {
+  const server = await startServer(request.database.url);
+  const pawl = connect(server.url);
+  try {
+    const idleBytes = await server.memory();
+    return [
+      ...(await trickle(request, pawl, server.url)),
+      ...(await drain(request, pawl, server.url)),
+      ...(await starts(request, pawl)),
+      ...(await poll(server, idleBytes)),
+    ];
+  } finally {
+    await pawl.close();
+    await server.stop();
+  }
+}
+
+async function trickle(request: BenchRequest, pawl: Pawl, url: string): Promise<Figure[]> {
+  const { database, count, concurrency, signal } = request;
+  const expected = Number.MAX_SAFE_INTEGER;
+  const profilePath = undefined;
+  const options = { url };
+  const worker = {
+    database,
+    definition: "clocked",
+    concurrency,
+    expected,
+    profilePath,
+    options,
+    signal,
+  } as const;
+  const { stop } = await startWorker(worker);
+  const definition = clockedJob();
+  const startedMs: number[] = [];
+  const pickedUpMs: number[] = [];
+  const enteredMs: number[] = [];
+  const endedMs: number[] = [];
+  const one = async (isCounted: boolean): Promise<void> => {
+    const beginMs = machineMs();
+    const { runId } = await pawl.start(definition, input);
+    const committedMs = machineMs();
+    const { enteredMs: entered } = await pawl.result(runId, { timeout: "30s" });
+    if (!isCounted) return;
+    startedMs.push(committedMs - beginMs);
+    pickedUpMs.push(Math.max(0, entered - committedMs));
+    enteredMs.push(entered - beginMs);
+    endedMs.push(machineMs() - beginMs);
+  };
+  try {
+    const runs: Promise<void>[] = [];
+    for (let run = 0; run < warmUpRuns + count; run++) {
+      signal.throwIfAborted();
+      runs.push(one(run >= warmUpRuns));
+      await new Promise((resolve) => setTimeout(resolve, Math.random() * 2 * meanGapMs));
+    }
+    await Promise.all(runs);
+  } finally {
+    await stop();
+  }
+  return [
+    ...percentiles("started_", "start answered", startedMs),
+    ...percentiles("picked_up_", "start answered to step entered", pickedUpMs),
+    ...percentiles("entered_", "start to step entered", enteredMs),
+    ...percentiles("result_", "start to result", endedMs),
+  ];
+}
+
+/** The worker comes when all machines are there. */
+async function drain(request: BenchRequest, pawl: Pawl, url: string): Promise<Figure[]> {
+  const { database, quick, signal } = request;
+  const machines = quick ? 500 : 5_000;
+  await pawl.startMany(tenStepMachine(), Array.from({ length: machines }, plain));
+  const worker = await startWorker({
+    database,
+    definition: "machine",
+    concurrency: machineConcurrency,
+    expected: machines,
+    profilePath: undefined,
+    options: { url },
+    signal,
+  });
+  const beganMs = performance.now();
+  await worker.executed;
+  const seconds = (performance.now() - beganMs) / 1_000;
+  await worker.stop();
+  return [
+    {
+      key: "steps_per_s",
+      label: "steps of machines committed",
+      value: (machines * stepsPerMachine) / seconds,
+      unit: "/s",
+    },
+  ];
+}
+
+async function starts({ quick }: BenchRequest, pawl: Pawl): Promise<Figure[]> {
+  const count = quick ? 2_000 : 20_000;
+  const definition = noOpJob();
+  const beganMs = performance.now();
+  let left = count;
+  const caller = async (): Promise<void> => {
+    while (left-- > 0) await pawl.start(definition, input);
+  };
+  await Promise.all(Array.from({ length: startsAtOnce }, caller));
+  const seconds = (performance.now() - beganMs) / 1_000;
+  return [
+    {
+      key: "starts_per_s",
+      label: `starts, ${startsAtOnce} callers of one client`,
+      value: count / seconds,
+      unit: "/s",
+    },
+  ];
+}
+
+/** So many claims that wait at once, on a queue that stays empty. */
+async function poll(server: Server, idleBytes: number): Promise<Figure[]> {
+  const workerId = "bench-poller";
+  const queue = "empty";
+  const definition = { name: "poller", version: 1 };
+  const post = (path: string, body: object, signal?: AbortSignal): Promise<Response> =>
+    fetch(`${server.url}/v1/workers/${path}`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify(body),
+      ...(signal === undefined ? {} : { signal }),
+    });
+  const definitions = [{ ...definition, kind: "job", queue, priority: 0, retentionMs: 1_000 }];
+  await post("register", { workerId, leaseMs: 600_000, queues: [queue], info: {}, definitions });
+  const ending = new AbortController();
+  const before = await server.memory();
+  const claims = Array.from({ length: pollers }, (_, index) => {
+    const claimId = String(index + 1);
+    const ask = { workerId, claimId, queue, limit: 1, definitions: [definition], waitSeconds: 30 };
+    return post("claim", ask, ending.signal).catch(() => {});
+  });
+  await new Promise((resolve) => setTimeout(resolve, 5_000));
+  const during = await server.memory();
+  ending.abort();
+  await Promise.all(claims);
+  const toMegabytes = (bytes: number): number => bytes / 1_000_000;
+  return [
+    {
+      key: "idle_rss_mb",
+      label: "server: memory at the beginning",
+      value: toMegabytes(idleBytes),
+      unit: "MB",
+    },
+    { key: "before_rss_mb", label: "server: memory after the work", value: toMegabytes(before), unit: "MB" },
+    {
+      key: "polls_rss_mb",
+      label: `server: memory with ${pollers} claims that wait`,
+      value: toMegabytes(during),
+      unit: "MB",
+    },
+  ];
+}
+
+interface Server {
+  readonly url: string;
+  memory(): Promise<number>;
+  stop(): Promise<void>;
+}
+
+async function startServer(database: string): Promise<Server> {
+  const child = fork(new URL("remote-server.js", import.meta.url), {
+    env: { ...process.env, DATABASE_URL: database },
+    execArgv: ["--expose-gc"],
+    stdio: ["ignore", process.stderr, "inherit", "ipc"],
+  });
+  const { url } = await told<{ url: string }>(child);
+  return {
+    url,
+    memory: async () => {
+      const answer = told<{ rssBytes: number }>(child);
+      child.send("memory");
+      return (await answer).rssBytes;
+    },
+    stop: async () => {
+      const ended = once(child, "exit");
+      child.send("stop");
+      await ended;
+    },
+  };
+}
+
+async function told<Message>(child: ChildProcess): Promise<Message> {
+  const [message] = (await Promise.race([
+    once(child, "message"),
+    once(child, "exit").then(() => {
+      throw new Error("the server process ended");
+    }),
+  ])) as [Message];
+  return message;
+}

@@ -1,0 +1,23 @@
+/** A Pawl server as a process of its own: told the database by its parent, tells its URL, and what it uses whenever it is asked. */
+
+import { createServer } from "@pawl/server";
+
+export type RestOrder = { readonly kind: "listen"; readonly database: string } | { readonly kind: "usage" };
+export type RestReport =
+  | { readonly kind: "listening"; readonly url: string }
+  | { readonly kind: "usage"; readonly cpuMs: number; readonly memoryBytes: number };
+
+const tell = (report: RestReport): void => void process.send?.(report);
+
+process.on("message", (order: RestOrder) => {
+  if (order.kind === "usage") {
+    const { user, system } = process.cpuUsage();
+    tell({ kind: "usage", cpuMs: (user + system) / 1_000, memoryBytes: process.memoryUsage.rss() });
+  } else void listen(order.database);
+});
+process.on("disconnect", () => process.exit());
+
+async function listen(database: string): Promise<void> {
+  const server = await createServer({ database, port: 0 });
+  tell({ kind: "listening", url: await server.listen() });
+}

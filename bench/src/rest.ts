@@ -1,0 +1,174 @@
+/**
+ * `server`: how many runs per second are started over HTTP, one request each, by name, and how long one takes; then what a thousand
+ * long polls cost the server's memory. The server is a process of its own, this process is the client, Postgres beside them.
+ */
+
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { Agent, request as send } from "node:http";
+import { connect, serve } from "pawl";
+import type { Bench, BenchRequest, Figure } from "./bench.js";
+import { input, noOpJob } from "./definitions.js";
+import { costs, limitFigure, percentiles, rate } from "./figures.js";
+import { besideLimit } from "./raw-limit.js";
+import type { RestOrder, RestReport } from "./rest-server.js";
+import { countUsage } from "./usage.js";
+
+const warmUp = 1_000;
+const longPolls = 1_000;
+const body = JSON.stringify({ input });
+
+export const restStarts: Bench = {
+  defaults: { count: 50_000, quickCount: 5_000, concurrency: 128 },
+  async measure(request: BenchRequest): Promise<Figure[]> {
+    const { count } = request;
+    const { limit, result } = await besideLimit(request.database.observer, request.quick, () =>
+      startAll(request),
+    );
+    return [
+      rate("started_per_s", "started, one request each", count, result.seconds),
+      limitFigure(limit),
+      ...percentiles("start_", "request to answer", result.tookMs),
+      ...costs("", "run", result.usage, count),
+      {
+        key: "server_cpu_us_per_run",
+        label: "server CPU per run",
+        value: (result.serverCpuMs * 1_000) / count,
+        unit: "µs",
+      },
+      {
+        key: "client_cpu_us_per_run",
+        label: "client CPU per run",
+        value: (result.clientCpuMs * 1_000) / count,
+        unit: "µs",
+      },
+      {
+        key: "held_memory_mb",
+        label: `server memory with ${longPolls} long polls`,
+        value: result.heldBytes / 2 ** 20,
+        unit: "MiB",
+      },
+    ];
+  },
+};
+
+async function startAll({ database, count, concurrency, profiling, signal }: BenchRequest) {
+  const definition = noOpJob();
+  // Registered, as in production; nobody claims what is started.
+  const worker = serve([definition], { url: database.url });
+  await worker.ready;
+  await worker.stop();
+  const server = await startServer(database.url, signal);
+  const agent = new Agent({ keepAlive: true, maxSockets: concurrency });
+  const path = `/v1/workflows/${definition.name}/runs`;
+  try {
+    await startMany(server.url, path, agent, warmUp, concurrency);
+    const used = await countUsage(database);
+    const [before, own] = [await server.usage(), process.cpuUsage()];
+    const beganMs = performance.now();
+    const tookMs = await profiling.server("starts", database, () =>
+      profiling.client("starts", () => startMany(server.url, path, agent, count, concurrency)),
+    );
+    const seconds = (performance.now() - beganMs) / 1_000;
+    const { user, system } = process.cpuUsage(own);
+    const serverCpuMs = (await server.usage()).cpuMs - before.cpuMs;
+    const usage = await used();
+    const heldBytes = await holdPolls(database.url, server);
+    return { seconds, tookMs, usage, serverCpuMs, clientCpuMs: (user + system) / 1_000, heldBytes };
+  } finally {
+    agent.destroy();
+    server.stop();
+  }
+}
+
+/** Starts so many runs, `concurrency` at a time, and answers how long each took. */
+async function startMany(
+  url: string,
+  path: string,
+  agent: Agent,
+  count: number,
+  concurrency: number,
+): Promise<number[]> {
+  const tookMs: number[] = [];
+  let left = count;
+  const lane = async (): Promise<void> => {
+    while (left-- > 0) {
+      const beganMs = performance.now();
+      const status = await post(url + path, agent);
+      if (status !== 201) throw new Error(`a start was answered with ${status}`);
+      tookMs.push(performance.now() - beganMs);
+    }
+  };
+  await Promise.all(Array.from({ length: concurrency }, lane));
+  return tookMs;
+}
+
+function post(url: string, agent: Agent): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const headers = { "content-type": "application/json", "content-length": Buffer.byteLength(body) };
+    const sent = send(url, { method: "POST", agent, headers }, (answer) => {
+      answer.resume();
+      answer.once("end", () => resolve(answer.statusCode ?? 0));
+    });
+    sent.once("error", reject);
+    sent.end(body);
+  });
+}
+
+/** What the server has in memory while all these wait for the end of runs that never end. */
+async function holdPolls(database: string, server: RestServer): Promise<number> {
+  const pawl = connect(database);
+  const started = await pawl.startMany(
+    "bench-never",
+    Array.from({ length: longPolls }, () => ({ input: null })),
+  );
+  await pawl.close();
+  const agent = new Agent({ keepAlive: true, maxSockets: longPolls });
+  let connected = 0;
+  const polls = started.map(({ runId }) => {
+    const sent = send(`${server.url}/v1/runs/${runId}?waitSeconds=30`, { agent });
+    sent.once("socket", (socket) => socket.once("connect", () => connected++));
+    sent.on("error", () => {}).end();
+    return sent;
+  });
+  while (connected < longPolls) await new Promise((resolve) => setTimeout(resolve, 10));
+  // A while in which they are looked after.
+  await new Promise((resolve) => setTimeout(resolve, 3_000));
+  const { memoryBytes } = await server.usage();
+  for (const poll of polls) poll.destroy();
+  agent.destroy();
+  return memoryBytes;
+}
+
+interface RestServer {
+  readonly url: string;
+  usage(): Promise<{ cpuMs: number; memoryBytes: number }>;
+  stop(): void;
+}
+
+export async function startServer(database: string, signal: AbortSignal): Promise<RestServer> {
+  const child = fork(new URL("rest-server.js", import.meta.url), {
+    stdio: ["ignore", process.stderr, "inherit", "ipc"],
+    signal,
+    killSignal: "SIGKILL",
+  });
+  const { url } = await ask(child, { kind: "listen", database }, "listening");
+  return { url, usage: () => ask(child, { kind: "usage" }, "usage"), stop: () => void child.kill("SIGKILL") };
+}
+
+async function ask<Kind extends RestReport["kind"]>(
+  child: ChildProcess,
+  order: RestOrder,
+  kind: Kind,
+): Promise<Extract<RestReport, { kind: Kind }>> {
+  child.send(order);
+  const ended = new AbortController();
+  const failed = once(child, "exit", { signal: ended.signal }).then(() => {
+    throw new Error("the server has ended");
+  });
+  failed.catch(() => {});
+  const [report] = (await Promise.race([once(child, "message"), failed])) as [RestReport];
+  ended.abort();
+  if (report.kind !== kind) throw new Error(`the server told ${report.kind} instead of ${kind}`);
+  return report as Extract<RestReport, { kind: Kind }>;
+}

@@ -1,0 +1,230 @@
+/**
+ * The metrics of one process, counted from its events (`events.ts`): what it did itself, and nothing that it would have to ask the database for.
+ * Owned by a worker, or by a server.
+ */
+
+import { type IntervalHistogram, monitorEventLoopDelay } from "node:perf_hooks";
+import type { Events } from "./events.js";
+import { Counter, expose, Gauge, Histogram, type Metric, type Reading } from "./exposition.js";
+
+const stepSeconds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
+const runSeconds = [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3_600, 21_600, 86_400, 604_800];
+const callSeconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5];
+const batchSizes = [1, 2, 5, 10, 20, 50, 100, 200, 500];
+const lagResolutionMs = 20;
+
+export class Metrics {
+  readonly #all: readonly Metric[];
+  readonly #offs: readonly (() => void)[];
+  readonly #inFlight = new Map<string, number>();
+  readonly #lag: IntervalHistogram = monitorEventLoopDelay({ resolution: lagResolutionMs });
+
+  constructor(events: Pick<Events, "on">) {
+    const started = new Counter({
+      name: "workflow_runs_started_total",
+      help: "Runs started by clients of this process, and children started by its workers.",
+      labels: ["workflow"],
+    });
+    const completed = new Counter({
+      name: "workflow_runs_completed_total",
+      help: "Runs that have ended in this process, or were cancelled by it.",
+      labels: ["workflow", "status"],
+    });
+    const inFlight = new Gauge(
+      {
+        name: "workflow_runs_in_flight",
+        help: "Runs that this process executes at the moment.",
+        labels: ["workflow"],
+      },
+      () => [...this.#inFlight].map(([name, count]): Reading => [count, name]),
+    );
+    const runDuration = new Histogram(
+      {
+        name: "workflow_run_duration_seconds",
+        help: "From the start of a run to its end, waits included.",
+        labels: ["workflow"],
+      },
+      runSeconds,
+    );
+    const stepDuration = new Histogram(
+      {
+        name: "workflow_step_duration_seconds",
+        help: "How long the code of a step took.",
+        labels: ["workflow", "step"],
+      },
+      stepSeconds,
+    );
+    const retries = new Counter({
+      name: "workflow_step_retries_total",
+      help: "Steps that are to be tried again.",
+      labels: ["workflow", "step"],
+    });
+    const failures = new Counter({
+      name: "pawl_step_failures_total",
+      help: "Steps that have failed for good.",
+      labels: ["workflow", "step"],
+    });
+    const signals = new Counter({
+      name: "workflow_signals_total",
+      help: "Signals that clients of this process have delivered.",
+      labels: ["workflow", "event"],
+    });
+    const swept = new Counter({
+      name: "workflow_retention_swept_total",
+      help: "Runs past their retention that were deleted.",
+    });
+    const claims = new Counter({
+      name: "pawl_claims_total",
+      help: "Looks at a queue that found runs.",
+      labels: ["queue"],
+    });
+    const claimed = new Counter({
+      name: "pawl_claimed_runs_total",
+      help: "Runs claimed by looks at a queue.",
+      labels: ["queue"],
+    });
+    const empty = new Counter({
+      name: "pawl_empty_polls_total",
+      help: "Looks at a queue that found nothing.",
+      labels: ["queue"],
+    });
+    const claimDuration = new Histogram(
+      { name: "pawl_claim_duration_seconds", help: "How long a look at a queue took." },
+      callSeconds,
+    );
+    const batch = new Histogram(
+      {
+        name: "pawl_flush_batch_size",
+        help: "Outcomes or journal entries written together.",
+        labels: ["what"],
+      },
+      batchSizes,
+    );
+    const flushDuration = new Histogram(
+      { name: "pawl_flush_duration_seconds", help: "How long such a write took.", labels: ["what"] },
+      callSeconds,
+    );
+    const stale = new Counter({
+      name: "pawl_stale_commits_total",
+      help: "Outcomes that were dropped, because the claim was lost.",
+      labels: ["workflow"],
+    });
+    const reaped = new Counter({
+      name: "pawl_reaped_runs_total",
+      help: "Runs taken from dead workers.",
+    });
+    const throttled = new Counter({
+      name: "pawl_throttled_total",
+      help: "Times that a run was put off by its rate limit.",
+      labels: ["queue"],
+    });
+    const uniqueLost = new Counter({
+      name: "pawl_unique_lost_total",
+      help: "Runs that gave up their unique key, because it was taken meanwhile.",
+      labels: ["workflow"],
+    });
+    const leases = new Counter({
+      name: "pawl_leases_lost_total",
+      help: "Times that a worker could not confirm its heartbeats and aborted its steps.",
+    });
+    const lag = new Gauge(
+      {
+        name: "pawl_event_loop_lag_seconds",
+        help: "How late timers of this process fired since the last look.",
+        labels: ["quantile"],
+      },
+      () => this.#readLag(),
+    );
+    this.#all = [
+      started,
+      completed,
+      inFlight,
+      runDuration,
+      stepDuration,
+      retries,
+      failures,
+      signals,
+      swept,
+      claims,
+      claimed,
+      empty,
+      claimDuration,
+      batch,
+      flushDuration,
+      stale,
+      reaped,
+      throttled,
+      uniqueLost,
+      leases,
+      lag,
+    ];
+    this.#offs = [
+      events.on("run.started", ({ name }) => started.add(1, name)),
+      events.on("run.claimed", ({ name }) => this.#count(name, 1)),
+      events.on("run.released", ({ name }) => this.#count(name, -1)),
+      events.on("run.completed", ({ name, status, durationMs }) => {
+        completed.add(1, name, status);
+        if (durationMs !== null) runDuration.observe(durationMs / 1_000, name);
+      }),
+      events.on("step.completed", ({ name, step, durationMs }) => {
+        if (durationMs !== null) stepDuration.observe(durationMs / 1_000, name, step);
+      }),
+      events.on("step.failed", ({ name, step, durationMs }) => {
+        failures.add(1, name, step);
+        if (durationMs !== null) stepDuration.observe(durationMs / 1_000, name, step);
+      }),
+      events.on("step.retried", ({ name, step, durationMs }) => {
+        retries.add(1, name, step);
+        stepDuration.observe(durationMs / 1_000, name, step);
+      }),
+      events.on("signal.delivered", ({ name, event }) => signals.add(1, name, event)),
+      events.on("sweeper.swept", ({ runs }) => swept.add(runs)),
+      events.on("claim", ({ queue, runs, durationMs }) => {
+        claimDuration.observe(durationMs / 1_000);
+        if (runs === 0) {
+          empty.add(1, queue);
+          return;
+        }
+        claims.add(1, queue);
+        claimed.add(runs, queue);
+      }),
+      events.on("flush", ({ what, size, durationMs }) => {
+        batch.observe(size, what);
+        flushDuration.observe(durationMs / 1_000, what);
+      }),
+      events.on("commit.stale", ({ name }) => stale.add(1, name)),
+      events.on("reaper.reaped", ({ runs }) => reaped.add(runs)),
+      events.on("run.throttled", ({ queue, runs }) => throttled.add(runs, queue)),
+      events.on("run.unique_lost", ({ name }) => uniqueLost.add(1, name)),
+      events.on("lease.lost", () => leases.add(1)),
+    ];
+    this.#lag.enable();
+  }
+
+  /** All of them as Prometheus reads them. */
+  text(): string {
+    return expose(this.#all);
+  }
+
+  close(): void {
+    for (const off of this.#offs) off();
+    this.#lag.disable();
+  }
+
+  #count(name: string, change: 1 | -1): void {
+    this.#inFlight.set(name, Math.max((this.#inFlight.get(name) ?? 0) + change, 0));
+  }
+
+  /** What the timer that measures it waits for anyway is no lag. */
+  #readLag(): Reading[] {
+    const seconds = (nanoseconds: number): number =>
+      Math.max(nanoseconds / 1e9 - lagResolutionMs / 1e3, 0) || 0;
+    const read: Reading[] = [
+      [seconds(this.#lag.percentile(50)), "0.5"],
+      [seconds(this.#lag.percentile(99)), "0.99"],
+      [seconds(this.#lag.max), "1"],
+    ];
+    this.#lag.reset();
+    return read;
+  }
+}

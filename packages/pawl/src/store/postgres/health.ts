@@ -1,0 +1,241 @@
+/**
+ * Reads the facts about the health of a database: its server, and the runs in it. Reads only, in transactions of their own that end
+ * after 10 s, and walks over no more than it has to: a sick database must not get worse by being looked at. Called by `pawl doctor`.
+ */
+
+import pg from "pg";
+import type {
+  BlockedKeyFact,
+  DeadWorkerFact,
+  DueFact,
+  OpenTransactionFact,
+  PreparedFact,
+  SchemaHealth,
+  ServerHealth,
+  SlotFact,
+  TableFact,
+  UnservedFact,
+} from "../health.js";
+import { type Address, connectionOptions, types } from "./database.js";
+import { explain } from "./database-errors.js";
+import { quoteName } from "./literals.js";
+import { explainVersion, readVersion } from "./migrate.js";
+import { shard } from "./rows.js";
+
+type Query = <Row>(text: string, values?: readonly unknown[]) => Promise<Row[]>;
+
+const settingNames = [
+  "autovacuum",
+  "default_transaction_isolation",
+  "default_transaction_read_only",
+  "fsync",
+  "full_page_writes",
+  "max_connections",
+  "reserved_connections",
+  "superuser_reserved_connections",
+  "synchronous_commit",
+  "track_counts",
+];
+
+const looks = 5;
+
+const claimable = "case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end";
+const firstLine = (where: string): string =>
+  `select r.queue, r.priority from runs r where r.shard = $1 and ${claimable} ${where} order by r.queue, r.priority limit 1`;
+
+/**
+ * The beginning of each line of runs_claim: a skip scan over the queues and priorities that have a run which could be claimed, and the
+ * first 200 runs of each.
+ */
+const lines = `with recursive line(queue, priority, n) as (
+    (select f.queue, f.priority, 1 from (${firstLine("")}) f)
+  union all
+    select f.queue, f.priority, line.n + 1 from line
+    cross join lateral (${firstLine("and (r.queue, r.priority) > (line.queue, line.priority)")}) f where line.n < 1000),
+  due as (
+    select d.id, d.name, d.version, d.queue, d.eligible_at from line l cross join lateral (
+      select r.id, r.name, r.version, r.queue, r.eligible_at from runs r
+      where r.shard = $1 and r.queue = l.queue and r.priority = l.priority and ${claimable}
+      order by r.eligible_at, r.id limit 200) d
+    where d.eligible_at <= now())`;
+
+/** The server, whether there is a schema of Pawl or not; of transactions those that are older than `oldMs`. */
+export function readServerHealth(address: Address, { oldMs }: { oldMs: number }): Promise<ServerHealth> {
+  return reading(address, async (query) => {
+    const clock = await compareClocks(query);
+    const [server] = await query<{ number: number; version: string; standby: boolean; connections: number }>(
+      `select current_setting('server_version_num')::int4 as number, current_setting('server_version') as version,
+        pg_is_in_recovery() as standby,
+        (select count(*)::int4 from pg_stat_activity where backend_type = 'client backend') as connections`,
+    );
+    const settings = await query<{ name: string; value: string }>(
+      "select name, current_setting(name) as value from pg_settings where name = any ($1)",
+      [settingNames],
+    );
+    return {
+      versionNumber: server!.number,
+      version: server!.version,
+      isStandby: server!.standby,
+      ...clock,
+      settings: Object.fromEntries(settings.map(({ name, value }) => [name, value])),
+      connections: server!.connections,
+      transactions: await query<OpenTransactionFact>(
+        `select a.pid, coalesce(a.application_name, '') as application, coalesce(a.usename, '') as user, coalesce(a.state, '') as state,
+          extract(epoch from clock_timestamp() - a.xact_start)::float8 * 1000 as "ageMs"
+        from pg_stat_activity a
+        where a.datname = current_database() and a.backend_type = 'client backend' and a.pid <> pg_backend_pid()
+          and a.xact_start < clock_timestamp() - $1 * interval '1 millisecond'
+        order by a.xact_start limit 10`,
+        [oldMs],
+      ),
+      prepared: await query<PreparedFact>(
+        `select p.gid as id, extract(epoch from clock_timestamp() - p.prepared)::float8 * 1000 as "ageMs"
+        from pg_prepared_xacts p where p.database = current_database()
+          and p.prepared < clock_timestamp() - $1 * interval '1 millisecond'
+        order by p.prepared limit 10`,
+        [oldMs],
+      ),
+      slots: await query<SlotFact>(
+        `select s.slot_name as name, s.active as "isActive", age(s.xmin) as "xminAge",
+          coalesce(case when pg_is_in_recovery() then null else pg_wal_lsn_diff(pg_current_wal_lsn(), s.restart_lsn) end, 0)::float8 as "keptWalBytes"
+        from pg_replication_slots s order by s.slot_name limit 100`,
+      ),
+    };
+  });
+}
+
+/** Throws unless the schema is the one this release needs. */
+export function requireSchema(address: Address): Promise<number> {
+  return reading(address, async (query) => {
+    const version = await readVersion(async (text) => ({ rows: await query(text) }), address.schema);
+    const problem = explainVersion(version, address.schema);
+    if (problem !== null) throw problem;
+    return version;
+  });
+}
+
+/** The runs. */
+export function readSchemaHealth(address: Address): Promise<SchemaHealth> {
+  return reading(address, async (query) => {
+    await query(`set local search_path = ${quoteName(address.schema)}, pg_catalog`);
+    const [alive] = await query<{ n: number }>(
+      "select count(*)::int4 as n from workers w where w.seen_at + w.lease > clock_timestamp()",
+    );
+    const [oldestDue] = await query<DueFact>(
+      `${lines} select d.id::text as "runId", d.name, d.version, d.queue,
+        extract(epoch from now() - d.eligible_at)::float8 * 1000 as "lateMs"
+      from due d where is_served(d.name, d.version, d.queue) order by d.eligible_at, d.id limit 1`,
+      [shard],
+    );
+    return {
+      tables: await findTables(query, address.schema),
+      liveWorkers: alive!.n,
+      deadWorkers: await findDeadWorkers(query),
+      unserved: await findUnserved(query),
+      blockedKeys: await findBlockedKeys(query),
+      oldestDue: oldestDue ?? null,
+    };
+  });
+}
+
+function findTables(query: Query, schema: string): Promise<TableFact[]> {
+  return query(
+    `select c.relname as name, s.n_live_tup::float8 as live, s.n_dead_tup::float8 as dead,
+      greatest(s.last_vacuum, s.last_autovacuum)::text as "vacuumedAt",
+      coalesce('autovacuum_enabled=false' = any (c.reloptions) or 'autovacuum_enabled=off' = any (c.reloptions), false) as "isAutovacuumOff"
+    from pg_class c join pg_stat_all_tables s on s.relid = c.oid
+    where c.relnamespace = to_regnamespace($1) and c.relkind = 'r' order by c.relname`,
+    [quoteName(schema)],
+  );
+}
+
+/** A skip scan over the holders of runs_holders: one look per worker, however many claims it has. */
+function findDeadWorkers(query: Query): Promise<DeadWorkerFact[]> {
+  return query(
+    `with recursive holder(id, n) as (
+        (select r.locked_by, 1 from runs r where r.shard = $1 and r.locked_by is not null order by r.locked_by limit 1)
+      union all
+        select (select r.locked_by from runs r where r.shard = $1 and r.locked_by > holder.id order by r.locked_by limit 1), holder.n + 1
+        from holder where holder.id is not null and holder.n < 10000)
+    select h.id, extract(epoch from clock_timestamp() - w.seen_at)::float8 * 1000 as "silentMs",
+      (select count(*)::int4 from (select 1 from runs r where r.shard = $1 and r.locked_by = h.id limit 10000) c) as claims
+    from holder h left join workers w on w.id = h.id
+    where h.id is not null and (w.id is null or w.seen_at + w.lease <= clock_timestamp())
+    order by h.id limit 20`,
+    [shard],
+  );
+}
+
+/** Runs that were set aside because nobody serves them, and those that are due and not yet set aside. */
+function findUnserved(query: Query): Promise<UnservedFact[]> {
+  return query(
+    `${lines}, waiting as (
+      select r.name, r.version, r.queue, r.eligible_at from runs r where r.shard = $1 and (r.hold & 2) <> 0
+    union all
+      select d.name, d.version, d.queue, d.eligible_at from due d)
+    select g.name, g.version, g.queue, g.runs, g."dueMs" from (
+      select w.name, w.version, w.queue, count(*)::int4 as runs,
+        greatest(0, extract(epoch from now() - min(w.eligible_at)))::float8 * 1000 as "dueMs"
+      from waiting w group by w.name, w.version, w.queue) g
+    where not is_served(g.name, g.version, g.queue) order by g.runs desc, g.name, g.version limit 20`,
+    [shard],
+  );
+}
+
+/** Of the first 1,000 keys that runs wait for, those that no live worker holds: a skip scan over runs_blocked. */
+function findBlockedKeys(query: Query): Promise<BlockedKeyFact[]> {
+  return query(
+    `with recursive blocked(key, n) as (
+        (select r.partition_key, 1 from runs r where r.shard = $1 and (r.hold & 1) <> 0 order by r.partition_key limit 1)
+      union all
+        select (select r.partition_key from runs r where r.shard = $1 and (r.hold & 1) <> 0 and r.partition_key > blocked.key
+          order by r.partition_key limit 1), blocked.n + 1
+        from blocked where blocked.key is not null and blocked.n < 1000)
+    select b.key, h.id::text as holder,
+      (select count(*)::int4 from (select 1 from runs r where r.shard = $1 and (r.hold & 1) <> 0 and r.partition_key = b.key limit 10000) c) as runs
+    from blocked b left join lateral (
+      select r.id, r.locked_by, r.lease_expires_at from runs r
+      where r.shard = $1 and r.partition_key = b.key and (r.locked_by is not null or r.lease_expires_at is not null) limit 1) h on true
+    where b.key is not null and (h.id is null or (h.lease_expires_at is null and not exists (
+      select 1 from workers w where w.id = h.locked_by and w.seen_at + w.lease > clock_timestamp())))
+    order by b.key limit 20`,
+    [shard],
+  );
+}
+
+/** The middle of the quickest of a few round trips is when the database looked at its clock. */
+async function compareClocks(
+  query: Query,
+): Promise<Pick<ServerHealth, "roundTripMs" | "skewMs" | "skewErrorMs">> {
+  let best = { roundTripMs: Number.POSITIVE_INFINITY, skewMs: 0, skewErrorMs: 0 };
+  for (let look = 0; look < looks; look++) {
+    const [beganAt, began] = [Date.now(), performance.now()];
+    const [row] = await query<{ ms: number }>(
+      "select extract(epoch from clock_timestamp())::float8 * 1000 as ms",
+    );
+    const roundTripMs = performance.now() - began;
+    if (roundTripMs >= best.roundTripMs) continue;
+    best = { roundTripMs, skewMs: row!.ms - (beganAt + roundTripMs / 2), skewErrorMs: roundTripMs / 2 };
+  }
+  return best;
+}
+
+async function reading<T>(address: Address, read: (query: Query) => Promise<T>): Promise<T> {
+  const client = new pg.Client(connectionOptions(address.url));
+  client.on("error", () => {});
+  try {
+    await client.connect();
+    await client.query("begin isolation level read committed read only");
+    await client.query("set local statement_timeout = '10s'");
+    const found = await read(async <Row>(text: string, values: readonly unknown[] = []) => {
+      const { rows } = await client.query({ text, values: values as unknown[], types });
+      return rows as Row[];
+    });
+    await client.query("commit");
+    return found;
+  } catch (error) {
+    throw explain(error, address);
+  } finally {
+    await client.end().catch(() => {});
+  }
+}

@@ -1,0 +1,43 @@
+/**
+ * Connections to a server for what concerns its databases as a whole: straight to the server, in a database that is not the one in
+ * question, without time limits. Used by the copy of a database.
+ */
+
+import pg from "pg";
+import { NotSupported } from "../../define/errors.js";
+import { connectionOptions, databaseName, types, withDatabase } from "./database.js";
+import { sqlState } from "./database-errors.js";
+import { isPooled } from "./pooler.js";
+
+/** Databases that servers have beside those of their users, in the order in which they are tried. */
+const candidates = ["postgres", "defaultdb", "template1"];
+/** No such database; not allowed to connect to it. */
+const closed = ["3D000", "28000", "42501", "55000"];
+
+/** A connection to another database of the server. Through a pooler it is refused. */
+export async function openMaintenance(url: string): Promise<pg.Client> {
+  const given = databaseName(url);
+  let refused: unknown;
+  for (const name of candidates.filter((candidate) => candidate !== given)) {
+    const client = new pg.Client({ ...connectionOptions(withDatabase(url, name)), query_timeout: 0, types });
+    // A lost connection shows in the next statement.
+    client.on("error", () => {});
+    try {
+      await client.connect();
+      await client.query("set statement_timeout = 0");
+      await client.query("set lock_timeout = 0");
+      if (!(await isPooled(client))) return client;
+    } catch (error) {
+      await client.end().catch(() => {});
+      if (!closed.includes(sqlState(error) ?? "")) throw error;
+      refused = error;
+      continue;
+    }
+    await client.end().catch(() => {});
+    throw new NotSupported(
+      "this URL leads through a pooler, which stands between Pawl and the connections that have to end for a moment: " +
+        "give the URL of the server itself",
+    );
+  }
+  throw refused;
+}

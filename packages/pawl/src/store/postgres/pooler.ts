@@ -1,0 +1,55 @@
+/**
+ * Finds out whether a pooler is between us and the database, and how it shares connections: a pooler tells another process id than
+ * the server does, and one that pools by transaction gives the connection of one client to the next between two statements. Called by
+ * `pawl doctor` and before a database is copied.
+ */
+
+import pg from "pg";
+import type { Pooling } from "../health.js";
+import { type Address, connectionOptions } from "./database.js";
+import { explain } from "./database-errors.js";
+
+export async function findPooling(address: Address): Promise<Pooling> {
+  const [one, other] = [open(address), open(address)];
+  try {
+    await one.connect();
+    const first = await backendOf(one);
+    if (told(one) === first) return "none";
+    await other.connect();
+    // A pooler by transaction gives `other` the connection that `one` has just let go.
+    try {
+      await other.query("begin");
+    } catch {
+      return "statement";
+    }
+    const second = await backendOf(other);
+    const again = await backendOf(one);
+    await other.query("rollback");
+    return second === first || again !== first ? "transaction" : "session";
+  } catch (error) {
+    throw explain(error, address);
+  } finally {
+    await Promise.allSettled([one.end(), other.end()]);
+  }
+}
+
+/** Whether a pooler answers this connection. */
+export async function isPooled(client: pg.Client): Promise<boolean> {
+  return told(client) !== (await backendOf(client));
+}
+
+function open({ url }: Address): pg.Client {
+  const client = new pg.Client(connectionOptions(url));
+  client.on("error", () => {});
+  return client;
+}
+
+/** The process id that came with the connection. */
+function told(client: pg.Client): number | null {
+  return (client as { processID?: number | null }).processID ?? null;
+}
+
+async function backendOf(client: pg.Client): Promise<number> {
+  const { rows } = await client.query<{ pid: number }>("select pg_backend_pid() as pid");
+  return rows[0]!.pid;
+}

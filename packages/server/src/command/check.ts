@@ -1,0 +1,42 @@
+/** `pawl check`: would the runs that are under way go on with the code of a file? For the pipeline of a deployment. */
+
+import type { Command } from "commander";
+import type { BrokenRun, Checked } from "pawl";
+import { type ConnectionOptions, takesConnection, withPawl } from "./connection.js";
+import { exitCode } from "./failure.js";
+import { addCommand, answers, type Session } from "./session.js";
+import type { Shell } from "./shell.js";
+import { table } from "./table.js";
+import { plural, prettyJson, printable } from "./text.js";
+
+export function addCheck(program: Command, session: Session): void {
+  const command = addCommand(program, session, {
+    name: "check",
+    description: "tell which open runs would break with the definitions of a file; ends with 1 if any would",
+    examples: ["pawl check src/definitions.ts", "pawl check dist/definitions.js --json"],
+  })
+    .argument("<file>", "a TypeScript or JavaScript file that exports the definitions")
+    .option("--json", "print JSON: { runs, broken }");
+  takesConnection(command).action(
+    answers(session, async (file: string, flags: ConnectionOptions & { readonly json?: true }) => {
+      // Here, because the loader of TypeScript takes longer to load than all the rest.
+      const { loadDefinitions } = await import("./definitions.js");
+      const { definitions, pawl: library } = await loadDefinitions(file);
+      const checked = await withPawl(flags, (pawl) => pawl.check(definitions), library.connect);
+      session.shell.print(flags.json === true ? prettyJson(checked) : describe(checked, session.shell));
+      return checked.broken.length === 0 ? exitCode.ok : exitCode.no;
+    }),
+  );
+}
+
+function describe({ runs, broken }: Checked, shell: Shell): string {
+  const open = plural(runs, "open run");
+  if (broken.length === 0) return `${open}: all would go on`;
+  const rows = broken.map((run: BrokenRun) => [
+    run.runId,
+    `${run.name}@${run.version}`,
+    shell.colors.red(run.reason),
+    printable(run.text),
+  ]);
+  return `${table(["RUN", "NAME", "REASON", "BECAUSE"], rows, shell)}\n${open}: ${broken.length} would break`;
+}

@@ -1,0 +1,103 @@
+/**
+ * Definitions out of a file of the user's, TypeScript or JavaScript, ES module or CommonJS, with nothing to install or to build. They come with the
+ * `pawl` that the file itself uses: a worker must know the errors and children that the file makes, and a second copy of the library
+ * would not. Called by the worker of `pawl dev` and by `pawl check`.
+ */
+
+import { existsSync, statSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, resolve } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { inspect } from "node:util";
+import * as ownPawl from "pawl";
+import { isDefinition } from "pawl/engine";
+import { register as registerCommonJs } from "tsx/cjs/api";
+import { register as registerModules } from "tsx/esm/api";
+import { UsageError } from "./failure.js";
+import { shortPath } from "./text.js";
+
+export interface Loaded {
+  readonly definitions: readonly ownPawl.AnyDefinition[];
+  readonly pawl: typeof ownPawl;
+}
+
+/** The file could not be loaded; the message says where and why, in one line. */
+class LoadError extends Error {}
+
+export async function loadDefinitions(file: string): Promise<Loaded> {
+  const path = resolve(file);
+  if (!existsSync(path) || !statSync(path).isFile()) throw new UsageError(`there is no file ${file}`);
+  process.setSourceMapsEnabled(true);
+  registerModules();
+  registerCommonJs();
+  let exported: object;
+  try {
+    exported = (await import(pathToFileURL(path).href)) as object;
+  } catch (error) {
+    throw new LoadError(explainLoading(error, path), { cause: error });
+  }
+  const definitions = definitionsIn(exported);
+  if (definitions.length === 0) {
+    throw new LoadError(
+      `${shortPath(path)} exports no definition; export what workflow(…), job(…) or machine(…) gives, as in: ` +
+        "export const signup = workflow({ … })",
+    );
+  }
+  return { definitions, pawl: await pawlOf(path) };
+}
+
+/** Every definition that is exported, by itself or in a list. */
+function definitionsIn(exported: object): ownPawl.AnyDefinition[] {
+  const found = new Set<ownPawl.AnyDefinition>();
+  const look = (value: unknown, depth: number): void => {
+    if (isDefinition(value)) {
+      found.add(value);
+    } else if (Array.isArray(value)) {
+      for (const item of value as unknown[]) if (isDefinition(item)) found.add(item);
+    } else if (depth > 0 && typeof value === "object" && value !== null) {
+      // The default export of a CommonJS module is all that it exports.
+      for (const member of Object.values(value)) look(member, depth - 1);
+    }
+  };
+  for (const [name, value] of Object.entries(exported)) look(value, name === "default" ? 1 : 0);
+  return [...found];
+}
+
+/** The copy of `pawl` that this file has loaded. A CommonJS file has one of its own, made by the loader. */
+async function pawlOf(path: string): Promise<typeof ownPawl> {
+  const require = createRequire(path);
+  const resolved = resolvePawl(path);
+  // It gets its definitions from elsewhere.
+  if (resolved === undefined) return ownPawl;
+  if (require.cache[resolved] !== undefined) return require(resolved) as typeof ownPawl;
+  return (await import(pathToFileURL(resolved).href)) as typeof ownPawl;
+}
+
+function resolvePawl(path: string): string | undefined {
+  try {
+    return createRequire(path).resolve("pawl");
+  } catch {
+    return undefined;
+  }
+}
+
+/** Where and why: the line of a syntax error, or the first line of the user's code on the way to any other. */
+function explainLoading(error: unknown, path: string): string {
+  const { message, stack = "" } = error instanceof Error ? error : { message: `it throws ${inspect(error)}` };
+  const syntax = /^(.+?):(\d+):(\d+): ERROR: (.+)$/m.exec(message);
+  if (syntax !== null) {
+    const [, file = "", line, column, problem] = syntax;
+    return `${shortPath(file)}:${line}:${Number(column) + 1}: ${problem}`;
+  }
+  const [first = ""] = message.split("\n", 1);
+  const library = dirname(resolvePawl(path) ?? "");
+  const frame = [...stack.matchAll(/(?:\(|at |async )(?:file:\/\/)?(\/[^()\n]+?):(\d+):(\d+)\)?$/gm)].find(
+    ([, file = ""]) =>
+      !file.includes("/node_modules/") && !file.startsWith(library) && !file.startsWith(ours),
+  );
+  if (frame === undefined) return `${shortPath(path)}: ${first}`;
+  const [, file = "", line, column] = frame;
+  return `${shortPath(file)}:${line}:${column}: ${first}`;
+}
+
+const ours = dirname(fileURLToPath(import.meta.url));

@@ -1,0 +1,117 @@
+/** `pawl doctor`: looks a database over, and says of everything that is wrong how to put it right. Writes nothing. */
+
+import type { Command } from "commander";
+import { databaseState } from "pawl";
+import {
+  describeAddress,
+  findPooling,
+  givenUrl,
+  locate,
+  readSchemaHealth,
+  readServerHealth,
+  requireSchema,
+  toMilliseconds,
+} from "pawl/engine";
+import { findSchema, findUrl, takesDatabase } from "./connection.js";
+import { exitCode, oneLine } from "./failure.js";
+import { type Finding, judgeRuns, judgeServer, judgeState } from "./findings.js";
+import { addCommand, answers, type Session } from "./session.js";
+import type { Shell } from "./shell.js";
+import { plural, prettyJson } from "./text.js";
+
+interface Flags {
+  readonly url?: string;
+  readonly schema?: string;
+  readonly patience?: string;
+  readonly json?: true;
+}
+
+export function addDoctor(program: Command, session: Session): void {
+  const command = addCommand(program, session, {
+    name: "doctor",
+    description: "look a database over and say how to put right what is wrong; ends with 1 if anything is",
+    examples: ["pawl doctor", "pawl doctor --url postgres://app@db:5432/app --json"],
+  })
+    .option("--patience <duration>", "how old a transaction and how late a run may be (default: 1m)")
+    .option("--json", "print JSON: { findings }");
+  takesDatabase(command).action(
+    answers(session, async (flags: Flags) => {
+      const findings = await examine(flags);
+      const wrong = findings.filter(({ level }) => level === "wrong").length;
+      session.shell.print(
+        flags.json === true ? prettyJson({ findings }) : showFindings(findings, wrong, session.shell),
+      );
+      return wrong === 0 ? exitCode.ok : exitCode.no;
+    }),
+  );
+}
+
+async function examine(flags: Flags): Promise<Finding[]> {
+  const schema = findSchema(flags.schema) ?? "pawl";
+  const given = givenUrl(findUrl(flags.url));
+  const patienceMs = toMilliseconds(flags.patience ?? "1m", "--patience");
+  const findings: Finding[] = [];
+  /** What cannot even be looked at is a finding, too. */
+  const look = async <T>(check: string, ask: () => Promise<T>, fix: string): Promise<T | undefined> => {
+    try {
+      return await ask();
+    } catch (error) {
+      findings.push({ check, level: "wrong", text: oneLine((error as Error).message), fix });
+      return undefined;
+    }
+  };
+  const database = await locate(given);
+  try {
+    const address = { url: database.url, schema };
+    const unreachable = "check host, port, user, password and database of the URL, and that the server runs";
+    const server = await look(
+      "connection",
+      () => readServerHealth(address, { oldMs: patienceMs }),
+      unreachable,
+    );
+    if (server === undefined) return findings;
+    findings.push({ check: "connection", level: "ok", text: describeAddress(database.url) });
+    const pooling = await look("pooler", () => findPooling(address), unreachable);
+    findings.push(...judgeServer(server, pooling ?? "none", patienceMs));
+    const version = await look(
+      "schema",
+      () => requireSchema(address),
+      "run: pawl migrate, with the same URL and schema",
+    );
+    if (version === undefined) return findings;
+    findings.push({
+      check: "schema",
+      level: "ok",
+      text: `"${schema}" is at version ${version}, as this release needs`,
+    });
+    const state = await look(
+      "identity",
+      () => databaseState(address),
+      "run: pawl migrate, with the same URL and schema",
+    );
+    if (state !== undefined) findings.push(...judgeState(state));
+    const runs = await look(
+      "runs",
+      () => readSchemaHealth(address),
+      "grant the role of the URL what it needs on the schema",
+    );
+    if (runs !== undefined) findings.push(...judgeRuns(runs, server.settings, patienceMs));
+    return findings;
+  } finally {
+    await database.close();
+  }
+}
+
+function showFindings(findings: readonly Finding[], wrong: number, { colors }: Shell): string {
+  const width = Math.max(...findings.map(({ check }) => check.length)) + 2;
+  const marks = { ok: colors.green("ok   "), note: colors.yellow("note "), wrong: colors.red("wrong") };
+  const lines = findings.flatMap(({ check, level, text, fix }) => [
+    `${marks[level]}  ${check.padEnd(width)}${text}`,
+    ...(fix === undefined ? [] : [`${" ".repeat(7 + width)}${colors.bold("fix:")} ${fix}`]),
+  ]);
+  const end =
+    wrong === 0
+      ? colors.green("nothing is wrong")
+      : colors.red(`${plural(wrong, "thing is", "things are")} wrong`);
+  return [...lines, end].join("\n");
+}

@@ -1,0 +1,50 @@
+/**
+ * How a command ends: 0, 1 for a negative answer (not found, failed, broken, unreachable) and 2 for a wrong call. Whatever goes wrong is
+ * one line on standard error that says what to do; the stack follows only with `--debug`.
+ */
+
+import { CommanderError } from "commander";
+import { PawlError } from "pawl";
+import type { Shell } from "./shell.js";
+import { printable } from "./text.js";
+
+export const exitCode = { ok: 0, no: 1, usage: 2 } as const;
+export type ExitCode = (typeof exitCode)[keyof typeof exitCode];
+
+/** A wrong call. */
+export class UsageError extends Error {}
+
+/** A negative answer, in words of its own. */
+export class Refusal extends Error {}
+
+const usageCodes = new Set(["InvalidOption", "NotSerializable", "NotSupported"]);
+
+export function explainFailure(error: unknown, shell: Shell, debug: boolean): ExitCode {
+  // Commander has written what it had to say.
+  if (error instanceof CommanderError) return error.exitCode === 0 ? exitCode.ok : exitCode.usage;
+  const message = error instanceof Error ? error.message : String(error);
+  shell.complain(`${shell.errorColors.red("pawl:")} ${oneLine(message)}${adviceFor(error)}`);
+  if (debug && error instanceof Error) shell.complain(stackOf(error));
+  if (error instanceof UsageError) return exitCode.usage;
+  return error instanceof PawlError && usageCodes.has(error.code) ? exitCode.usage : exitCode.no;
+}
+
+function adviceFor(error: unknown): string {
+  return error instanceof PawlError && error.code === "Unauthorized"
+    ? " (give --token, or set PAWL_TOKEN)"
+    : "";
+}
+
+/** The first line; what follows in some messages is a log. In the words of the command, not of the library. */
+export function oneLine(message: string): string {
+  const [first = ""] = message.trim().split("\n", 1);
+  const line = first
+    .replaceAll(/run migrate\(\{ url \}\)( once)?/g, "run: pawl migrate")
+    .replaceAll(/run migrate\(\{ url, schema: ("[^"]*") \}\)( once)?/g, "run: pawl migrate --schema $1");
+  return printable(line);
+}
+
+function stackOf(error: Error): string {
+  const cause = error.cause instanceof Error ? `\ncaused by ${stackOf(error.cause)}` : "";
+  return `${error.stack ?? error.message}${cause}`;
+}

@@ -1,0 +1,272 @@
+/**
+ * What the facts about a database mean for Pawl: each finding says what was seen, and if something is wrong, how to put it right. Pure. Used by
+ * `pawl doctor`.
+ */
+
+import type { DatabaseState, Pooling, SchemaHealth, ServerHealth } from "pawl/engine";
+import { duration, plural, printable } from "./text.js";
+
+export interface Finding {
+  /** What was looked at. */
+  readonly check: string;
+  /** "note": worth knowing, and nothing is wrong. */
+  readonly level: "ok" | "note" | "wrong";
+  readonly text: string;
+  readonly fix?: string;
+}
+
+const leastVersion = 150_000;
+const mostSkewMs = 1_000;
+const manyDead = 100_000;
+const muchWalBytes = 1024 ** 3;
+const fullPart = 0.9;
+
+type Problem = readonly [text: string, fix: string];
+
+/** All is well, or each problem with its fix. */
+function judge(check: string, well: string, problems: readonly Problem[]): Finding[] {
+  if (problems.length === 0) return [{ check, level: "ok", text: well }];
+  return problems.map(([text, fix]) => ({ check, level: "wrong", text, fix }));
+}
+
+const when = (condition: boolean, text: string, fix: string): Problem[] => (condition ? [[text, fix]] : []);
+
+export function judgeServer(server: ServerHealth, pooling: Pooling, patienceMs: number): Finding[] {
+  const { settings } = server;
+  return [
+    ...judge("version", `PostgreSQL ${server.version}`, [
+      ...when(
+        server.versionNumber < leastVersion,
+        `PostgreSQL ${server.version} is older than 15`,
+        "upgrade the server to PostgreSQL 15 or later",
+      ),
+    ]),
+    ...judge("writable", "the server takes writes", [
+      ...when(
+        server.isStandby || settings["default_transaction_read_only"] === "on",
+        server.isStandby ? "the server is a standby: it only reads" : "default_transaction_read_only is on",
+        server.isStandby
+          ? "let the URL lead to the primary (with several hosts: target_session_attrs=read-write)"
+          : "alter role … set default_transaction_read_only = off",
+      ),
+    ]),
+    judgeClock(server),
+    judgePooling(pooling),
+    ...judgeConnections(server),
+    ...judgeDurability(settings),
+    ...judge("isolation", "transactions are read committed", [
+      ...when(
+        settings["default_transaction_isolation"] !== "read committed",
+        `default_transaction_isolation is ${settings["default_transaction_isolation"]}: every call of Pawl is refused`,
+        "alter role … set default_transaction_isolation = 'read committed', for the role of the URL",
+      ),
+    ]),
+    ...judgeOldSnapshots(server, patienceMs),
+  ];
+}
+
+/** Only the database's clock decides when something is due, so a wrong clock here only confuses people. */
+function judgeClock({ skewMs, skewErrorMs, roundTripMs }: ServerHealth): Finding {
+  const ahead = skewMs > 0 ? "ahead of" : "behind";
+  const seen = `the clock of the database is ${duration(Math.abs(skewMs))} ${ahead} the one here`;
+  if (Math.abs(skewMs) - skewErrorMs <= mostSkewMs) {
+    return { check: "clock", level: "ok", text: `${seen}; a round trip takes ${duration(roundTripMs)}` };
+  }
+  return {
+    check: "clock",
+    level: "wrong",
+    text: `${seen}; runs are due by the clock of the database`,
+    fix: "let both machines get their time by NTP",
+  };
+}
+
+function judgePooling(pooling: Pooling): Finding {
+  const check = "pooler";
+  switch (pooling) {
+    case "none":
+      return { check, level: "ok", text: "no pooler: connections lead straight to the server" };
+    case "session":
+      return {
+        check,
+        level: "ok",
+        text: "a pooler that keeps a server connection for each of ours (session mode)",
+      };
+    case "transaction":
+      return { check, level: "ok", text: "a pooler in transaction mode: Pawl needs no session" };
+    case "statement":
+      return {
+        check,
+        level: "wrong",
+        text: "a pooler in statement mode: it allows no transactions, which migrate and step.transaction need",
+        fix: "set pool_mode = transaction for this database in the pooler",
+      };
+  }
+}
+
+function judgeConnections({ connections, settings }: ServerHealth): Finding[] {
+  const reserved =
+    Number(settings["superuser_reserved_connections"] ?? 0) + Number(settings["reserved_connections"] ?? 0);
+  const most = Number(settings["max_connections"]) - reserved;
+  return judge("connections", `${connections} of ${most} are in use`, [
+    ...when(
+      connections >= most * fullPart,
+      `${connections} of ${most} connections are in use: the next worker may get none`,
+      "raise max_connections, put a pooler in transaction mode before the server, or lower pool of the clients (a worker needs up to 6)",
+    ),
+  ]);
+}
+
+function judgeDurability(settings: ServerHealth["settings"]): Finding[] {
+  const lost = "a crash of the machine can lose or damage what was acknowledged";
+  const found = judge("durability", "what is acknowledged is on disk", [
+    ...when(
+      settings["fsync"] === "off",
+      `fsync is off: ${lost}`,
+      "set fsync = on in postgresql.conf and reload",
+    ),
+    ...when(
+      settings["full_page_writes"] === "off",
+      `full_page_writes is off: ${lost}`,
+      "set full_page_writes = on in postgresql.conf and reload",
+    ),
+  ]);
+  if (settings["synchronous_commit"] !== "off") return found;
+  const text =
+    "synchronous_commit is off; Pawl switches it on for what it acknowledges, your own transactions do not";
+  return [...found, { check: "durability", level: "note", text }];
+}
+
+/** What keeps vacuum from cleaning up. */
+function judgeOldSnapshots({ transactions, prepared, slots }: ServerHealth, oldMs: number): Finding[] {
+  return [
+    ...judge(
+      "transactions",
+      `no transaction is older than ${duration(oldMs)}`,
+      transactions.map(({ pid, application, user, state, ageMs }) => [
+        `process ${pid} (${printable([application, user].filter((word) => word !== "").join(", "))}) is ` +
+          `${state === "" ? "in a transaction" : state} for ${duration(ageMs)}: nothing that ended since can be cleaned up`,
+        `end it: select pg_terminate_backend(${pid}); against the next one: idle_in_transaction_session_timeout = '5min'`,
+      ]),
+    ),
+    ...judge(
+      "prepared",
+      `no prepared transaction is older than ${duration(oldMs)}`,
+      prepared.map(({ id, ageMs }) => [
+        `the prepared transaction ${printable(id)} is ${duration(ageMs)} old: it keeps its locks, and vacuum from cleaning up`,
+        `decide it: rollback prepared '${printable(id)}'; or commit prepared`,
+      ]),
+    ),
+    ...judge(
+      "replication slots",
+      "none keeps anything for a consumer that is away",
+      slots
+        .filter(
+          ({ isActive, xminAge, keptWalBytes }) =>
+            !isActive && (xminAge !== null || keptWalBytes > muchWalBytes),
+        )
+        .map(({ name, keptWalBytes }) => [
+          `the slot ${printable(name)} is not in use and keeps ${Math.round(keptWalBytes / 1024 ** 2)} MiB of WAL`,
+          `start its consumer, or drop it: select pg_drop_replication_slot('${printable(name)}')`,
+        ]),
+    ),
+  ];
+}
+
+export function judgeRuns(
+  health: SchemaHealth,
+  settings: ServerHealth["settings"],
+  lateMs: number,
+): Finding[] {
+  const { liveWorkers, deadWorkers, unserved, blockedKeys, oldestDue } = health;
+  const reaper =
+    liveWorkers > 0
+      ? "a live worker ends its claims within seconds; look at the log of its workers if not"
+      : "start a worker: it ends these claims";
+  return [
+    ...judgeVacuum(health, settings),
+    ...judge(
+      "workers",
+      liveWorkers === 0
+        ? "none is alive, and none has left claims"
+        : `${plural(liveWorkers, "worker")} alive`,
+      deadWorkers.map(({ id, claims, silentMs }) => [
+        `worker ${printable(id)} ${silentMs === null ? "is gone" : `was last heard of ${duration(silentMs)} ago`} and holds ${plural(claims, "run")}`,
+        reaper,
+      ]),
+    ),
+    ...judge(
+      "definitions",
+      "live workers serve all that is due",
+      unserved.map(({ name, version, queue, runs, dueMs }) => [
+        `${plural(runs, "run")} of ${name}@${version} ${runs === 1 ? "waits" : "wait"}, for up to ${duration(dueMs)}, and no live worker serves it` +
+          (queue === null ? "" : ` on queue "${queue}"`),
+        `start a worker that serves ${name}@${version}, or cancel its runs: pawl runs list --name ${name} --status running`,
+      ]),
+    ),
+    ...judge(
+      "partition keys",
+      "none is blocked without a live holder",
+      blockedKeys.map(({ key, runs, holder }) => [
+        `${plural(runs, "run")} wait${runs === 1 ? "s" : ""} for the key "${printable(key)}", held by ${holder === null ? "nobody" : `run ${holder} of a dead worker`}`,
+        "a live worker repairs this within seconds; start one, or look at the log of the workers",
+      ]),
+    ),
+    ...judge("due runs", `none is more than ${duration(lateMs)} late`, [
+      ...when(
+        oldestDue !== null && oldestDue.lateMs > lateMs,
+        oldestDue === null
+          ? ""
+          : `run ${oldestDue.runId} of ${oldestDue.name}@${oldestDue.version} is due since ${duration(oldestDue.lateMs)} on queue "${oldestDue.queue}"`,
+        `ask: pawl runs why ${oldestDue?.runId ?? ""}; if all slots are busy, start more workers or raise queues of serve`,
+      ),
+    ]),
+  ];
+}
+
+function judgeVacuum({ tables }: SchemaHealth, settings: ServerHealth["settings"]): Finding[] {
+  const isOff = settings["autovacuum"] === "off" || settings["track_counts"] === "off";
+  return judge("autovacuum", "on, and keeps up", [
+    ...when(
+      isOff,
+      `${settings["autovacuum"] === "off" ? "autovacuum" : "track_counts"} is off: the tables of Pawl grow with every step`,
+      "set autovacuum = on and track_counts = on in postgresql.conf and reload",
+    ),
+    ...tables
+      .filter(({ isAutovacuumOff }) => isAutovacuumOff)
+      .map(({ name }): Problem => [
+        `autovacuum is off for the table ${name}`,
+        `alter table ${name} reset (autovacuum_enabled)`,
+      ]),
+    ...tables
+      .filter(({ live, dead }) => dead > manyDead && dead > live)
+      .map(({ name, live, dead, vacuumedAt }): Problem => [
+        `${name} has ${dead} dead rows beside ${live} live ones, last vacuumed ${vacuumedAt ?? "never"}`,
+        `end old transactions first; then: vacuum (analyze) ${name}; if it comes back, raise autovacuum_max_workers`,
+      ]),
+  ]);
+}
+
+/** Whether this is the database that was migrated, and whether work may be done in it. */
+export function judgeState({ isCopy, isHeld }: DatabaseState): Finding[] {
+  return [
+    ...judge("identity", "this is the database that was migrated or adopted", [
+      ...when(
+        isCopy,
+        "this database is a copy, a fork or a restored backup: what is executed here may do again what the original did",
+        isHeld
+          ? "if it is the one to work with: pawl fork adopt"
+          : "if it is the one to work with: pawl fork adopt; if not, keep it still: pawl hold",
+      ),
+    ]),
+    ...(isHeld
+      ? [
+          {
+            check: "held",
+            level: "note" as const,
+            text: "this database is held: nothing in it is executed",
+            fix: "when it may go on: pawl fork adopt, or pawl hold --release",
+          },
+        ]
+      : []),
+  ];
+}

@@ -1,0 +1,74 @@
+/** `pawl fork`: copies the database with every run in it; and takes a copy for a database of its own. */
+
+import type { Command } from "commander";
+import { type Adopted, fork } from "pawl";
+import { withoutPassword } from "pawl/engine";
+import { findSchema, findUrl, takesDatabase } from "./connection.js";
+import { addCommand, answers, type Session } from "./session.js";
+import { duration, prettyJson } from "./text.js";
+
+interface Flags {
+  readonly url?: string;
+  readonly schema?: string;
+  readonly held?: true;
+  readonly json?: true;
+}
+
+export function addFork(program: Command, session: Session): void {
+  const command = addCommand(program, session, {
+    name: "fork",
+    description: "copy the database, with every run in it; both go on, each by itself",
+    examples: [
+      "pawl fork debug --held",
+      "pawl fork staging --url postgres://app@db:5432/app --json",
+      "pawl fork adopt --url postgres://app@db:5432/debug",
+    ],
+  })
+    .argument("<name>", "the name of the copy, a database on the same server")
+    .option("--held", "keep the copy still until: pawl fork adopt")
+    .option("--json", "print JSON: { name, url, held, pausedMs, method, notes }");
+  takesDatabase(command).action(
+    answers(session, async (name: string, flags: Flags) => {
+      const { shell } = session;
+      const made = await fork({ ...databaseOf(flags), name, held: flags.held === true });
+      const shown = { ...made, url: withoutPassword(made.url), pausedMs: Math.round(made.pausedMs) };
+      for (const note of made.notes) shell.complain(`${shell.errorColors.yellow("note:")} ${note}`);
+      const text = [
+        `made ${name}; the original stood still for ${duration(made.pausedMs)}`,
+        ...(made.held ? ["it is held: nothing in it is executed until: pawl fork adopt --url …"] : []),
+        shown.url,
+      ].join("\n");
+      shell.print(flags.json === true ? prettyJson(shown) : text);
+    }),
+  );
+  addAdopt(command, session);
+}
+
+function addAdopt(forks: Command, session: Session): void {
+  const command = addCommand(forks, session, {
+    name: "adopt",
+    description: "take a copy for a database of its own: workers do not warn any more, and work goes on",
+    examples: ["pawl fork adopt --url postgres://app@db:5432/debug"],
+  }).option("--json", "print JSON: { wasHeld, wasCopy }");
+  takesDatabase(command).action(
+    answers(session, async (flags: Flags) => {
+      const adopted = await fork.adopt(databaseOf(flags));
+      session.shell.print(flags.json === true ? prettyJson(adopted) : describe(adopted));
+    }),
+  );
+}
+
+function describe({ wasHeld, wasCopy }: Adopted): string {
+  if (!wasHeld && !wasCopy) return "it was neither a copy nor held: nothing to do";
+  return [...(wasCopy ? ["adopted: it is no copy any more"] : []), ...(wasHeld ? ["work goes on"] : [])].join(
+    "; ",
+  );
+}
+
+/** The database that the flags of a command lead to. */
+export function databaseOf(flags: Pick<Flags, "url" | "schema">): {
+  url: string | undefined;
+  schema: string | undefined;
+} {
+  return { url: findUrl(flags.url), schema: findSchema(flags.schema) };
+}

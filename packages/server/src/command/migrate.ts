@@ -1,0 +1,55 @@
+/** `pawl migrate`: brings the schema to a version, or takes it away. */
+
+import { type Command } from "commander";
+import { migrate, type MigrationResult } from "pawl";
+import { findSchema, findUrl, takesDatabase } from "./connection.js";
+import { UsageError } from "./failure.js";
+import { integer } from "./input.js";
+import { addCommand, answers, type Session } from "./session.js";
+import { prettyJson } from "./text.js";
+
+interface Flags {
+  readonly url?: string;
+  readonly schema?: string;
+  readonly to?: number;
+  readonly down?: true;
+  readonly yes?: true;
+  readonly dryRun?: true;
+  readonly json?: true;
+}
+
+export function addMigrate(program: Command, session: Session): void {
+  const command = addCommand(program, session, {
+    name: "migrate",
+    description: "bring the schema of the database to the version of this release",
+    examples: [
+      "pawl migrate --dry-run",
+      "pawl migrate --url postgres://app@db:5432/app",
+      "pawl migrate --down --yes",
+    ],
+  })
+    .option("--dry-run", "only tell what would be done")
+    .option("--to <version>", "the version to bring it to", integer)
+    .option("--down", "take it down to --to, or all of it away, with every run")
+    .option("--yes", "with --down: yes, delete")
+    .option("--json", "print JSON: { schema, from, to, steps }");
+  takesDatabase(command).action(
+    answers(session, async (flags: Flags) => {
+      const { to, dryRun, down, yes } = flags;
+      const schema = findSchema(flags.schema);
+      if (down === true && dryRun !== true && yes !== true) {
+        throw new UsageError(
+          `--down deletes the schema "${schema ?? "pawl"}" with every run in it: add --yes, or look first with --dry-run`,
+        );
+      }
+      const options = { url: findUrl(flags.url), schema, to, dryRun };
+      const result = await (down === true ? migrate.down(options) : migrate(options));
+      session.shell.print(flags.json === true ? prettyJson(result) : describe(result, dryRun === true));
+    }),
+  );
+}
+
+function describe({ schema, from, to, steps }: MigrationResult, isDry: boolean): string {
+  if (steps.length === 0) return `schema "${schema}" is at version ${from}: nothing to do`;
+  return isDry ? steps.join("\n") : `schema "${schema}": version ${from} → ${to}`;
+}

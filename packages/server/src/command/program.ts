@@ -1,0 +1,30 @@
+/** All commands of `pawl`. */
+
+import type { Command } from "commander";
+import { addCheck } from "./check.js";
+import { addDev } from "./dev.js";
+import { addDoctor } from "./doctor.js";
+import { addFork } from "./fork.js";
+import { addHold } from "./hold.js";
+import { addLimits } from "./limits.js";
+import { addMigrate } from "./migrate.js";
+import { addRuns } from "./runs.js";
+import { newProgram, type Session } from "./session.js";
+import { addServer } from "./server.js";
+import { addSteps } from "./steps.js";
+import { version } from "./version.js";
+
+export function createProgram(session: Session): Command {
+  const program = newProgram(session, "Pawl: durable execution on PostgreSQL", version);
+  addDev(program, session);
+  addServer(program, session);
+  addMigrate(program, session);
+  addRuns(program, session);
+  addSteps(program, session);
+  addLimits(program, session);
+  addCheck(program, session);
+  addDoctor(program, session);
+  addFork(program, session);
+  addHold(program, session);
+  return program;
+}

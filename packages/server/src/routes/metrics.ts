@@ -1,0 +1,34 @@
+/**
+ * `/metrics`, for Prometheus: what this process has counted, and what the database says about its queues, read at most every ten
+ * seconds. Workers elsewhere expose their own.
+ */
+
+import { expositionType, Gauges, Metrics } from "pawl/engine";
+import type { App } from "../app.js";
+import type { Parts } from "../parts.js";
+
+export function metricsRoutes(app: App, { store, events }: Parts, isOpen: boolean): void {
+  const metrics = new Metrics(events);
+  const gauges = new Gauges((most) => store.gauges(most));
+  app.addHook("onClose", (_app, done) => {
+    metrics.close();
+    done();
+  });
+  app.get(
+    "/metrics",
+    {
+      config: { scope: isOpen ? "open" : "read" },
+      schema: {
+        operationId: "metrics",
+        summary: "Metrics for Prometheus",
+        description: "The text format 0.0.4. With PAWL_METRICS_OPEN=1 it takes no token.",
+        tags: ["server"],
+      },
+    },
+    async (_request, reply) => {
+      const text = metrics.text() + (await gauges.text());
+      // As bytes: it is no JSON.
+      return reply.type(expositionType).send(Buffer.from(text));
+    },
+  );
+}

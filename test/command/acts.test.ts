@@ -1,0 +1,121 @@
+import { connect, job, type Limit, type Run, serve, signal, type Step, type Why, workflow } from "pawl";
+import { afterAll, describe, expect, it } from "vitest";
+import { testDatabase } from "../support/database.js";
+import { until } from "../support/until.js";
+import { pawl, pawlJson } from "./pawl.js";
+
+const { url } = await testDatabase();
+const double = job({
+  name: "double",
+  run: (_ctx, n: number) => n * 2,
+});
+const order = workflow({
+  name: "order",
+  signals: { paid: signal<{ euros: number }>() },
+  run: async ({ step }, input: { item: string }) => {
+    const reservation = await step.run("reserve", () => `R-${input.item}`);
+    const paid = await step.waitForEvent("paid");
+    return { reservation, euros: paid.euros };
+  },
+});
+const worker = serve([double, order], { url });
+await worker.ready;
+const client = connect(url);
+afterAll(async () => {
+  await worker.stop();
+  await client.close();
+});
+
+const suspended = (runId: string): Promise<Run> =>
+  until("it is suspended", async () => {
+    const run = await client.runs.get(runId);
+    return run.phase === "awaiting_signal" ? run : null;
+  });
+
+describe("pawl runs signal, cancel and why", () => {
+  it("signal wakes a run, once per dedup key", async () => {
+    const { runId } = await client.start(order, { item: "ratchet" });
+    const send = (): ReturnType<typeof pawl> =>
+      pawl(["runs", "signal", runId, "paid", '{"euros":25}', "--dedup-key", "click"], { url });
+    expect((await send()).stdout).toBe(`delivered to run ${runId}\n`);
+    expect(await client.result(runId)).toEqual({ reservation: "R-ratchet", euros: 25 });
+    expect(await send()).toEqual({ code: 0, stdout: `run ${runId} had this signal before\n`, stderr: "" });
+  });
+
+  it("why says what a run waits for", async () => {
+    const { runId } = await client.start(order, { item: "pawl" });
+    await suspended(runId);
+    const { code, stdout } = await pawl(["runs", "why", runId], { url });
+    expect(code).toBe(0);
+    expect(stdout).toMatch(
+      new RegExp(`^run ${runId} is suspended in step "paid" since .* waits for the signal "paid"; .*\n$`),
+    );
+    expect(await pawlJson<Why>(["runs", "why", runId], { url })).toMatchObject({
+      reason: "suspended",
+      names: ["paid"],
+    });
+  });
+
+  it("cancel ends it, once", async () => {
+    const { runId } = await client.start(order, { item: "ratchet" });
+    const cancel = (): ReturnType<typeof pawl> =>
+      pawl(["runs", "cancel", runId, "--reason", "twice", "--cascade"], { url });
+    expect(await cancel()).toEqual({ code: 0, stdout: "cancelled 1 run\n", stderr: "" });
+    expect(await cancel()).toEqual({ code: 0, stdout: `run ${runId} was cancelled before\n`, stderr: "" });
+    expect((await client.runs.get(runId)).error?.message).toContain("twice");
+  });
+
+  it("a run that does not exist, or has ended, is told in one line", async () => {
+    expect(await pawl(["runs", "show", "1"], { url })).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: 'pawl: there is no run "1"\n',
+    });
+    const { runId } = await client.start(double, 1);
+    await client.result(runId);
+    const { code, stderr } = await pawl(["runs", "cancel", runId], { url });
+    expect([code, stderr]).toEqual([
+      1,
+      `pawl: run ${runId} has ended (completed): it cannot be cancelled any more\n`,
+    ]);
+  });
+});
+
+describe("pawl steps and pawl limits", () => {
+  it("steps lists what is recorded and what is pending", async () => {
+    const { runId } = await client.start(order, { item: "ratchet" });
+    await suspended(runId);
+    const { stdout } = await pawl(["steps", runId], { url });
+    const [head, reserve, paid] = stdout.split("\n").map((line) => line.split(/\s{2,}/));
+    expect(head).toEqual(["STEP", "KIND", "STATUS", "ATTEMPT", "STARTED", "TOOK", "OUTPUT"]);
+    expect(reserve).toEqual([
+      "reserve",
+      "run",
+      "completed",
+      "0",
+      expect.stringMatching(/Z$/),
+      expect.stringMatching(/ms$/),
+      '"R-ratchet"',
+    ]);
+    expect(paid?.slice(0, 3)).toEqual(["paid", "wait", "pending"]);
+    const { steps } = await pawlJson<{ steps: Step[] }>(["steps", runId], { url });
+    expect(steps.map(({ name, status }) => [name, status])).toEqual([
+      ["reserve", "completed"],
+      ["paid", "pending"],
+    ]);
+  });
+
+  it("limits sets and lists", async () => {
+    expect((await pawl(["limits", "list"], { url })).stdout).toBe("no limits\n");
+    const set = await pawl(
+      ["limits", "set", "stripe", "--allowed", "100", "--period", "1s", "--burst", "200"],
+      { url },
+    );
+    expect(set).toEqual({ code: 0, stdout: "set the limit stripe\n", stderr: "" });
+    const { limits } = await pawlJson<{ limits: Limit[] }>(["limits", "list"], { url });
+    expect(limits).toEqual([{ name: "stripe", allowed: 100, periodMs: 1000, burst: 200 }]);
+    const missing = await pawl(["limits", "set", "stripe"], { url });
+    expect(missing.code).toBe(2);
+    expect(missing.stderr).toContain("required option '--allowed <number>' not specified");
+  });
+});

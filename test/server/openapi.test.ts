@@ -1,0 +1,109 @@
+import { connect, job, serve } from "pawl";
+import { Compile } from "typebox/compile";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { testDatabase } from "../support/database.js";
+import { type ApiDocument, operationsOf } from "../support/openapi.js";
+import { testServer } from "../support/server.js";
+
+const { url } = await testDatabase();
+const { server, call } = await testServer({ database: url });
+const document = (await call("GET", "/v1/openapi.json")).body as ApiDocument;
+const operations = operationsOf(document);
+
+describe("the OpenAPI document", () => {
+  it("lists every route, and no other", () => {
+    const documented = operations.map(({ method, path }) => `${method} ${path}`);
+    const routes = server.routes
+      .filter(({ method }) => method !== "HEAD")
+      .map(({ method, path }) => `${method} ${path.replaceAll(/:(\w+)/g, "{$1}")}`);
+    expect(documented.toSorted()).toEqual(routes.toSorted());
+  });
+
+  it("is of version 3.1, with a title and a security scheme that it uses", () => {
+    expect(document.openapi).toBe("3.1.0");
+    expect(document.info).toMatchObject({ title: "Pawl", version: expect.any(String) });
+    expect(Object.keys(document.components.securitySchemes)).toEqual(document.security.flatMap(Object.keys));
+  });
+
+  it("gives every operation an id of its own and a summary", () => {
+    const ids = operations.map(({ operation }) => operation.operationId);
+    expect(ids.every((id) => /^[a-z][A-Za-z]+$/.test(id))).toBe(true);
+    expect(new Set(ids).size).toBe(ids.length);
+    expect(operations.filter(({ operation }) => !operation.summary)).toEqual([]);
+  });
+
+  it.each(operations)(
+    "$method $path has the parameters of its path, and schemas that compile",
+    ({ path, operation }) => {
+      const { parameters = [], requestBody, responses } = operation;
+      const inPath = parameters.filter((parameter) => parameter.in === "path");
+      const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
+      expect(inPath.map(({ name }) => name).toSorted()).toEqual(names.toSorted());
+      expect(inPath.every(({ required }) => required)).toBe(true);
+      const schemas = [
+        ...parameters.map(({ schema }) => schema),
+        ...Object.values(requestBody?.content ?? {}).map(({ schema }) => schema),
+        ...Object.values(responses).flatMap(({ content = {} }) =>
+          Object.values(content).map(({ schema }) => schema),
+        ),
+      ];
+      for (const schema of schemas) expect(() => Compile(schema)).not.toThrow();
+      expect(Object.values(responses).every(({ description }) => typeof description === "string")).toBe(true);
+    },
+  );
+
+  it.each(operations)("$method $path says what it answers, problems too", ({ operation: { responses } }) => {
+    expect(Object.keys(responses)).toEqual(expect.arrayContaining(["4XX", "5XX"]));
+    expect(Object.keys(responses["4XX"]!.content ?? {})).toEqual(["application/problem+json"]);
+    expect(Object.keys(responses).some((status) => /^2\d\d$/.test(status))).toBe(true);
+  });
+});
+
+describe("an answer is what the document says", () => {
+  const greet = job({
+    name: "greet",
+    run: (_ctx, input: unknown) => ({ input, nested: [{ at: new Date() }] }),
+  });
+  const worker = serve([greet], { url });
+  const pawl = connect(url);
+  let runId: string;
+  beforeAll(async () => {
+    ({ runId } = await pawl.start(greet, { who: "ann" }));
+    await pawl.result(runId);
+    await pawl.limits.set("mail", { allowed: 1, period: "1s" });
+  });
+  afterAll(async () => {
+    await worker.stop();
+    await pawl.close();
+  });
+
+  it.each([
+    ["POST", "/v1/workflows/{name}/runs", "/v1/workflows/greet/runs", { input: 1 }],
+    [
+      "POST",
+      "/v1/runs/batch",
+      "/v1/runs/batch",
+      { runs: [{ name: "greet" }, { name: "greet", queue: "!" }], atomic: false },
+    ],
+    ["POST", "/v1/runs/ended", "/v1/runs/ended", { runIds: ["RUN", "1"] }],
+    ["GET", "/v1/runs/{id}", "/v1/runs/RUN", undefined],
+    ["GET", "/v1/runs/{id}/steps", "/v1/runs/RUN/steps", undefined],
+    ["GET", "/v1/runs/{id}/why", "/v1/runs/RUN/why", undefined],
+    ["GET", "/v1/runs/{id}", "/v1/runs/1", undefined],
+    ["POST", "/v1/runs/{id}/signals/{event}", "/v1/runs/RUN/signals/x", {}],
+    ["DELETE", "/v1/runs/{id}", "/v1/runs/RUN", undefined],
+    ["GET", "/v1/runs", "/v1/runs", undefined],
+    ["GET", "/v1/workflows", "/v1/workflows", undefined],
+    ["PUT", "/v1/limits/{name}", "/v1/limits/mail", { allowed: 2, period: 5 }],
+    ["GET", "/v1/limits", "/v1/limits", undefined],
+  ])("%s %s as %s", async (method, path, concrete, body) => {
+    const given = JSON.parse(JSON.stringify(body ?? null).replace("RUN", runId)) as unknown;
+    const answer = await call(method, concrete.replace("RUN", runId), given ?? undefined);
+    const { responses } = operations.find((one) => one.method === method && one.path === path)!.operation;
+    const told = responses[answer.status] ?? responses[`${Math.floor(answer.status / 100)}XX`];
+    const type = answer.headers.get("content-type")!.replace(/;.*$/, "");
+    const schema = told?.content?.[type]?.schema;
+    expect(schema, `${answer.status} ${type}`).toBeDefined();
+    expect(Compile(schema!).Errors(answer.body)).toEqual([]);
+  });
+});
