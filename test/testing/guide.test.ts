@@ -31,7 +31,7 @@ describe("the tests of docs/testing.md", async () => {
     expect(files.length).toBeGreaterThan(4);
   });
 
-  it("pass under vitest, in parallel files", { timeout: 120_000 }, async () => {
+  it("pass under vitest, in parallel files", { timeout: 240_000 }, async () => {
     const vitest = join(root, "node_modules/vitest/vitest.mjs");
     const args = [
       "run",

@@ -44,7 +44,7 @@ for (const number of [1, 2, 3]) {
 describe("under node:test", () => {
   it(
     "files share one server, end by themselves, and leave no process behind",
-    { timeout: 120_000 },
+    { timeout: 240_000 },
     async () => {
       const names = ["one", "other", "third"];
       for (const name of names) writeFileSync(join(directory, `${name}.test.mjs`), file(name));
