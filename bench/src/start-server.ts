@@ -17,6 +17,8 @@ export async function startServer(database: string, signal: AbortSignal): Promis
     signal,
     killSignal: "SIGKILL",
   });
+  // Killed when the bench is interrupted: who asks it learns of its end.
+  child.on("error", () => {});
   const { url } = await ask(child, { kind: "listen", database }, "listening");
   return { url, usage: () => ask(child, { kind: "usage" }, "usage"), stop: () => void child.kill("SIGKILL") };
 }
