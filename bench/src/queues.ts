@@ -6,7 +6,7 @@
 import { connect, type Pawl } from "pawl";
 import type { Bench, BenchRequest, Figure } from "./bench.js";
 import { costs, rate } from "./figures.js";
-import { startServer } from "./rest.js";
+import { startServer } from "./start-server.js";
 import { countUsage } from "./usage.js";
 
 const batch = 10;

@@ -1,5 +1,7 @@
-import { describe, expect, it } from "vitest";
+import { existsSync } from "node:fs";
+import { describe, expect, inject, it } from "vitest";
 import { testDatabase } from "../support/database.js";
+import { startPooler } from "../support/pooler.js";
 import { judgeServer } from "../../packages/server/dist/command/findings.js";
 import { pawl, pawlJson } from "./pawl.js";
 
@@ -10,6 +12,7 @@ interface Finding {
   readonly fix?: string;
 }
 
+const bouncer = "/usr/sbin/pgbouncer";
 const { url, sql } = await testDatabase();
 const [{ name: database }] = (await sql<{ name: string }>("select current_database() as name")) as [
   { name: string },
@@ -49,6 +52,16 @@ describe("pawl doctor finds", () => {
       text: "autovacuum is off for the table runs",
       fix: "alter table runs reset (autovacuum_enabled)",
     });
+  });
+
+  it.skipIf(!existsSync(bouncer))("a pooler, and that its mode is one that Pawl can use", async () => {
+    const pooler = await startPooler(bouncer, inject("databaseUrl"));
+    try {
+      const { stdout } = await pawl(["doctor"], { url: pooler.through(url) });
+      expect(stdout).toMatch(/^ok {5}pooler +a pooler in transaction mode: Pawl needs no session$/m);
+    } finally {
+      await pooler.stop();
+    }
   });
 
   it("nothing over HTTP: it needs the database itself", async () => {

@@ -37,7 +37,7 @@ function withPassword(): string {
 
 const nameOf = (text: string): string | null => new pg.Client({ connectionString: text }).database ?? null;
 
-describe("pawl fork", () => {
+describe("pawl fork", { timeout: 90_000 }, () => {
   it("prints the URL of the copy without the password, and how long the original stood still", async () => {
     const name = copyName();
     const { code, stdout, stderr } = await pawl(["fork", name], withPassword());
@@ -91,7 +91,7 @@ describe("pawl fork", () => {
   });
 });
 
-describe("pawl hold", () => {
+describe("pawl hold", { timeout: 90_000 }, () => {
   it("keeps a database still and lets it go on", async () => {
     expect((await pawl(["hold"])).stdout).toBe("held: nothing is executed until: pawl hold --release\n");
     expect((await pawl(["hold"])).stdout).toBe(

@@ -34,6 +34,13 @@ export interface Arena {
 
 const lookMs = 250;
 
+/** What there is to know about runs that should have ended. */
+export const openRuns = `
+  select r.id, r.name, r.status, r.hold, r.attempt, r.crashes, r.eligible_at - clock_timestamp() as due, r.awaits, r.inbox_seq, r.children_pending,
+    r.partition_key, r.locked_by, clock_timestamp() - w.seen_at as seen, clock_timestamp() - s.beats_since as beats
+  from runs r cross join settings s left join workers w on w.id = r.locked_by
+  where r.completed_at is null order by r.id limit 10`;
+
 export async function makeArena(
   options: {
     settings?: Record<string, string | number>;
@@ -100,8 +107,12 @@ export async function makeArena(
     },
     ledger: ledger.sql,
     quiet: async (longestMs = 60_000) => {
-      const open = "select from runs where status not in ('done', 'failed', 'cancelled') limit 1";
-      await until("everything has ended", async () => (await sql(open)).length === 0, longestMs);
+      const open = "select from runs where completed_at is null limit 1";
+      try {
+        await until("everything has ended", async () => (await sql(open)).length === 0, longestMs);
+      } catch {
+        expect(await sql(openRuns), `seed ${chance.seed}: still open after ${longestMs} ms`).toEqual([]);
+      }
     },
     judgeAndForget: async () => {
       await expectAll(invariants);

@@ -17,6 +17,7 @@ const seed = Number(values.seed ?? Math.floor(Math.random() * 1e6));
 
 const postgres = await startLocalPostgres();
 const child = fork(new URL("server.js", import.meta.url), { stdio: ["ignore", "inherit", "inherit", "ipc"] });
+const probe = fork(new URL("probe.js", import.meta.url));
 try {
   await migrate({ url: postgres.url });
   const pawl = connect(postgres.url);
@@ -24,8 +25,11 @@ try {
   await pawl.close();
   child.send(postgres.url);
   const [url] = (await once(child, "message")) as [string];
+  probe.send(url);
   const report = await fuzz({ url, seed, durationMs: seconds * 1_000, runId });
-  const probes = report.probesMs.toSorted((one, other) => one - other);
+  probe.kill("SIGTERM");
+  const [timesMs] = (await once(probe, "message")) as [number[]];
+  const probes = timesMs.toSorted((one, other) => one - other);
   const percentile = (share: number): string =>
     (probes[Math.floor((probes.length - 1) * share)] ?? 0).toFixed(1);
   console.log(`seed ${seed}: ${report.requests} requests in ${seconds} s, answered with`, report.statuses);
@@ -37,5 +41,6 @@ try {
   if (report.failures.length > 0 || isGone) process.exitCode = 1;
 } finally {
   child.kill("SIGKILL");
+  probe.kill("SIGKILL");
   await postgres.stop();
 }

@@ -122,6 +122,22 @@ describe("start", () => {
     expect(await pawl.runs.get(runId)).toMatchObject({ version: 1, queue: "v1", priority: 4, kind: "job" });
   });
 
+  it("by name takes the version that is given, and the rest from its registration", async () => {
+    const old = job({ name: "dated", version: 1, queue: "old", priority: 2, run: () => "one" });
+    const young = job({ name: "dated", version: 2, queue: "young", run: () => "two" });
+    await serve([old, young]);
+    const { runId } = await pawl.start("dated", {}, { version: 1 });
+    expect(await pawl.result(runId)).toBe("one");
+    expect(await pawl.runs.get(runId)).toMatchObject({ version: 1, queue: "old", priority: 2, kind: "job" });
+    const later = await pawl.start("dated", {}, { version: 3 });
+    expect(await pawl.runs.get(later.runId)).toMatchObject({ version: 3, kind: null, status: "running" });
+    await serve([job({ name: "dated", version: 3, queue: "youngest", run: () => "three" })]);
+    expect(await pawl.result(later.runId)).toBe("three");
+    expect(await pawl.runs.get(later.runId)).toMatchObject({ queue: "youngest", kind: "job" });
+    await expect(pawl.start(old, {}, { version: 2 })).rejects.toThrow("version is for starts by name");
+    await expect(pawl.start("dated", {}, { version: 0 })).rejects.toThrow("version must be a whole number");
+  });
+
   it("by a name that nobody has registered waits for the first worker that does, and goes to its queue", async () => {
     const { runId } = await pawl.start("unheard-of", { n: 7 });
     expect(await pawl.runs.get(runId)).toMatchObject({

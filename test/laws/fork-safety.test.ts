@@ -47,7 +47,7 @@ async function role(name: string, attributes: string): Promise<void> {
   });
 }
 
-describe("a fork that cannot be made says why, and disturbs nobody", () => {
+describe("a fork that cannot be made says why, and disturbs nobody", { timeout: 90_000 }, () => {
   it("a name that is taken or is none", async () => {
     const name = copyName();
     await fork({ url, name });
@@ -120,7 +120,7 @@ describe("a fork that cannot be made says why, and disturbs nobody", () => {
   });
 });
 
-describe("a fork that fails in the middle leaves the original as it was", () => {
+describe("a fork that fails in the middle leaves the original as it was", { timeout: 90_000 }, () => {
   it("when the server ends what makes the copy", async () => {
     const here = sideOf(url);
     await here.serve([mail]);
@@ -133,7 +133,7 @@ describe("a fork that fails in the middle leaves the original as it was", () => 
     const { runId } = await until("the original is at work again", () =>
       here.pawl.start(mail).catch(() => null),
     );
-    expect(await here.pawl.result(runId, { timeout: "20s" })).toBe("sent");
+    expect(await here.pawl.result(runId, { timeout: "50s" })).toBe("sent");
   });
 
   it("when its process is killed: a copy that was not completed takes no connections", async () => {
@@ -152,7 +152,7 @@ describe("a fork that fails in the middle leaves the original as it was", () => 
     const { runId } = await until("the original is at work again", () =>
       here.pawl.start(mail).catch(() => null),
     );
-    expect(await here.pawl.result(runId, { timeout: "20s" })).toBe("sent");
+    expect(await here.pawl.result(runId, { timeout: "50s" })).toBe("sent");
     const working = "select from pg_stat_activity where query like 'create database%' and state = 'active'";
     await until("the server has given up", async () => (await onServer(working)).length === 0, 20_000);
     if (await exists(name)) {
@@ -169,7 +169,7 @@ describe("a fork that fails in the middle leaves the original as it was", () => 
   });
 });
 
-describe("a fork has what the original has beside its contents", () => {
+describe("a fork has what the original has beside its contents", { timeout: 90_000 }, () => {
   it("who may connect, the settings of its sessions, and its owner", async () => {
     await role("pawl_owner", "");
     await role("pawl_reader", "");

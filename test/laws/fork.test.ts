@@ -8,7 +8,7 @@ import { until } from "../support/until.js";
 const { url } = await testDatabase();
 
 /** For claims that are to lapse soon in the copy. */
-const lease = "1500ms";
+const lease = "6s";
 
 /** The definitions of one side, with what they have done. */
 function definitions(blocks = async (): Promise<void> => {}) {
@@ -45,15 +45,16 @@ const wait = machine({
 
 const nap = workflow({ name: "nap", run: (ctx) => ctx.step.sleep("night", "8h") });
 
-describe("a fork", () => {
+// Each makes a copy of a database, and waits for leases to pass.
+describe("a fork", { timeout: 90_000 }, () => {
   it("finishes on both sides, each by itself: what was recorded before is done by neither again", async () => {
     const original = definitions();
     const copied = definitions();
     const here = sideOf(url);
-    await here.serve(original.all, { queues: { default: 5 }, lease });
+    await here.serve(original.all, { queues: { default: 3 }, lease });
     const started = await here.pawl.startMany(
       original.order,
-      Array.from({ length: 250 }, () => ({ input: null })),
+      Array.from({ length: 150 }, () => ({ input: null })),
     );
     await until("some steps are done", () => original.effects.length > 20);
     const made = await fork({ url, name: copyName() });
@@ -64,7 +65,7 @@ describe("a fork", () => {
     );
     await there.serve(copied.all);
     for (const { pawl } of [here, there]) {
-      const outputs = await Promise.all(started.map(({ runId }) => pawl.result(runId, { timeout: "25s" })));
+      const outputs = await Promise.all(started.map(({ runId }) => pawl.result(runId, { timeout: "60s" })));
       expect(outputs).toEqual(started.map(() => true));
     }
     const all = started.flatMap(({ runId }) =>
@@ -88,8 +89,8 @@ describe("a fork", () => {
     await fork({ url, name: copyName() });
     const later = await here.pawl.start(original.order);
     open();
-    expect(await here.pawl.result(runId, { timeout: "20s" })).toBe(0);
-    expect(await here.pawl.result(later.runId, { timeout: "20s" })).toBe(true);
+    expect(await here.pawl.result(runId, { timeout: "50s" })).toBe(0);
+    expect(await here.pawl.result(later.runId, { timeout: "50s" })).toBe(true);
     expect(original.effects.filter((effect) => effect.startsWith(runId))).toEqual([`${runId} slow 0`]);
   });
 
@@ -104,10 +105,10 @@ describe("a fork", () => {
     const there = sideOf((await fork({ url, name: copyName() })).url);
     expect(await there.pawl.why(runId)).toMatchObject({ phase: "executing" });
     await there.serve(copied.all);
-    expect(await there.pawl.result(runId, { timeout: "20s" })).toBe(1);
+    expect(await there.pawl.result(runId, { timeout: "50s" })).toBe(1);
     expect(copied.effects).toEqual([`${runId} slow 1`]);
     open();
-    expect(await here.pawl.result(runId, { timeout: "20s" })).toEqual(expect.any(Number));
+    expect(await here.pawl.result(runId, { timeout: "50s" })).toEqual(expect.any(Number));
   });
 
   it("delivers a signal to the side that it is sent to, and to no other", async () => {
@@ -118,10 +119,10 @@ describe("a fork", () => {
     const there = sideOf((await fork({ url, name: copyName() })).url);
     await there.serve([wait]);
     await there.pawl.signal(runId, "go", { side: "copy" });
-    expect(await there.pawl.result(runId, { timeout: "20s" })).toEqual([{ side: "copy" }]);
+    expect(await there.pawl.result(runId, { timeout: "50s" })).toEqual([{ side: "copy" }]);
     expect(await here.pawl.why(runId)).toMatchObject({ reason: "awaiting_signal", inbox: {} });
     await here.pawl.signal(runId, "go", { side: "original" });
-    expect(await here.pawl.result(runId, { timeout: "20s" })).toEqual([{ side: "original" }]);
+    expect(await here.pawl.result(runId, { timeout: "50s" })).toEqual([{ side: "original" }]);
   });
 
   it("keeps the due times of runs that sleep, and each side wakes them by its own clock", async () => {
@@ -137,7 +138,7 @@ describe("a fork", () => {
       "create or replace function pawl.now() returns timestamptz language sql volatile as $$select clock_timestamp() + interval '9 h'$$",
     );
     await there.serve([nap]);
-    await there.pawl.result(runId, { timeout: "20s" });
+    await there.pawl.result(runId, { timeout: "50s" });
     expect(await here.pawl.why(runId)).toMatchObject({ reason: "suspended" });
     expect((await here.pawl.runs.get(runId)).completedAt).toBeNull();
   });

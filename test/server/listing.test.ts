@@ -4,7 +4,7 @@ import { testDatabase } from "../support/database.js";
 import { testServer } from "../support/server.js";
 
 const { url, sql } = await testDatabase();
-const { call } = await testServer({ database: url });
+const { call } = await testServer({ database: url, deliveries: false });
 const pawl = connect(url);
 afterAll(() => pawl.close());
 

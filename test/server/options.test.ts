@@ -66,6 +66,7 @@ describe("the environment", () => {
       PAWL_PROXY_AUTH: "0",
       PAWL_MAX_RETENTION_DAYS: "90",
       PAWL_SWEEPER_INTERVAL_MS: "1000",
+      PAWL_DELIVERY_ALLOW_PRIVATE: "1",
     });
     expect(options).toEqual({
       database: "postgres://db",
@@ -76,6 +77,7 @@ describe("the environment", () => {
       proxyAuth: false,
       maxRetentionDays: 90,
       sweepInterval: 1_000,
+      allowPrivateDeliveries: true,
     });
   });
 

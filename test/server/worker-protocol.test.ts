@@ -89,6 +89,9 @@ async function waitingClaim(
   return { answer };
 }
 
+// A definition that somebody has registered: its runs need not be placed first.
+await register("first", "first");
+
 let queue = "";
 beforeEach(() => {
   queue = `q${++count}`;
@@ -306,12 +309,14 @@ describe("a heartbeat", () => {
       alive: true,
       cancelled: {},
       held: { [runId]: claimId },
+      databaseHeld: false,
     });
     await pawl.runs.cancel(runId);
     expect((await post("heartbeat", { workerId, since: null })).body).toEqual({
       alive: true,
       cancelled: { [runId]: claimId },
       held: null,
+      databaseHeld: false,
     });
     expect((await post("heartbeat", { workerId: "nobody", since: null })).body).toMatchObject({
       alive: false,

@@ -88,7 +88,7 @@ async function round(): Promise<void> {
     }
   };
   await load.during(failing(), 6, 30);
-  await arena.quiet(180_000);
+  await arena.quiet(300_000);
   runs += load.history.started.length;
   await arena.judgeAndForget();
   await wait(idleMs);

@@ -1,4 +1,4 @@
-/** Sends requests at random to a server for a while, many at a time, and looks meanwhile whether it is well. */
+/** Sends requests at random to a server for a while, many at a time, and tells what came of them. */
 
 import { Agent, request as send } from "node:http";
 import fc from "fast-check";
@@ -22,8 +22,6 @@ export interface FuzzReport {
   readonly succeeded: ReadonlySet<string>;
   /** Requests that were answered with 500 or more, or not at all. */
   readonly failures: readonly { readonly request: FuzzRequest; readonly answer: string }[];
-  /** How long the probe took, each time. */
-  readonly probesMs: readonly number[];
 }
 
 /** Of one operation after the other. */
@@ -62,23 +60,9 @@ export async function fuzz(options: FuzzOptions): Promise<FuzzReport> {
       }
     }
   };
-  const probesMs: number[] = [];
-  let isOver = false;
-  const probe = async (): Promise<void> => {
-    while (!isOver) {
-      const beganMs = performance.now();
-      const answer = await fetch(`${url}/healthz`);
-      await answer.text();
-      probesMs.push(performance.now() - beganMs);
-      await new Promise((resolve) => setTimeout(resolve, 20));
-    }
-  };
-  const probing = probe();
   await Promise.all(Array.from({ length: concurrency }, lane));
-  isOver = true;
-  await probing;
   agent.destroy();
-  return { requests, statuses, succeeded, failures, probesMs };
+  return { requests, statuses, succeeded, failures };
 }
 
 function withRun(request: FuzzRequest, runId: string): FuzzRequest {

@@ -23,6 +23,11 @@ export const testsApart: Readonly<Record<string, Readonly<Record<string, string>
     "aborts every running step of the tree, and whoever waits for one of them hears":
       "at once is only possible where the ids of all cancelled runs are known; through a server the next beat brings them (see test/server)",
   },
+  "workflow-timeline.test.ts": {
+    "is not completed over a transaction that is lost: that is done again": sql,
+    "is not recorded by a transaction that was open meanwhile: that is rolled back and done again": sql,
+    "the claims of jobs and machines outlive a failover: their turn tells whether anything is missing": sql,
+  },
   "worker.test.ts": {
     "a run started where a worker has a free slot never waits for a claim":
       "is about a worker in the process of the caller, to whom the start hands the run; a server hands it to a claim that waits",

@@ -29,6 +29,7 @@ export function readEnvironment(env: Environment): ReadEnvironment {
     proxyAuth: readSwitch(env, "PAWL_PROXY_AUTH"),
     maxRetentionDays: readNumber(env, "PAWL_MAX_RETENTION_DAYS", "WORKFLOWS_MAX_RETENTION_DAYS"),
     sweepInterval: sweepMs === 0 ? false : sweepMs,
+    allowPrivateDeliveries: readSwitch(env, "PAWL_DELIVERY_ALLOW_PRIVATE"),
     metricsOpen: readSwitch(env, "PAWL_METRICS_OPEN"),
   };
   const isTraced = readSwitch(env, "OTLP_ENABLED") === true;

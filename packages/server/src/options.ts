@@ -46,7 +46,7 @@ export interface ServerOptions {
   readonly deliveries?: boolean | undefined;
   /** How long one try of a delivery may take. Default "15s". */
   readonly deliveryTimeout?: Duration | undefined;
-  /** Whether deliveries may go to private and loopback addresses. Default false, true if PAWL_DELIVERY_ALLOW_PRIVATE is 1. */
+  /** Whether deliveries may go to private and loopback addresses. Default false. */
   readonly allowPrivateDeliveries?: boolean | undefined;
   /** How long calls under way may take to end when the server closes. Default "10s". */
   readonly drainTimeout?: Duration | undefined;
@@ -136,10 +136,7 @@ export function checkServer(options: unknown): ServerSettings {
     delivery: checkBoolean(given.deliveries ?? true, "deliveries")
       ? {
           timeoutMs: within(given.deliveryTimeout ?? defaults.deliveryTimeout, "deliveryTimeout", 1),
-          allowPrivate: checkBoolean(
-            given.allowPrivateDeliveries ?? process.env["PAWL_DELIVERY_ALLOW_PRIVATE"] === "1",
-            "allowPrivateDeliveries",
-          ),
+          allowPrivate: checkBoolean(given.allowPrivateDeliveries ?? false, "allowPrivateDeliveries"),
         }
       : null,
     drainMs: within(given.drainTimeout ?? defaults.drainTimeout, "drainTimeout", 0),

@@ -53,8 +53,10 @@ export class Messages {
   async #send(batches: readonly (readonly NewMessage[])[]): Promise<SentMessage[][]> {
     const messages = batches.flat();
     const sent = await this.#store.send(messages, { patient: false });
-    const queues = new Set(messages.flatMap(({ queue, delayMs }) => (delayMs ? [] : [queue])));
-    for (const queue of queues) this.#hub.visible(queue, { isOld: false });
+    // Of delayed ones too: who waits then learns when the next is due.
+    for (const queue of new Set(messages.map((message) => message.queue))) {
+      this.#hub.visible(queue, { isOld: false });
+    }
     let from = 0;
     return batches.map(({ length }) => sent.slice(from, (from += length)));
   }

@@ -62,6 +62,7 @@ async function dev(flags: Flags, shell: Shell): Promise<void> {
         ["postgres", `${placeOf(database)}, schema "${schema}" at version ${to}`],
         ["", database.isLocal ? database.url : ""],
         ["server", server.url],
+        ["", `${server.url}/v1/openapi.json`],
       ];
       if (file === undefined)
         places.push(["worker", "none: --watch definitions.ts serves what that file exports"]);

@@ -4,8 +4,10 @@
  */
 
 import { expositionType, Gauges, Metrics } from "pawl/engine";
+import { Type } from "typebox";
 import type { App } from "../app.js";
 import type { Parts } from "../parts.js";
+import { answers } from "../schemas.js";
 
 export function metricsRoutes(app: App, { store, events }: Parts, isOpen: boolean): void {
   const metrics = new Metrics(events);
@@ -23,12 +25,13 @@ export function metricsRoutes(app: App, { store, events }: Parts, isOpen: boolea
         summary: "Metrics for Prometheus",
         description: "The text format 0.0.4. With PAWL_METRICS_OPEN=1 it takes no token.",
         tags: ["server"],
+        response: answers({ 200: Type.String({ description: "The text of all metrics" }) }),
       },
     },
     async (_request, reply) => {
       const text = metrics.text() + (await gauges.text());
       // As bytes: it is no JSON.
-      return reply.type(expositionType).send(Buffer.from(text));
+      return reply.type(expositionType).send(Buffer.from(text) as unknown as string);
     },
   );
 }

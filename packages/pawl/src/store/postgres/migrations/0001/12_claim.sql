@@ -29,6 +29,8 @@ declare
   c_inline constant int := 8 * 1024 * 1024;               -- what all inboxes and journals together may add
   c_bytes constant int := 16 * 1024 * 1024;               -- what one call may answer
   v_now timestamptz := now();
+  v_timeline text;
+  v_is_held boolean;
   v_lowest smallint := coalesce(p_after_priority, -32768);                -- no look below this priority
   v_bound_priority smallint := coalesce(p_after_priority, p_floor_priority);  -- at this priority only past (at, id)
   v_bound_at timestamptz := timestamptz 'epoch' + coalesce(p_after_us, p_floor_us) * interval '1 microsecond';
@@ -69,12 +71,12 @@ begin
   if current_setting('transaction_isolation') <> 'read committed' then
     perform require_read_committed();
   end if;
-  if timeline() <> (select s.timeline from settings s where s.only_row) then
+  select s.timeline, s.held into v_timeline, v_is_held from settings s where s.only_row;
+  if timeline() <> v_timeline then
     perform begin_timeline(p_shard);
   end if;
   perform set_config('synchronous_commit', 'off', true);  -- in the body: a SET clause is undone before the commit
-  if not exists (select 1 from workers w where w.id = p_worker and w.seen_at + w.lease > clock_timestamp()
-      and not (select s.held from settings s)) then
+  if v_is_held or not exists (select 1 from workers w where w.id = p_worker and w.seen_at + w.lease > clock_timestamp()) then
     meta := '{"floor": null, "after": null, "due_ms": null, "more": false, "throttled": 0}';
     return next;
     return;

@@ -29,7 +29,14 @@ begin
     perform require_durable_commit();
   end if;
   if timeline() <> (select s.timeline from settings s where s.only_row) then
-    perform begin_timeline(p_shard);
+    if p_patient then
+      perform begin_timeline(p_shard);
+    elsif exists (select 1 from runs r where r.shard = p_shard and r.id = any (p_id) and r.kind = 'workflow') then
+      committed := 0;
+      others := (select jsonb_agg(jsonb_build_object('position', i, 'verdict', 'busy')) from generate_subscripts(p_id, 1) i)::text;
+      return next;
+      return;
+    end if;
   end if;
   <<together>>
   begin

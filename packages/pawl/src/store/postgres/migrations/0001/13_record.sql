@@ -29,6 +29,9 @@ begin
     perform require_durable_commit();
   end if;
   if timeline() <> (select s.timeline from settings s where s.only_row) then
+    if not p_patient then
+      return (select jsonb_agg(jsonb_build_object('position', i, 'verdict', 'busy')) from generate_subscripts(p_run_id, 1) i)::text;
+    end if;
     perform begin_timeline(p_shard);
   end if;
   <<together>>

@@ -3,7 +3,8 @@
 -- heard since, and would go on without it: over a transaction that never happened, or waiting for a child that does not exist. So the claims on
 -- workflows are let go, without counting an attempt, and their bodies are run again from the journal as it is now.
 -- Called by whatever writes for a claim when it finds another timeline than settings.timeline, before it decides anything. Who comes
--- first does it, the others wait; under a lock_timeout of its own.
+-- first does it, the others wait; under a lock_timeout of its own. Never in a transaction of a user (p_patient is false there), who could keep
+-- everybody waiting: what is written for a workflow is busy until somebody else, at the latest the next recover, has done it.
 create function begin_timeline(p_shard smallint) returns void language plpgsql as $f$
 declare
   v_known text;

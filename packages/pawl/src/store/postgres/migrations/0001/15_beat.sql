@@ -23,7 +23,7 @@ begin
     if v_last < v_now - v_lease / 2 then
       update settings set beats_since = v_now;
     end if;
-    database_held := (select s.held from settings s);
+    database_held := (select s.held from settings s where s.only_row);
     select jsonb_object_agg(r.id::text, r.claim_id::text) into cancelled from runs r
       where r.shard = p_shard and r.locked_by = p_worker and r.status = 'cancelled';
     if p_since is not null then

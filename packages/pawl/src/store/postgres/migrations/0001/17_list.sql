@@ -62,10 +62,11 @@ begin
             select (select r.name from runs r where r.status <> 'executing' and r.shard >= 0::smallint and r.name > known.name
               order by r.name limit 1), n + 1
             from known where known.name is not null and n < c_names)
-        -- of a kind: those that are registered as that, and those that nobody has registered
+        -- of a kind: those that are registered as that, and of the others those whose runs are, by one of them
         select k.name from known k where k.name is not null and (p_kind is null
-          or not exists (select 1 from definitions d where d.name = k.name)
-          or exists (select 1 from definitions d where d.name = k.name and d.kind = p_kind)));
+          or exists (select 1 from definitions d where d.name = k.name and d.kind = p_kind)
+          or (not exists (select 1 from definitions d where d.name = k.name) and (select coalesce(r.kind, p_kind) from runs r
+            where r.status <> 'executing' and r.shard >= 0::smallint and r.name = k.name order by r.name, r.status limit 1) = p_kind)));
     end if;
     v_ids := array(
       select f.id from (

@@ -47,7 +47,7 @@ begin
   if not v_is_met then
     update runs r set inbox_seq = r.inbox_seq + 1 where r.shard = p_shard and r.id = p_run_id;
   elsif v_run.is_free and v_run.queue = any (p_queues) and (select w.seen_at + w.lease > clock_timestamp() and v_run.served = any (w.serves)
-      and not (select s.held from settings s) from workers w where w.id = p_worker) then
+      and not (select s.held from settings s where s.only_row) from workers w where w.id = p_worker) then
     update runs r set inbox_seq = r.inbox_seq + 1, status = 'executing', locked_by = p_worker, claim_id = p_claim_id, turn = 0,
         throttled = false, eligible_at = least(r.eligible_at, v_now)
       where r.shard = p_shard and r.id = p_run_id

@@ -82,7 +82,7 @@ begin
   end if;
   perform set_config('synchronous_commit', 'off', true);  -- in the body: a SET clause is undone before the commit
   -- receivers do not register: also a copy that is to be held and was not told so yet
-  if (select s.held or coalesce(s.held_copy = current_database(), false) from settings s) then
+  if (select s.held or coalesce(s.held_copy = current_database(), false) from settings s where s.only_row) then
     meta := '{"floor": null, "after": null, "due_ms": null, "more": false}';
     return next;
     return;

@@ -2,15 +2,16 @@
 
 import { createServer } from "@pawl/server";
 
-export type RestOrder = { readonly kind: "listen"; readonly database: string } | { readonly kind: "usage" };
-export type RestReport =
+export type ServerOrder = { readonly kind: "listen"; readonly database: string } | { readonly kind: "usage" };
+export type ServerReport =
   | { readonly kind: "listening"; readonly url: string }
   | { readonly kind: "usage"; readonly cpuMs: number; readonly memoryBytes: number };
 
-const tell = (report: RestReport): void => void process.send?.(report);
+const tell = (report: ServerReport): void => void process.send?.(report);
 
-process.on("message", (order: RestOrder) => {
+process.on("message", (order: ServerOrder) => {
   if (order.kind === "usage") {
+    globalThis.gc?.();
     const { user, system } = process.cpuUsage();
     tell({ kind: "usage", cpuMs: (user + system) / 1_000, memoryBytes: process.memoryUsage.rss() });
   } else void listen(order.database);
