@@ -1,7 +1,7 @@
 import { existsSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { job } from "pawl";
+import { job, workflow } from "pawl";
 import { testPawl } from "pawl/testing";
 import pg from "pg";
 import { afterAll, describe, expect, inject, it } from "vitest";
@@ -60,6 +60,26 @@ describe("testPawl", () => {
     await until("it is executed", () => signal !== undefined);
     await t.close();
     expect(signal?.aborted).toBe(true);
+    expect(await databases()).not.toContain(nameOf(t.url));
+  });
+
+  it("closes although a transaction is open, or is just being opened", async () => {
+    const t = await testPawl({ url });
+    let opened = 0;
+    const slow = workflow({
+      name: "slow",
+      run: ({ step }) =>
+        step.transaction("slow", async (tx) => {
+          opened++;
+          await tx.query("select pg_sleep(600)");
+          return null;
+        }),
+    });
+    await t.serve([slow]);
+    await t.pawl.start(slow);
+    await until("a transaction is open", () => opened === 1);
+    await t.pawl.start(slow);
+    await t.close();
     expect(await databases()).not.toContain(nameOf(t.url));
   });
 

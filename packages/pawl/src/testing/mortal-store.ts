@@ -148,8 +148,13 @@ export class MortalStore {
 
   /** A transaction of user code: what it writes is committed by its end. */
   async #begin(): Promise<StoreTransaction> {
-    const opened = await this.#pass("begin", () => this.#options.store.begin());
-    this.#open.add(opened);
+    const opened = await this.#pass("begin", async () => {
+      const begun = await this.#options.store.begin();
+      // The worker may have died meanwhile: nobody else would end it.
+      if (this.#isCutOff) await begun.rollback();
+      else this.#open.add(begun);
+      return begun;
+    });
     const writes: Write[] = [];
     const close = (): boolean => this.#open.delete(opened);
     return {

@@ -34,7 +34,7 @@ const lookSql = `
       from pawl.runs r where r.locked_by is not null), '[]'),
     'due', to_jsonb(array(
       select distinct r.queue from pawl.runs r
-      where r.status in ('runnable', 'awaiting_signal') and r.hold = 0 and r.eligible_at <= c.at
+      where r.status in ('runnable', 'awaiting_signal') and r.hold = 0 and r.eligible_at <= c.at and not exists (select from pawl.settings g where g.held)
         and exists (select from pawl.workers w where r.name || '@' || r.version = any (w.serves) and r.queue = any (w.queues)
           and w.seen_at + w.lease > clock_timestamp()))),
     'isLeft', exists (select from pawl.runs r where (r.hold & 3) <> 0 or r.expires_at <= c.at)) as answer

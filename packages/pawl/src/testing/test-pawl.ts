@@ -68,6 +68,8 @@ export async function testPawl(options: TestPawlOptions = {}): Promise<TestPawl>
   const database = await privateDatabase(settings.url);
   let test: Test | undefined;
   try {
+    // It is a copy of the template only for as long as it takes to make one.
+    await database.ask("select to_jsonb(a.was_copy) as answer from pawl.adopt() a");
     test = new Test(database, await TestClock.set(database, settings.now), settings);
     if (settings.definitions.length > 0) await test.serve(settings.definitions);
     return test;

@@ -8,6 +8,7 @@ import type { AnyDefinition } from "../define/definition.js";
 import type { Logger } from "../define/logger.js";
 import { Unavailable } from "../define/errors.js";
 import { Events } from "../engine/events.js";
+import { atMost } from "../engine/at-most.js";
 import { type Hub, hubOf } from "../engine/nudge.js";
 import { checkServe, type ServeSettings } from "../engine/serve-options.js";
 import { EngineWorker } from "../engine/worker.js";
@@ -22,6 +23,7 @@ import { schema } from "./server.js";
 
 const connections = 5;
 const batch = 1_000;
+const closeMs = 1_000;
 /** Nobody beats: a claim ends by `crash`, or with the test. */
 const timings = { lease: "1d", heartbeat: "1h", drainTimeout: "1s", sweepInterval: false } as const;
 
@@ -164,7 +166,8 @@ export class TestWorkers {
     this.#servings.clear();
     for (const { mortal } of living) void mortal.cutOff();
     await Promise.all(living.map(({ engine }) => engine.abandon()));
-    await this.store.close();
+    // A statement of a user's may take longer: it ends with the database.
+    await atMost(this.store.close(), closeMs);
   }
 
   async #begin(serving: Serving): Promise<void> {
