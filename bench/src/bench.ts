@@ -24,6 +24,7 @@ export type BenchName =
   | "queues"
   | "scale"
   | "sustained"
+  | "list"
   | "plans";
 
 export interface Figure {

@@ -13,6 +13,7 @@ import { jobs } from "./jobs.js";
 import { keys } from "./keys.js";
 import { latency } from "./latency.js";
 import { limits } from "./limits.js";
+import { list } from "./list.js";
 import { machines } from "./machines.js";
 import { plans } from "./plans.js";
 import { Profiling } from "./profiling.js";
@@ -45,6 +46,7 @@ const benches: Record<BenchName, Bench> = {
   queues,
   scale,
   sustained,
+  list,
   plans,
 };
 

@@ -229,9 +229,9 @@ describe("the plans of the hot functions", () => {
     }
     await database.sql("analyze runs");
     const listed = await plansOf(await database.connect(), [
-      "select * from list(0::smallint, 'counter', null, null, null, null, null, null, null, null, 20)",
-      "select * from list(0::smallint, 'counter', null, '{done,failed}', null, null, null, null, null, null, 20)",
-      "select * from list(0::smallint, null, null, null, null, null, null, null, null, null, 20)",
+      "select * from list(0::smallint, 'counter', null, null, null, null, null, null, null, null, null, null, null, 20)",
+      "select * from list(0::smallint, 'counter', null, '{done,failed}', null, null, null, null, null, null, null, null, null, 20)",
+      "select * from list(0::smallint, null, null, null, null, null, null, null, null, null, null, null, null, 20)",
     ]);
     const sorted = listed
       .flatMap((plan) => [...nodes(plan)])

@@ -83,12 +83,10 @@ describe("what users pass in", () => {
     );
     await pawl.signal(runId, "go", { key: secret("payload") }, { dedupKey: secret("dedup") });
     await pawl.result(runId);
-    const other = await pawl.start(flow, { key: secret("input of a workflow") } as never);
-    await pawl.signal(other.runId, "go" as never, { key: secret("payload") } as never);
+    const other = await pawl.start(flow, { key: secret("input of a workflow") });
+    await pawl.signal(other.runId, "go", { key: secret("payload") });
     await pawl.result(other.runId);
-    const broken = await pawl
-      .start("parsed", 7, { version: 1 } as never)
-      .catch(() => pawl.start("parsed", 7));
+    const broken = await pawl.start("parsed", 7, { version: 1 }).catch(() => pawl.start("parsed", 7));
     await pawl.result(broken.runId).catch(() => {});
 
     const remote = connect(server.url, { token: secret("token-long-enough"), logger });

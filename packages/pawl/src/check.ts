@@ -79,7 +79,16 @@ export async function checkRuns(
 
 /** The open runs of a store. */
 export function storedRuns(store: Pick<ClientStore, "list" | "journal">): CheckSource {
-  const nothing = { version: null, queue: null, since: null, until: null, input: null };
+  const nothing = {
+    version: null,
+    queue: null,
+    kind: null,
+    error: null,
+    parentId: null,
+    since: null,
+    until: null,
+    input: null,
+  };
   return {
     async *openRuns(name) {
       for (let before: RunFilter["before"] = null; ;) {

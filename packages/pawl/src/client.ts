@@ -22,7 +22,7 @@ import type { Cancelled, CancelOptions, Pawl, ResultOptions } from "./pawl.js";
 import { queuesOver } from "./queues.js";
 import { checkTimeout, toOutput } from "./result.js";
 import { Results } from "./results.js";
-import { type ListOptions, type Page, type Run, toFilter, toRun, writeCursor } from "./run.js";
+import { type ListOptions, type Page, type Run, toCountFilter, toFilter, toRun, writeCursor } from "./run.js";
 import { checkRunId, notFound, Sender } from "./sender.js";
 import { listSteps, type Step } from "./steps.js";
 import type { OpenTransaction } from "./store/postgres/callers.js";
@@ -82,6 +82,10 @@ export class PostgresClient implements Pawl {
     this.runs = {
       get: (runId) => this.#get(runId),
       list: (options) => this.#list(options),
+      count: async (options = {}) => {
+        const filter = toCountFilter(options);
+        return (await this.#opened()).store.count(filter);
+      },
       steps: (runId) => this.#steps(runId),
       cancel: (runId, options) => this.#cancel(runId, options),
     };
@@ -221,7 +225,7 @@ export class PostgresClient implements Pawl {
       results,
       close: async () => {
         results.close(new Unavailable("this client was closed"));
-        receiver.close(new Unavailable("this client was closed"));
+        await receiver.close(new Unavailable("this client was closed"));
         await store.close();
         await database.close();
       },

@@ -15,7 +15,7 @@ import { checkDefinitions } from "./engine/serve-options.js";
 import type { Cancelled, CancelOptions, Pawl, ResultOptions } from "./pawl.js";
 import { queuesOver } from "./queues.js";
 import { checkTimeout, toOutput } from "./result.js";
-import { type ListOptions, type Run, toFilter } from "./run.js";
+import { type CountOptions, type ListOptions, type Run, toCountFilter, toFilter } from "./run.js";
 import { checkRunId, Sender } from "./sender.js";
 import type { Step } from "./steps.js";
 import type { ServerAddress } from "./store/http/address.js";
@@ -88,6 +88,10 @@ export class HttpClient implements Pawl {
       list: async (options: ListOptions = {}) => {
         toFilter(options);
         return this.#opened().list(options);
+      },
+      count: async (options: CountOptions = {}) => {
+        toCountFilter(options);
+        return this.#opened().count(options);
       },
       steps: async (runId) => this.#opened().steps(checkRunId(runId)),
       cancel: (runId, options) => this.#cancel(runId, options),

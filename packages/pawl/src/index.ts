@@ -61,7 +61,7 @@ export type {
   SendOptions,
   SentMessage,
 } from "./queues.js";
-export type { ListOptions, Page, Run } from "./run.js";
+export type { CountOptions, ListOptions, Page, Run } from "./run.js";
 export type { Signalled, Started, StartItem } from "./sender.js";
 export { serve, type Worker } from "./serve.js";
 export type { OpenTransaction } from "./store/postgres/callers.js";

@@ -8,7 +8,7 @@ import type { AnyDefinition, DefinitionOfRun, OutputOf, RunId } from "./define/d
 import type { Duration } from "./define/duration.js";
 import type { LimitOptions } from "./engine/limits.js";
 import type { Queues } from "./queues.js";
-import type { ListOptions, Page, Run } from "./run.js";
+import type { CountOptions, ListOptions, Page, Run } from "./run.js";
 import type { Sender } from "./sender.js";
 import type { Step } from "./steps.js";
 import type { OpenTransaction } from "./store/postgres/callers.js";
@@ -56,6 +56,8 @@ export interface Pawl {
     get(runId: string): Promise<Run>;
     /** A page of runs, newest first. */
     list(options?: ListOptions): Promise<Page>;
+    /** How many runs there are that a listing would show. Reads all of them: for people who look, not for loops. */
+    count(options?: CountOptions): Promise<number>;
     /** What a workflow run has recorded, in the order in which its body got it, then what is pending. Throws `RunNotFound`. */
     steps(runId: string): Promise<Step[]>;
     /**

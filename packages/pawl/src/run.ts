@@ -10,7 +10,7 @@ import { InvalidOption } from "./define/errors.js";
 import { fromJson, toJson } from "./define/json.js";
 import type { Json } from "./define/json-types.js";
 import { checkName, checkVersion } from "./define/names.js";
-import { checkInteger, checkOneOf, checkOptions } from "./define/options.js";
+import { checkInteger, checkOneOf, checkOptions, checkString } from "./define/options.js";
 import { show } from "./define/show.js";
 import { checkDate, checkPhase } from "./engine/new-run.js";
 import { type Phase, phasesOf, type Status, statusOf } from "./define/phase.js";
@@ -46,6 +46,11 @@ export interface ListOptions {
   readonly status?: Status | undefined;
   readonly phase?: Phase | undefined;
   readonly queue?: string | undefined;
+  readonly kind?: AnyDefinition["kind"] | undefined;
+  /** Failed with an error of this code, or of this name if it has no code. */
+  readonly error?: string | undefined;
+  /** Children of this run. */
+  readonly parentId?: string | undefined;
   /** Started at this time or later. */
   readonly since?: Date | string | undefined;
   /** Started before this time. */
@@ -57,6 +62,9 @@ export interface ListOptions {
   /** 1 to 100. Default 20. */
   readonly limit?: number | undefined;
 }
+
+/** What `runs.count` takes: the filters of a listing. */
+export type CountOptions = Omit<ListOptions, "cursor" | "limit">;
 
 export interface Page {
   /** Newest first. */
@@ -71,6 +79,9 @@ const filters = [
   "status",
   "phase",
   "queue",
+  "kind",
+  "error",
+  "parentId",
   "since",
   "until",
   "input",
@@ -79,6 +90,7 @@ const filters = [
 ] as const;
 /** How long a filter of the input may be as JSON. */
 const maxInputFilter = 16 * 1024;
+const kinds = ["job", "machine", "workflow"] as const;
 const statuses = ["running", "completed", "failed", "cancelled"] as const;
 
 export function toRun(stored: StoredRun): Run {
@@ -106,21 +118,52 @@ export function toRun(stored: StoredRun): Run {
   };
 }
 
-/** What `runs.list` asks the store: one more than the page, to know whether another follows. */
+/** What `runs.list` asks the store. */
 export function toFilter(options: unknown): RunFilter {
-  const given = checkOptions(options, filters, "the options of runs.list");
-  const { name, version, status, phase, queue, since, until, input, cursor, limit = 20 } = given;
+  return toChecked(checkOptions(options, filters, "the options of runs.list"));
+}
+
+/** What `runs.count` asks the store: all pages at once. */
+export function toCountFilter(options: unknown): RunFilter {
+  const counted = filters.filter((name) => name !== "cursor" && name !== "limit");
+  return toChecked(checkOptions(options, counted, "the options of runs.count"));
+}
+
+function toChecked(given: Partial<Record<(typeof filters)[number], unknown>>): RunFilter {
+  const {
+    name,
+    version,
+    status,
+    phase,
+    queue,
+    kind,
+    error,
+    parentId,
+    since,
+    until,
+    input,
+    cursor,
+    limit = 20,
+  } = given;
   return {
     name: name === undefined ? null : checkName("definition", name),
     version: version === undefined ? null : checkVersion(version),
     phases: checkPhases(status, phase),
     queue: queue === undefined ? null : checkName("queue", queue),
+    kind: kind === undefined ? null : checkOneOf(kind, "kind", kinds),
+    error: error === undefined ? null : checkString(error, "error", { maxBytes: 512 }),
+    parentId: parentId === undefined ? null : checkParent(parentId),
     since: since === undefined ? null : checkDate(since, "since"),
     until: until === undefined ? null : checkDate(until, "until"),
     input: input === undefined ? null : toJson(input, "input", maxInputFilter).text,
     before: cursor === undefined ? null : readCursor(cursor),
     limit: checkInteger(limit, "limit", { min: 1, max: 100 }),
   };
+}
+
+function checkParent(parentId: unknown): string {
+  if (isRunId(parentId)) return parentId;
+  throw new InvalidOption(`parentId must be the id of a run, a number as text, not ${show(parentId)}`);
 }
 
 function checkPhases(status: unknown, phase: unknown): readonly Phase[] | null {

@@ -279,6 +279,11 @@ export const listQuery = Type.Object(
     status: Type.Optional(oneOf(statuses)),
     phase: Type.Optional(oneOf(phases)),
     queue: Type.Optional(Type.String()),
+    kind: Type.Optional(oneOf(kinds)),
+    error: Type.Optional(
+      Type.String({ description: "Failed with this code, or this name of an error without one" }),
+    ),
+    parentId: Type.Optional(Type.String({ description: "Children of this run" })),
     since: Type.Optional(Type.String({ description: "Started at this time or later, ISO 8601" })),
     until: Type.Optional(Type.String({ description: "Started before this time" })),
     cursor: Type.Optional(Type.String({ description: "What the page before gave as cursor" })),

@@ -287,6 +287,10 @@ export interface RunFilter {
   readonly version: number | null;
   readonly phases: readonly Phase[] | null;
   readonly queue: string | null;
+  readonly kind: string | null;
+  /** The code of its error, or the name of one that has none. */
+  readonly error: string | null;
+  readonly parentId: string | null;
   readonly since: Date | null;
   readonly until: Date | null;
   readonly before: { readonly startedAt: string; readonly runId: string } | null;
@@ -397,6 +401,8 @@ export interface ClientStore {
   limits(): Promise<StoredLimit[]>;
   get(runIds: readonly string[]): Promise<StoredRun[]>;
   journal(runId: string, after: string): Promise<ListedStep[]>;
+  /** How many runs there are that a listing would show, on all its pages. */
+  count(filter: RunFilter): Promise<number>;
   list(filter: RunFilter): Promise<{ runs: StoredRun[]; last: { startedAt: string; runId: string } | null }>;
   /** Of these runs, those that have ended or do not exist. */
   ended(runIds: readonly string[]): Promise<EndedRun[]>;

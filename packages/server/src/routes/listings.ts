@@ -5,9 +5,10 @@ import { Type } from "typebox";
 import type { App } from "../app.js";
 import { splitQuery } from "../input-filter.js";
 import type { Parts } from "../parts.js";
-import { answers, countsSchema, listQuery, nameParams, pageSchema } from "../schemas.js";
+import { answers, countsSchema, listQuery, nameParams, pageSchema, strict } from "../schemas.js";
 
 const filters = Object.keys(listQuery.properties);
+const counted = Type.Omit(listQuery, ["cursor", "limit"]);
 const explained =
   "Newest first; the cursor stays right while runs are added. `input.<path>=<JSON or text>` finds those whose input has that member.";
 
@@ -29,6 +30,29 @@ export function listingRoutes(app: App, { pawl, store }: Parts): void {
       },
     },
     async (request) => list(request.query, ["name", ...filters]),
+  );
+
+  app.get(
+    "/v1/runs/count",
+    {
+      config: { scope: "read" },
+      schema: {
+        operationId: "countRuns",
+        summary: "Count runs",
+        description:
+          "How many runs a listing with these filters would show. Reads them all: for people who look, not for loops.",
+        tags: ["runs"],
+        querystring: Type.Object(
+          { name: Type.Optional(Type.String()), ...counted.properties },
+          { additionalProperties: Type.String() },
+        ),
+        response: answers({ 200: strict({ count: Type.Integer() }) }),
+      },
+    },
+    async (request) => {
+      const { options, input } = splitQuery(request.query, ["name", ...Object.keys(counted.properties)]);
+      return { count: await pawl.runs.count({ ...options, ...(input === undefined ? {} : { input }) }) };
+    },
   );
 
   app.get(

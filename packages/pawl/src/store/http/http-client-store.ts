@@ -9,7 +9,7 @@ import { isObject } from "../../define/options.js";
 import { phasesOf, type Status } from "../../define/phase.js";
 import { show } from "../../define/show.js";
 import type { Cancelled, Limit } from "../../pawl.js";
-import type { ListOptions, Page, Run } from "../../run.js";
+import type { CountOptions, ListOptions, Page, Run } from "../../run.js";
 import type { Signalled } from "../../sender.js";
 import type { Step } from "../../steps.js";
 import type { Why } from "../../why.js";
@@ -78,10 +78,13 @@ export class HttpClientStore {
     return reviveRun(await this.#caller.call<SentRun>("GET", `/v1/runs/${runId}`));
   }
 
+  async count(options: CountOptions): Promise<number> {
+    const query = listQuery(options);
+    return (await this.#caller.call<{ count: number }>("GET", "/v1/runs/count", { query })).count;
+  }
+
   async list(options: ListOptions): Promise<Page> {
-    const { since, until, input, ...rest } = options;
-    const times = { since: since && new Date(since), until: until && new Date(until) };
-    const query = { ...rest, ...times, ...inputQuery(input) };
+    const query = listQuery(options);
     const page = await this.#caller.call<{ runs: SentRun[]; cursor: string | null }>("GET", "/v1/runs", {
       query,
     });
@@ -131,6 +134,16 @@ export class HttpClientStore {
 }
 
 /** A run as the body of a start has it. What is not given is left out: JSON drops undefined members. */
+function listQuery({
+  since,
+  until,
+  input,
+  ...rest
+}: ListOptions): Record<string, string | number | Date | undefined> {
+  const times = { since: since && new Date(since), until: until && new Date(until) };
+  return { ...rest, ...times, ...inputQuery(input) };
+}
+
 function toStart(run: NewRun): { readonly name: string; readonly [option: string]: unknown } {
   const given = <T>(value: T | null): T | undefined => value ?? undefined;
   const [limit, key] = splitLimit(run.rateLimit);

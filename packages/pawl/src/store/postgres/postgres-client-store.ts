@@ -180,13 +180,7 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
     filter: RunFilter,
   ): Promise<{ runs: StoredRun[]; last: { startedAt: string; runId: string } | null }> {
     const rows = await this.call<RunRow>("list", [
-      shard,
-      filter.name,
-      filter.version,
-      filter.phases && `{${filter.phases.join(",")}}`,
-      filter.queue,
-      filter.since,
-      filter.until,
+      ...filterValues(filter),
       filter.before?.startedAt,
       filter.before?.runId,
       filter.input,
@@ -194,6 +188,12 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
     ]);
     const last = rows.at(-1);
     return { runs: rows.map(toRun), last: last ? { startedAt: last.inserted_at, runId: last.id } : null };
+  }
+
+  async count(filter: RunFilter): Promise<number> {
+    const values = [...filterValues(filter), filter.input];
+    const [row] = await this.call<{ count_listed: string }>("count_listed", values);
+    return Number(row?.count_listed ?? 0);
   }
 
   /** How many runs of each name there are. */
@@ -235,4 +235,20 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
     const rows = await this.call<StepRow>("journal", [shard, runId, after]);
     return rows.map(toListedStep);
   }
+}
+
+/** What listing and counting have in common. */
+function filterValues(filter: RunFilter): unknown[] {
+  return [
+    shard,
+    filter.name,
+    filter.version,
+    filter.phases && `{${filter.phases.join(",")}}`,
+    filter.queue,
+    filter.kind,
+    filter.error,
+    filter.parentId,
+    filter.since,
+    filter.until,
+  ];
 }

@@ -1,59 +1,126 @@
--- A page of runs, newest first; every filter may be null. With a name, each status is read off runs_listing in order,
--- executing runs off runs_holders, and the pages are merged; without one, the newest are read off the primary key. Planned anew with the filters given,
--- so that the others vanish. p_input (JSON) is contained in the input; no index has it, so a rare one is looked for run by run.
+-- A page of runs, newest first; every filter may be null. Which index finds them depends on what is asked for: the children of a run are read off
+-- runs_children, failures by their code off runs_failures; with a name, each status is read off runs_listing in order, executing runs off runs_holders, and the
+-- pages are merged; with a status, a kind or a time but no name, the same for every name there is (found by a skip scan), up to 1,000; and without any of
+-- these the newest are read off the primary key. Planned anew with the filters given, so that the others vanish. Version, queue and p_input (JSON, contained in the
+-- input) have no index: a rare one is looked for run by run. p_error is the code of the error, or its name if it has none.
 create function list(
-  p_shard smallint, p_name text, p_version int, p_status run_status[], p_queue text, p_since timestamptz, p_until timestamptz,
-  p_before_at timestamptz, p_before_id bigint, p_input text, p_limit int
+  p_shard smallint, p_name text, p_version int, p_status run_status[], p_queue text, p_kind text, p_error text, p_parent_id bigint,
+  p_since timestamptz, p_until timestamptz, p_before_at timestamptz, p_before_id bigint, p_input text, p_limit int
 ) returns setof run_record language plpgsql stable as $f$
 declare
+  c_names constant int := 1000;
   v_input jsonb := p_input::jsonb;
+  v_names text[];
+  v_ids bigint[];
 begin
-  if p_name is null then
-    return query
-      select r.id, r.name, r.version, r.kind, r.status, r.step, r.attempt, coalesce(r.queue, 'default'), coalesce(r.priority, 0::smallint),
-        r.input::text, r.state::text, r.result::text, r.error::text, r.parent_id, r.idempotency_key,
-        iso(r.inserted_at), iso(r.completed_at), iso(nullif(r.eligible_at, 'infinity')), iso(r.expires_at)
-      from runs r
-      where r.shard = p_shard
+  if p_parent_id is not null then
+    v_ids := array(
+      select r.id from runs r
+      where r.shard = p_shard and r.parent_id = p_parent_id and (p_name is null or r.name = p_name)
+        and (p_error is null or coalesce(r.error ->> 'code', r.error ->> 'name') = p_error)
         and (p_version is null or r.version = p_version)
         and (p_status is null or r.status = any (p_status))
         and (p_queue is null or r.queue = p_queue)
+        and (p_kind is null or r.kind = p_kind)
         and (p_since is null or r.inserted_at >= p_since)
         and (p_until is null or r.inserted_at < p_until)
-        and (p_before_id is null or r.id < p_before_id)
         and (v_input is null or r.input @> v_input)
-      order by r.id desc
-      limit p_limit;
-    return;
+        and (p_before_at is null or (r.inserted_at, r.id) < (p_before_at, p_before_id))
+      order by r.inserted_at desc, r.id desc limit p_limit);
+  elsif p_error is not null then
+    v_ids := array(
+      select r.id from runs r
+      where r.shard = p_shard and r.status = 'failed' and coalesce(r.error ->> 'code', r.error ->> 'name') = p_error
+        and (p_name is null or r.name = p_name)
+        and (p_version is null or r.version = p_version)
+        and (p_status is null or r.status = any (p_status))
+        and (p_queue is null or r.queue = p_queue)
+        and (p_kind is null or r.kind = p_kind)
+        and (p_since is null or r.inserted_at >= p_since)
+        and (p_until is null or r.inserted_at < p_until)
+        and (v_input is null or r.input @> v_input)
+        and (p_before_at is null or (r.inserted_at, r.id) < (p_before_at, p_before_id))
+      order by r.inserted_at desc, r.id desc limit p_limit);
+  elsif p_name is null and p_status is null and p_kind is null and p_since is null and p_until is null then
+    v_ids := array(
+      select r.id from runs r
+      where r.shard = p_shard and (p_before_id is null or r.id < p_before_id)
+        and (p_version is null or r.version = p_version)
+        and (p_queue is null or r.queue = p_queue)
+        and (p_kind is null or r.kind = p_kind)
+        and (p_since is null or r.inserted_at >= p_since)
+        and (p_until is null or r.inserted_at < p_until)
+        and (v_input is null or r.input @> v_input)
+      order by r.id desc limit p_limit);
+  else
+    v_names := array[p_name];
+    if p_name is null then
+      v_names := array(
+        with recursive known(name, n) as (
+            (select r.name, 1 from runs r where r.status <> 'executing' and r.shard >= 0::smallint order by r.name limit 1)
+          union all
+            select (select r.name from runs r where r.status <> 'executing' and r.shard >= 0::smallint and r.name > known.name
+              order by r.name limit 1), n + 1
+            from known where known.name is not null and n < c_names)
+        -- of a kind: those that are registered as that, and those that nobody has registered
+        select k.name from known k where k.name is not null and (p_kind is null
+          or not exists (select 1 from definitions d where d.name = k.name)
+          or exists (select 1 from definitions d where d.name = k.name and d.kind = p_kind)));
+    end if;
+    v_ids := array(
+      select f.id from (
+        select listed.* from unnest(v_names) n(name) cross join unnest(coalesce(p_status, enum_range(null::run_status))) s(status)
+        cross join lateral (
+          select t.id, t.inserted_at from runs t
+          where t.shard = p_shard and t.name = n.name and t.status = s.status and t.status <> 'executing'
+            and (p_version is null or t.version = p_version)
+            and (p_queue is null or t.queue = p_queue)
+            and (p_kind is null or t.kind = p_kind)
+            and (p_since is null or t.inserted_at >= p_since)
+            and (p_until is null or t.inserted_at < p_until)
+            and (v_input is null or t.input @> v_input)
+            and (p_before_at is null or (t.inserted_at, t.id) < (p_before_at, p_before_id))
+          order by t.inserted_at desc, t.id desc limit p_limit) listed
+        union all
+        select t.id, t.inserted_at from runs t
+        where t.shard = p_shard and t.status = 'executing' and t.locked_by is not null and (p_name is null or t.name = p_name)
+          and (p_version is null or t.version = p_version)
+          and (p_status is null or t.status = any (p_status))
+          and (p_queue is null or t.queue = p_queue)
+          and (p_kind is null or t.kind = p_kind)
+          and (p_since is null or t.inserted_at >= p_since)
+          and (p_until is null or t.inserted_at < p_until)
+          and (v_input is null or t.input @> v_input)
+          and (p_before_at is null or (t.inserted_at, t.id) < (p_before_at, p_before_id))
+      ) f
+      order by f.inserted_at desc, f.id desc limit p_limit);
   end if;
   return query
     select r.id, r.name, r.version, r.kind, r.status, r.step, r.attempt, coalesce(r.queue, 'default'), coalesce(r.priority, 0::smallint),
       r.input::text, r.state::text, r.result::text, r.error::text, r.parent_id, r.idempotency_key,
       iso(r.inserted_at), iso(r.completed_at), iso(nullif(r.eligible_at, 'infinity')), iso(r.expires_at)
-    from (
-      select listed.* from unnest(coalesce(p_status, enum_range(null::run_status))) s(status)
-      cross join lateral (
-        select t.* from runs t
-        where t.shard = p_shard and t.name = p_name and t.status = s.status and t.status <> 'executing'
-          and (p_version is null or t.version = p_version)
-          and (p_queue is null or t.queue = p_queue)
-          and (p_since is null or t.inserted_at >= p_since)
-          and (p_until is null or t.inserted_at < p_until)
-          and (p_before_at is null or (t.inserted_at, t.id) < (p_before_at, p_before_id))
-          and (v_input is null or t.input @> v_input)
-        order by t.inserted_at desc, t.id desc
-        limit p_limit) listed
-      union all
-      select t.* from runs t
-      where t.shard = p_shard and t.name = p_name and t.status = 'executing' and t.locked_by is not null
-        and (p_status is null or 'executing' = any (p_status))
-        and (p_version is null or t.version = p_version)
-        and (p_queue is null or t.queue = p_queue)
-        and (p_since is null or t.inserted_at >= p_since)
-        and (p_until is null or t.inserted_at < p_until)
-        and (p_before_at is null or (t.inserted_at, t.id) < (p_before_at, p_before_id))
-        and (v_input is null or t.input @> v_input)
-    ) r
-    order by r.inserted_at desc, r.id desc
-    limit p_limit;
+    from unnest(v_ids) with ordinality u(id, o)
+    cross join lateral (select t.* from runs t where t.shard = p_shard and t.id = u.id limit 1) r
+    order by u.o;
+end $f$;
+
+-- How many runs such a listing would show on all its pages. Reads every one of them: for people who look, not for loops.
+create function count_listed(
+  p_shard smallint, p_name text, p_version int, p_status run_status[], p_queue text, p_kind text, p_error text, p_parent_id bigint,
+  p_since timestamptz, p_until timestamptz, p_input text
+) returns bigint language plpgsql stable as $f$
+declare
+  v_input jsonb := p_input::jsonb;
+begin
+  return (
+    select count(*) from runs r
+    where r.shard = p_shard and (p_name is null or r.name = p_name) and (p_parent_id is null or r.parent_id = p_parent_id)
+      and (p_error is null or (r.status = 'failed' and coalesce(r.error ->> 'code', r.error ->> 'name') = p_error))
+      and (p_version is null or r.version = p_version)
+      and (p_status is null or r.status = any (p_status))
+      and (p_queue is null or r.queue = p_queue)
+      and (p_kind is null or r.kind = p_kind)
+      and (p_since is null or r.inserted_at >= p_since)
+      and (p_until is null or r.inserted_at < p_until)
+      and (v_input is null or r.input @> v_input));
 end $f$;

@@ -19,7 +19,7 @@ begin
   loop
     execute format('alter function %s set search_path from current', f.signature);
     execute format('alter function %s set jit = off', f.signature);
-    if f.name in ('list', 'count_runs') then
+    if f.name in ('list', 'count_runs', 'count_listed') then
       execute format('alter function %s set plan_cache_mode = force_custom_plan', f.signature);
     else
       execute format('alter function %s set enable_seqscan = off', f.signature);
