@@ -5,7 +5,7 @@
 FROM node:22-slim AS build
 WORKDIR /source
 COPY . .
-RUN npm ci --ignore-scripts && mkdir /packed && npm pack -w pawl -w @pawl/server --pack-destination /packed
+RUN npm install --ignore-scripts && mkdir /packed && npm pack -w pawl -w @pawl/server --pack-destination /packed
 
 FROM node:22-slim
 WORKDIR /pawl
