@@ -62,7 +62,8 @@ export default defineConfig({
           ...shared,
           name: "faults",
           include: ["test/faults/**/*.test.ts"],
-          exclude: ["**/dist/**", "**/*.long.test.ts"],
+          // The quick restarts are part of the many.
+          exclude: ["**/dist/**", "**/*.long.test.ts", "**/restart.quick.test.ts"],
         },
       },
       { test: { ...shared, name: "long-faults", include: ["test/faults/*.long.test.ts"] } },

@@ -3,12 +3,10 @@
  * to Postgres, and by this process through a server that is a process of its own.
  */
 
-import { type ChildProcess, fork } from "node:child_process";
-import { once } from "node:events";
 import { connect, type Pawl } from "pawl";
 import type { Bench, BenchRequest, Figure } from "./bench.js";
 import { costs, rate } from "./figures.js";
-import type { ServerOrder, ServerReport } from "./queue-server.js";
+import { startServer } from "./start-server.js";
 import { countUsage } from "./usage.js";
 
 const batch = 10;
@@ -20,10 +18,10 @@ export const queues: Bench = {
     const library = connect(request.database.url);
     const direct = await measure(request, library, "library", async () => 0);
     await library.close();
-    const server = await startServer(request);
+    const server = await startServer(request.database.url, request.signal);
     try {
       const client = connect(server.url);
-      const through = await measure(request, client, "server", server.cpuMs);
+      const through = await measure(request, client, "server", async () => (await server.usage()).cpuMs);
       await client.close();
       return [...direct, ...through];
     } finally {
@@ -84,38 +82,4 @@ async function flow(pawl: Pawl, queue: string, count: number, lanes: number): Pr
     }
   };
   await Promise.all(Array.from({ length: lanes }, () => [send(), receive()]).flat());
-}
-
-interface ServerProcess {
-  readonly url: string;
-  cpuMs(): Promise<number>;
-  stop(): void;
-}
-
-async function startServer({ database, signal }: BenchRequest): Promise<ServerProcess> {
-  const child = fork(new URL("queue-server.js", import.meta.url), {
-    stdio: ["ignore", process.stderr, "inherit", "ipc"],
-    signal,
-    killSignal: "SIGKILL",
-  });
-  const listening = await ask(child, { kind: "listen", database: database.url });
-  if (listening.kind !== "listening") throw new Error("the server did not say where it listens");
-  return {
-    url: listening.url,
-    async cpuMs() {
-      const report = await ask(child, { kind: "usage" });
-      return report.kind === "usage" ? report.cpuMs : 0;
-    },
-    stop: () => void child.kill("SIGKILL"),
-  };
-}
-
-async function ask(child: ChildProcess, order: ServerOrder): Promise<ServerReport> {
-  child.send(order);
-  const failed = once(child, "exit").then(() => {
-    throw new Error("the server has ended");
-  });
-  const [report] = (await Promise.race([once(child, "message"), failed])) as [ServerReport];
-  failed.catch(() => {});
-  return report;
 }

@@ -5,8 +5,6 @@
  * meanwhile; and what a thousand workers that wait cost the server.
  */
 
-import { type ChildProcess, fork } from "node:child_process";
-import { once } from "node:events";
 import { connect, type Pawl } from "pawl";
 import type { Bench, BenchRequest, Figure } from "./bench.js";
 import {
@@ -20,6 +18,7 @@ import {
 } from "./definitions.js";
 import { percentiles } from "./figures.js";
 import { besideLimit } from "./raw-limit.js";
+import { type ServerProcess, startServer } from "./start-server.js";
 import { startWorker } from "./worker-process.js";
 
 const meanGapMs = 20;
@@ -40,10 +39,10 @@ export const remote: Bench = {
 };
 
 async function all(request: BenchRequest): Promise<Figure[]> {
-  const server = await startServer(request.database.url);
+  const server = await startServer(request.database.url, request.signal);
   const pawl = connect(server.url);
   try {
-    const idleBytes = await server.memory();
+    const idleBytes = (await server.usage()).memoryBytes;
     return [
       ...(await trickle(request, pawl, server.url)),
       ...(await drain(request, pawl, server.url)),
@@ -52,7 +51,7 @@ async function all(request: BenchRequest): Promise<Figure[]> {
     ];
   } finally {
     await pawl.close();
-    await server.stop();
+    server.stop();
   }
 }
 
@@ -155,7 +154,7 @@ async function starts({ quick }: BenchRequest, pawl: Pawl): Promise<Figure[]> {
 }
 
 /** So many claims that wait at once, on a queue that stays empty. */
-async function poll(server: Server, idleBytes: number): Promise<Figure[]> {
+async function poll(server: ServerProcess, idleBytes: number): Promise<Figure[]> {
   const workerId = "bench-poller";
   const queue = "empty";
   const definition = { name: "poller", version: 1 };
@@ -169,14 +168,14 @@ async function poll(server: Server, idleBytes: number): Promise<Figure[]> {
   const definitions = [{ ...definition, kind: "job", queue, priority: 0, retentionMs: 1_000 }];
   await post("register", { workerId, leaseMs: 600_000, queues: [queue], info: {}, definitions });
   const ending = new AbortController();
-  const before = await server.memory();
+  const before = (await server.usage()).memoryBytes;
   const claims = Array.from({ length: pollers }, (_, index) => {
     const claimId = String(index + 1);
     const ask = { workerId, claimId, queue, limit: 1, definitions: [definition], waitSeconds: 30 };
     return post("claim", ask, ending.signal).catch(() => {});
   });
   await new Promise((resolve) => setTimeout(resolve, 5_000));
-  const during = await server.memory();
+  const during = (await server.usage()).memoryBytes;
   ending.abort();
   await Promise.all(claims);
   const toMegabytes = (bytes: number): number => bytes / 1_000_000;
@@ -195,42 +194,4 @@ async function poll(server: Server, idleBytes: number): Promise<Figure[]> {
       unit: "MB",
     },
   ];
-}
-
-interface Server {
-  readonly url: string;
-  memory(): Promise<number>;
-  stop(): Promise<void>;
-}
-
-async function startServer(database: string): Promise<Server> {
-  const child = fork(new URL("remote-server.js", import.meta.url), {
-    env: { ...process.env, DATABASE_URL: database },
-    execArgv: ["--expose-gc"],
-    stdio: ["ignore", process.stderr, "inherit", "ipc"],
-  });
-  const { url } = await told<{ url: string }>(child);
-  return {
-    url,
-    memory: async () => {
-      const answer = told<{ rssBytes: number }>(child);
-      child.send("memory");
-      return (await answer).rssBytes;
-    },
-    stop: async () => {
-      const ended = once(child, "exit");
-      child.send("stop");
-      await ended;
-    },
-  };
-}
-
-async function told<Message>(child: ChildProcess): Promise<Message> {
-  const [message] = (await Promise.race([
-    once(child, "message"),
-    once(child, "exit").then(() => {
-      throw new Error("the server process ended");
-    }),
-  ])) as [Message];
-  return message;
 }

@@ -3,15 +3,13 @@
  * long polls cost the server's memory. The server is a process of its own, this process is the client, Postgres beside them.
  */
 
-import { type ChildProcess, fork } from "node:child_process";
-import { once } from "node:events";
 import { Agent, request as send } from "node:http";
 import { connect, serve } from "pawl";
 import type { Bench, BenchRequest, Figure } from "./bench.js";
 import { input, noOpJob } from "./definitions.js";
 import { costs, limitFigure, percentiles, rate } from "./figures.js";
 import { besideLimit } from "./raw-limit.js";
-import type { RestOrder, RestReport } from "./rest-server.js";
+import { type ServerProcess, startServer } from "./start-server.js";
 import { countUsage } from "./usage.js";
 
 const warmUp = 1_000;
@@ -116,7 +114,7 @@ function post(url: string, agent: Agent): Promise<number> {
 }
 
 /** What the server has in memory while all these wait for the end of runs that never end. */
-async function holdPolls(database: string, server: RestServer): Promise<number> {
+async function holdPolls(database: string, server: ServerProcess): Promise<number> {
   const pawl = connect(database);
   const started = await pawl.startMany(
     "bench-never",
@@ -138,37 +136,4 @@ async function holdPolls(database: string, server: RestServer): Promise<number> 
   for (const poll of polls) poll.destroy();
   agent.destroy();
   return memoryBytes;
-}
-
-interface RestServer {
-  readonly url: string;
-  usage(): Promise<{ cpuMs: number; memoryBytes: number }>;
-  stop(): void;
-}
-
-async function startServer(database: string, signal: AbortSignal): Promise<RestServer> {
-  const child = fork(new URL("rest-server.js", import.meta.url), {
-    stdio: ["ignore", process.stderr, "inherit", "ipc"],
-    signal,
-    killSignal: "SIGKILL",
-  });
-  const { url } = await ask(child, { kind: "listen", database }, "listening");
-  return { url, usage: () => ask(child, { kind: "usage" }, "usage"), stop: () => void child.kill("SIGKILL") };
-}
-
-async function ask<Kind extends RestReport["kind"]>(
-  child: ChildProcess,
-  order: RestOrder,
-  kind: Kind,
-): Promise<Extract<RestReport, { kind: Kind }>> {
-  child.send(order);
-  const ended = new AbortController();
-  const failed = once(child, "exit", { signal: ended.signal }).then(() => {
-    throw new Error("the server has ended");
-  });
-  failed.catch(() => {});
-  const [report] = (await Promise.race([once(child, "message"), failed])) as [RestReport];
-  ended.abort();
-  if (report.kind !== kind) throw new Error(`the server told ${report.kind} instead of ${kind}`);
-  return report as Extract<RestReport, { kind: Kind }>;
 }

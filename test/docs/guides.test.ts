@@ -29,6 +29,7 @@ describe("the programs of the guides", () => {
       "cancellation",
       "why",
       "transactions",
+      "queues-and-topics",
     ];
     const names = [...ofWorkflows, ...ofRuns];
     expect(withPrograms.map(({ page }) => page)).toEqual(

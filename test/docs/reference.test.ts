@@ -40,6 +40,10 @@ describe("docs/configuration.md", () => {
     ["runs.count", () => client.runs.count(wrong)],
     ["signal", () => client.signal("64", "a", {}, wrong)],
     ["runs.cancel", () => client.runs.cancel("64", wrong)],
+    ["queues.send", () => client.queues.send("a", 1, wrong)],
+    ["queues.receive", () => client.queues.receive("a", wrong)],
+    ["topics.publish", () => client.topics.publish("a", 1, wrong)],
+    ["subscriptions.list", () => client.subscriptions.list(wrong)],
     ["limits.set", () => client.limits.set("a", wrong as pawl.LimitOptions)],
   ])("lists every option of %s, and no other", async (section, call) => {
     expect(rowNames(sectionOf("docs/configuration.md", section)).toSorted()).toEqual(await allowedBy(call));
@@ -114,12 +118,20 @@ describe("ARCHITECTURE.md", () => {
   const files = readdirSync(source, { recursive: true, encoding: "utf8" });
   const migrations = files.filter((file) => file.endsWith(".sql"));
   const sql = migrations.map((file) => readFileSync(join(source, file), "utf8")).join("\n");
+  const namedFiles = [...map.matchAll(/^\| `([\w/-]+\.ts)` /gm)].map(([, file = ""]) => file);
   const created = (kind: string): string[] =>
     [...sql.matchAll(new RegExp(`^create ${kind} (\\w+)`, "gm"))].map(([, name = ""]) => name);
 
   it("names every file of the library, and no other", () => {
-    const named = [...map.matchAll(/^\| `([\w/-]+\.ts)` /gm)].map(([, file = ""]) => file);
+    const named = namedFiles.filter((file) => !file.startsWith("server/"));
     expect(named.toSorted()).toEqual(files.filter((file) => file.endsWith(".ts")).toSorted());
+  });
+
+  it("names every file of the server, and no other", () => {
+    const own = readdirSync(join(root, "packages/server/src"), { recursive: true, encoding: "utf8" });
+    const named = namedFiles.filter((file) => file.startsWith("server/"));
+    const expected = own.filter((file) => file.endsWith(".ts")).map((file) => `server/${file}`);
+    expect(named.toSorted()).toEqual(expected.toSorted());
   });
 
   it.each(["table", "index", "unique index", "function", "view"])("names every %s of the schema", (kind) => {

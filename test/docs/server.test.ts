@@ -44,7 +44,9 @@ describe("docs/server.md", () => {
       .map(({ method, path }) => `${method} ${path.replaceAll(/:(\w+)/g, "{$1}")}`)
       .filter((route) => !route.includes(below));
     // Those of workers, queues and topics have pages of their own.
-    const own = routes.filter((route) => !/ \/(metrics|v1\/(workers|queues|topics))/.test(route));
+    const own = routes.filter(
+      (route) => !/ \/(metrics|v1\/(workers|queues|topics|subscriptions))/.test(route),
+    );
     expect([...listed].toSorted()).toEqual(own.toSorted());
   });
 

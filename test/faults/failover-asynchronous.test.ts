@@ -21,7 +21,12 @@ it("a failover to a standby that lags behind loses what it had not got, and noth
   const failing = async (): Promise<void> => {
     await wait(2_000);
     link.swallow(true);
-    await wait(700);
+    const known = load.history.started.length;
+    await until(
+      "much is acknowledged that the standby has not got",
+      () => load.history.started.length > known + 20,
+      60_000,
+    );
     await server.kill();
     network.leadTo(standby.url);
     arena.moveTo(standby.url);
@@ -31,10 +36,13 @@ it("a failover to a standby that lags behind loses what it had not got, and noth
   load.mayLose = true;
   await load.during(failing());
   // Signals may be among what was lost: who waits for them is not helped by waiting longer.
-  const open = "select id, name, status, awaits from runs where completed_at is null and name <> 'gather'";
-  await until("all others have ended", async () => (await sql(open)).length === 0, 60_000).catch(async () => {
-    expect(await sql(open), `seed ${chance.seed}: still open`).toEqual([]);
-  });
+  const open =
+    "select id, name, status, hold, crashes, locked_by, eligible_at - clock_timestamp() as due, awaits from runs where completed_at is null and name <> 'gather'";
+  await until("all others have ended", async () => (await sql(open)).length === 0, 120_000).catch(
+    async () => {
+      expect(await sql(open), `seed ${chance.seed}: still open`).toEqual([]);
+    },
+  );
   await sql("select cancel(0::smallint, id, null, false) from runs where completed_at is null");
   expect(fleet.deaths()).toBe(0);
 
@@ -61,4 +69,4 @@ it("a failover to a standby that lags behind loses what it had not got, and noth
   await expectInvariants(all, evidence, chance.seed);
   await fleet.drain();
   await expectInvariants(afterStop, evidence, chance.seed);
-}, 180_000);
+}, 300_000);

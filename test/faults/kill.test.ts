@@ -82,7 +82,7 @@ describe("workers that die", () => {
   it("a crash re-runs the step with attempt + 1 and does not call handle", async () => {
     await fleet.grow(2);
     const { runId } = await pawl.start(suicidal, { times: 1 });
-    expect(await pawl.result(runId, { timeout: "25s" })).toBe(1);
+    expect(await pawl.result(runId, { timeout: "60s" })).toBe(1);
     const rows = await ledger.sql("select step, attempt from public.ledger where run_id = $1 order by id", [
       runId,
     ]);
@@ -90,7 +90,7 @@ describe("workers that die", () => {
       { step: "deadly", attempt: 0 },
       { step: "deadly", attempt: 1 },
     ]);
-  }, 60_000);
+  }, 120_000);
 
   it("workers paused for longer than their lease, then continued, commit nothing over their successors", async () => {
     await fleet.grow(2);
@@ -109,7 +109,7 @@ describe("workers that die", () => {
     const zombie = tellers[0]!.pid;
     process.kill(zombie, "SIGSTOP");
     const overtaken = tellers.filter(({ pid }) => pid === zombie).map(({ run_id }) => run_id);
-    const results = await Promise.all(ids.map((runId) => pawl.result(runId, { timeout: "25s" })));
+    const results = await Promise.all(ids.map((runId) => pawl.result(runId, { timeout: "60s" })));
     process.kill(zombie, "SIGCONT");
     // The zombie finishes its steps, tries to commit them, and then serves again under a new id.
     await until(
@@ -119,7 +119,7 @@ describe("workers that die", () => {
           slow,
           Array.from({ length: 60 }, () => ({ input: {} })),
         );
-        const outputs = await Promise.all(more.map(({ runId }) => pawl.result(runId, { timeout: "25s" })));
+        const outputs = await Promise.all(more.map(({ runId }) => pawl.result(runId, { timeout: "60s" })));
         return outputs.some(({ pid }) => pid === zombie);
       },
       60_000,
@@ -130,26 +130,26 @@ describe("workers that die", () => {
       expect(results[index]!.pid).not.toBe(zombie);
       expect(await pawl.runs.get(runId)).toMatchObject({ output: results[index], attempt: 1 });
     }
-  }, 90_000);
+  }, 150_000);
 
   it("maxCrashes ends a run that kills every worker: TooManyCrashes", async () => {
     await fleet.grow(2);
     const { runId } = await pawl.start(fragile, {});
-    await expect(pawl.result(runId, { timeout: "50s" })).rejects.toMatchObject({
+    await expect(pawl.result(runId, { timeout: "90s" })).rejects.toMatchObject({
       error: { code: "TooManyCrashes" },
     });
     const rows = await ledger.sql("select from public.ledger where run_id = $1", [runId]);
     expect(rows).toHaveLength(2);
-  }, 90_000);
+  }, 150_000);
 
   it.each(["exit", "rejection"] as const)(
     "a job that ends its process (%s) runs again elsewhere",
     async (how) => {
       await fleet.grow(2);
       const { runId } = await pawl.start(leaving, { how });
-      expect(await pawl.result(runId, { timeout: "25s" })).toBe(1);
+      expect(await pawl.result(runId, { timeout: "60s" })).toBe(1);
       expect(fleet.deaths()).toBe(1);
     },
-    60_000,
+    120_000,
   );
 });

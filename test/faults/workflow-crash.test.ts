@@ -106,7 +106,7 @@ async function dieAt(instant: number, seen: TestDatabase): Promise<boolean> {
   await pawl.signal(runId, "event", { n: 2 });
   const proxy = await cuttingProxy(database.url, instant);
   const victim = serve([parent, child], { ...options, url: proxy.url });
-  const result = pawl.result(runId, { timeout: "25s" });
+  const result = pawl.result(runId, { timeout: "90s" });
   result.catch(() => {});
   const isCut = await Promise.race([proxy.cut.then(() => true), result.then(() => false)]);
   if (isCut) {
@@ -139,7 +139,7 @@ async function dieAt(instant: number, seen: TestDatabase): Promise<boolean> {
 
 it(
   "a workflow comes to the same end wherever its worker dies between two commits",
-  { timeout: 120_000 },
+  { timeout: 300_000 },
   async () => {
     let next = 1;
     let points = 0;

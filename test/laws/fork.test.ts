@@ -7,6 +7,9 @@ import { until } from "../support/until.js";
 
 const { url } = await testDatabase();
 
+/** For claims that are to lapse soon in the copy. */
+const lease = "1500ms";
+
 /** The definitions of one side, with what they have done. */
 function definitions(blocks = async (): Promise<void> => {}) {
   const effects: string[] = [];
@@ -47,7 +50,7 @@ describe("a fork", () => {
     const original = definitions();
     const copied = definitions();
     const here = sideOf(url);
-    await here.serve(original.all, { queues: { default: 5 } });
+    await here.serve(original.all, { queues: { default: 5 }, lease });
     const started = await here.pawl.startMany(
       original.order,
       Array.from({ length: 250 }, () => ({ input: null })),
@@ -79,7 +82,7 @@ describe("a fork", () => {
     const { open, pass, entered } = gate();
     const original = definitions(pass);
     const here = sideOf(url);
-    await here.serve(original.all, { lease: "20s" });
+    await here.serve(original.all);
     const { runId } = await here.pawl.start(original.slow);
     await until("it is being executed", entered);
     await fork({ url, name: copyName() });
@@ -95,7 +98,7 @@ describe("a fork", () => {
     const original = definitions(pass);
     const copied = definitions();
     const here = sideOf(url);
-    await here.serve(original.all);
+    await here.serve(original.all, { lease });
     const { runId } = await here.pawl.start(original.slow);
     await until("it is being executed", entered);
     const there = sideOf((await fork({ url, name: copyName() })).url);

@@ -168,3 +168,50 @@ describe("pawl.signal in SQL", () => {
     expect(await sql("select from signals where run_id = $1", [runId])).toEqual([]);
   });
 });
+
+describe("pawl.send and pawl.publish in SQL", () => {
+  it("take a queue and a body, and count when the transaction commits", async () => {
+    await user.query("begin");
+    const id = await call<string>(
+      `select pawl.send('mail', '{"to":"a@b.c"}', "group" => 'g', dedup_key => 'k')`,
+    );
+    expect(await pawl.queues.receive("mail")).toEqual([]);
+    await user.query("commit");
+    expect(await call<string>("select pawl.send('mail', '1', dedup_key => 'k')")).toBe(id);
+    const [message] = await pawl.queues.receive("mail", { wait: "10s" });
+    expect(message).toMatchObject({ id, body: { to: "a@b.c" }, group: "g" });
+    await user.query("begin");
+    await call("select pawl.send('mail', '2')");
+    await user.query("rollback");
+    expect(await pawl.queues.stats("mail")).toMatchObject({ visible: 0, inFlight: 1 });
+  });
+
+  it("delay a message", async () => {
+    await call("select pawl.send('later', '1', interval '1 hour')");
+    expect(await pawl.queues.stats("later")).toMatchObject({ visible: 0, delayed: 1 });
+  });
+
+  it("publish to all who have subscribed", async () => {
+    await pawl.subscriptions.create("sql.*", { type: "queue", queue: "sql" });
+    await pawl.subscriptions.create("sql.*", { type: "workflow", name: "echo" });
+    expect(await call("select pawl.publish('sql.a', '5', 'once')")).toEqual({
+      runs: 1,
+      messages: 1,
+      deliveries: 0,
+      created: true,
+    });
+    expect(await call("select pawl.publish('sql.a', '5', 'once')")).toMatchObject({ created: false });
+    expect(await pawl.queues.receive("sql", { wait: "10s" })).toMatchObject([{ body: 5 }]);
+  });
+
+  it.each([
+    "send('No Name', '1')",
+    `send('${"x".repeat(44)}', '1')`,
+    "send('q', '1', interval '-1 second')",
+    "send('q', '1', dedup_key => '')",
+    "publish('a b', '1')",
+    "publish('a', '1', '')",
+  ])("%s is refused", async (given) => {
+    await expect(user.query(`select pawl.${given}`)).rejects.toMatchObject({ code: "PW422" });
+  });
+});

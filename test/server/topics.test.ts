@@ -1,15 +1,9 @@
-import { connect } from "pawl";
-import { afterAll, describe, expect, it } from "vitest";
-import { topicLaws } from "../laws/topic-laws.js";
+import { expect, it } from "vitest";
 import { testDatabase } from "../support/database.js";
 import { testServer } from "../support/server.js";
 
 const database = await testDatabase();
-const { url, call } = await testServer({ database: database.url, deliveries: false });
-const pawl = connect(url);
-afterAll(() => pawl.close());
-
-describe("topics, through a server", () => topicLaws(pawl, database));
+const { call } = await testServer({ database: database.url, deliveries: false });
 
 it("topics work by plain requests", async () => {
   const path = `/v1/topics/${encodeURIComponent("rest.#")}/subscriptions`;

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { connect as connectSocket } from "node:net";
-import { createServer } from "@pawl/server";
+import { createServer, type PawlServer } from "@pawl/server";
 import { connect } from "pawl";
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
 import { testDatabase } from "../support/database.js";
@@ -9,7 +9,17 @@ import { until } from "../support/until.js";
 
 const database = await testDatabase();
 const { sql, url: databaseUrl } = database;
-const open = () => createServer({ database: databaseUrl, port: 0, logger: silent });
+/** How many claims have come to the servers of this file, and how many of those who made them have gone. */
+let arrived = 0;
+let gone = 0;
+async function open(): Promise<PawlServer> {
+  const made = await createServer({ database: databaseUrl, port: 0, logger: silent });
+  made.app.addHook("preHandler", async ({ url: path }, reply) => {
+    arrived += Number(path.endsWith("/claim"));
+    reply.raw.once("close", () => (gone += Number(!reply.raw.writableFinished)));
+  });
+  return made;
+}
 const server = await open();
 const url = await server.listen();
 const pawl = connect(databaseUrl);
@@ -69,9 +79,15 @@ interface ClaimOptions {
 const start = (queue: string, input: unknown = null) =>
   pawl.start("work", input, { version: 1, queue }).then(({ runId }) => runId);
 
-const waiting = (look: () => Promise<unknown>): Promise<unknown> =>
-  // A request that is on its way is no request that waits: it must have been looked for in vain.
-  new Promise((resolve) => setTimeout(resolve, 60)).then(look);
+/** The same, once it waits at the server. */
+async function waitingClaim(
+  ...given: Parameters<typeof claim>
+): Promise<{ answer: ReturnType<typeof claim> }> {
+  const before = arrived;
+  const answer = claim(...given);
+  await until("the claim has come", () => arrived > before);
+  return { answer };
+}
 
 let queue = "";
 beforeEach(() => {
@@ -81,18 +97,18 @@ beforeEach(() => {
 describe("a claim that waits", () => {
   it("is answered as soon as a run is started, with that run", async () => {
     await register(`a-${queue}`, queue);
-    const claimed = claim(`a-${queue}`, queue, { waitSeconds: 20 });
-    await waiting(async () => {});
+    const claimed = await waitingClaim(`a-${queue}`, queue, { waitSeconds: 20 });
     const runId = await start(queue, { n: 1 });
-    expect((await claimed).body).toMatchObject({ runs: [{ runId, name: "work", input: '{"n":1}' }] });
+    expect((await claimed.answer).body).toMatchObject({
+      runs: [{ runId, name: "work", input: expect.stringContaining("n") as string }],
+    });
   });
 
   it("goes to who came first, and wakes the next if there is more", async () => {
     for (const id of ["a", "b", "c"]) await register(`${id}-${queue}`, queue);
     const claims = [];
     for (const id of ["a", "b", "c"]) {
-      claims.push(claim(`${id}-${queue}`, queue, { waitSeconds: 20 }));
-      await waiting(async () => {});
+      claims.push(await waitingClaim(`${id}-${queue}`, queue, { waitSeconds: 20 }));
     }
     const runIds = await pawl.startMany("work", [
       { input: 1, version: 1, queue },
@@ -100,20 +116,19 @@ describe("a claim that waits", () => {
       { input: 3, version: 1, queue },
     ]);
     for (const [index, { runId }] of runIds.entries()) {
-      expect((await claims[index]!).body.runs).toMatchObject([{ runId }]);
+      expect((await claims[index]!.answer).body.runs).toMatchObject([{ runId }]);
     }
   });
 
   it("finds what other processes start, without being told", async () => {
     await register(`a-${queue}`, queue);
-    const claimed = claim(`a-${queue}`, queue, { waitSeconds: 20 });
-    await waiting(async () => {});
+    const claimed = await waitingClaim(`a-${queue}`, queue, { waitSeconds: 20 });
     await sql(
       `select id from start(0::smallint, '{work}', '{1}', '{job}', array[$1], null, array['null'],
          null, null, null, null, null, null, null, null, null, null, null, null, null, null, false, null, null, null)`,
       [queue],
     );
-    expect((await claimed).body.runs).toHaveLength(1);
+    expect((await claimed.answer).body.runs).toHaveLength(1);
   });
 
   it("comes back with nothing when its time is over", async () => {
@@ -127,37 +142,35 @@ describe("a claim that waits", () => {
   it("comes back at once when the worker asks for that", async () => {
     await register(`a-${queue}`, queue);
     const claimId = newClaim();
-    const claimed = claim(`a-${queue}`, queue, { waitSeconds: 30, claimId });
-    await waiting(async () => {});
+    const claimed = await waitingClaim(`a-${queue}`, queue, { waitSeconds: 30, claimId });
     await post("claim/end", { workerId: `a-${queue}`, claimId });
-    expect((await claimed).body).toEqual({ runs: [], more: false });
+    expect((await claimed.answer).body).toEqual({ runs: [], more: false });
   });
 
   it("of somebody who has lost his lease does not keep the next in line from work", async () => {
     await register(`a-${queue}`, queue);
     await register(`b-${queue}`, queue);
-    const dead = claim(`a-${queue}`, queue, { waitSeconds: 3 });
+    const dead = await waitingClaim(`a-${queue}`, queue, { waitSeconds: 3 });
     await sql("update workers set seen_at = seen_at - interval '1 hour' where id = $1", [`a-${queue}`]);
-    await waiting(async () => {});
     const alive = claim(`b-${queue}`, queue, { waitSeconds: 20 });
     const runId = await start(queue);
     expect((await alive).body.runs).toMatchObject([{ runId }]);
-    expect((await dead).body.runs).toEqual([]);
+    expect((await dead.answer).body.runs).toEqual([]);
   });
 
   it("of a socket that is gone claims nothing", async () => {
     await register(`a-${queue}`, queue);
     await register(`b-${queue}`, queue);
-    const gone = new AbortController();
-    const dropped = claim(`a-${queue}`, queue, { waitSeconds: 20, signal: gone.signal }).catch(() => null);
-    await waiting(async () => {});
-    const next = claim(`b-${queue}`, queue, { waitSeconds: 20 });
-    await waiting(async () => {});
-    gone.abort();
-    await dropped;
-    await waiting(async () => {});
+    const leaving = new AbortController();
+    const { signal } = leaving;
+    const dropped = await waitingClaim(`a-${queue}`, queue, { waitSeconds: 20, signal });
+    const next = await waitingClaim(`b-${queue}`, queue, { waitSeconds: 20 });
+    const before = gone;
+    leaving.abort();
+    await expect(dropped.answer).rejects.toThrow(/abort/);
+    await until("the server has noticed", () => gone > before);
     const runId = await start(queue);
-    expect((await next).body.runs).toMatchObject([{ runId }]);
+    expect((await next.answer).body.runs).toMatchObject([{ runId }]);
   });
 
   it("of a socket that breaks while the claim is made lets the runs go", async () => {
@@ -179,7 +192,7 @@ describe("a claim that waits", () => {
       waitSeconds: 20,
     });
     socket.write(
-      `POST /v1/workers/claim HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+      `POST /v1/workers/claim HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
     );
     await until("the claim waits in the database", async () => {
       const [row] = await sql<{ n: number }>(
@@ -187,8 +200,9 @@ describe("a claim that waits", () => {
       );
       return row!.n > 0;
     });
+    const before = gone;
     socket.destroy();
-    await waiting(async () => {});
+    await until("the server has noticed", () => gone > before);
     await holder.query("commit");
     await until("it is runnable, and was claimed", async () => {
       const [row] = await sql("select status, claim_id::text, attempt from runs where id = $1", [runId]);
@@ -203,8 +217,9 @@ describe("a server that closes", () => {
     const closing = await open();
     const at = await closing.listen();
     await register(`a-${queue}`, queue);
+    const before = arrived;
     const claims = Array.from({ length: 20 }, () => claim(`a-${queue}`, queue, { waitSeconds: 30, at }));
-    await waiting(async () => {});
+    await until("all wait", () => arrived === before + 20);
     await closing.close();
     for (const claimed of claims) expect((await claimed).body).toEqual({ runs: [], more: false });
     const runId = await start(queue);

@@ -46,7 +46,7 @@ export function sideOf(url: string): Side {
     serve: async (definitions, options) => {
       const worker = serve(definitions, {
         url,
-        lease: "1500ms",
+        lease: "20s",
         heartbeat: "300ms",
         reapInterval: "100ms",
         drainTimeout: "1s",

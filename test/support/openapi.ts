@@ -6,7 +6,7 @@ interface Content {
   readonly content?: Readonly<Record<string, { readonly schema: TSchema }>>;
 }
 
-export interface Operation {
+interface Operation {
   readonly operationId: string;
   readonly summary?: string;
   readonly parameters?: readonly {

@@ -41,7 +41,28 @@ export type { StartOptions } from "./define/start-options.js";
 export type { LimitOptions } from "./engine/limits.js";
 export type { Cancelled, CancelOptions, Limit, Pawl, ResultOptions } from "./pawl.js";
 export type { CountOptions, ListOptions, Page, Run } from "./run.js";
+export type {
+  Acked,
+  Extended,
+  Message,
+  MessageReceipt,
+  Queues,
+  QueueStats,
+  ReceiveOptions,
+  SendItem,
+  SendOptions,
+  SentMessage,
+} from "./queues.js";
 export type { Signalled, Started, StartItem } from "./sender.js";
 export type { Step } from "./steps.js";
 export type { StepKind } from "./store/journal.js";
+export type {
+  Published,
+  PublishOptions,
+  Subscribed,
+  Subscription,
+  Subscriptions,
+  SubscriptionTarget,
+  Topics,
+} from "./topics.js";
 export type { Why, WhyReason } from "./why.js";

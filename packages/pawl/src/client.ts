@@ -225,7 +225,7 @@ export class PostgresClient implements Pawl {
       results,
       close: async () => {
         results.close(new Unavailable("this client was closed"));
-        receiver.close(new Unavailable("this client was closed"));
+        await receiver.close(new Unavailable("this client was closed"));
         await store.close();
         await database.close();
       },

@@ -26,7 +26,7 @@ export { givenUrl, type Located, locate, locateSchema } from "./locate.js";
 export { Results } from "./results.js";
 export { toStarted } from "./sender.js";
 export { addressKey, checkUrl, describeAddress, withoutPassword } from "./store/postgres/database.js";
-export { isBusy, isOutage, sqlState } from "./store/postgres/database-errors.js";
+export { isBusy, isOutage, isValueFault, sqlState } from "./store/postgres/database-errors.js";
 export { readSchemaHealth, readServerHealth, requireSchema } from "./store/postgres/health.js";
 export { findPooling } from "./store/postgres/pooler.js";
 export { PostgresStore } from "./store/postgres/postgres-store.js";

@@ -11,6 +11,8 @@ import type { Logger } from "./define/logger.js";
 const firstPollMs = 10;
 const longestPollMs = 500;
 const maxBatch = 1_000;
+const many = 100;
+const crowdRestMs = 20;
 /** Who waits no longer than this gets a look at once: polling might come too late. */
 const shortMs = 100;
 
@@ -121,6 +123,8 @@ export class Results {
     this.#timerAtMs = Number.POSITIVE_INFINITY;
     let nextAtMs = Number.POSITIVE_INFINITY;
     for (const waiter of this.#waiters) nextAtMs = Math.min(nextAtMs, waiter.dueAtMs);
-    this.#scheduleAt(nextAtMs);
+    // Of many there is always one due: they are looked after together.
+    const restMs = this.#waiters.size > many ? crowdRestMs : 0;
+    this.#scheduleAt(Math.max(nextAtMs, performance.now() + restMs));
   }
 }

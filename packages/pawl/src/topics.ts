@@ -144,7 +144,8 @@ function checkTargetUrl(value: unknown): string {
     );
   }
   url.hash = "";
-  return url.href;
+  // What it becomes when it is written out may be longer than what was given.
+  return checkString(url.href, "url of the target", { maxBytes: maxUrlBytes });
 }
 
 function checkSecret(value: unknown): string {

@@ -4,6 +4,7 @@
  */
 
 import { type ErrorCode, type Logger, PawlError } from "pawl";
+import { isValueFault } from "pawl/engine";
 
 /** A problem document. The members after `instance` are there if the error has them. */
 export interface Problem {
@@ -83,6 +84,10 @@ export function toProblem(error: unknown, requestId: string, logger: Logger): Pr
   }
   if (error instanceof PawlError) {
     const status = statuses[error.code];
+    if (isValueFault(error)) {
+      const detail = `the database cannot take a value of this request: ${(error.cause as Error).message}`;
+      return problem(statuses.InvalidOption, "InvalidOption", detail, requestId);
+    }
     if (error.code === "Unavailable") {
       // Its message names the database, which is nobody's business out there.
       logger.warn({ err: error, requestId }, "pawl: a request could not be served");

@@ -1,7 +1,7 @@
 /** Messages, queues, topics and subscriptions as they go over the wire. */
 
 import type { Json, Message, Published, QueueStats, SentMessage, Subscribed, Subscription } from "pawl";
-import Type from "typebox";
+import { Type } from "typebox";
 import { strict } from "./schemas.js";
 
 const nullableText = Type.Union([Type.String(), Type.Null()]);
@@ -23,7 +23,7 @@ export const receiptQuery = strict({ receipt: Type.String({ description: "As rec
 
 const dedupKey = (description: string) => Type.String({ minLength: 1, maxLength: 512, description });
 
-export const outgoing = strict(
+const outgoing = strict(
   {
     body: json("Any JSON"),
     delaySeconds: Type.Optional(seconds("Not visible before this has passed", maxDelay)),

@@ -32,6 +32,9 @@ export interface PawlServer {
   close(): Promise<void>;
 }
 
+/** How many connections may wait to be accepted: thousands of workers come back at once after a restart. */
+const backlog = 4_096;
+
 export async function createServer(options: ServerOptions = {}): Promise<PawlServer> {
   const settings = checkServer(options);
   const { host, port, drainMs } = settings;
@@ -56,7 +59,7 @@ export async function createServer(options: ServerOptions = {}): Promise<PawlSer
   const sweeper = sweep(parts, settings);
   let deliverer: Worker | undefined;
   const listen = async (): Promise<string> => {
-    const url = await app.listen({ host, port });
+    const url = await app.listen({ host, port, backlog });
     if (settings.delivery !== null) {
       const { schema, delivery, logger } = settings;
       deliverer = startDeliverer({

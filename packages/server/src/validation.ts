@@ -32,8 +32,9 @@ interface Mismatch {
 
 export const compileValidator: FastifySchemaCompiler<TSchema> = ({ schema, httpPart = "body" }) => {
   const compiled = Compile(schema);
+  const read = httpPart === "querystring" ? textReader(schema) : (given: unknown) => given;
   return (given: unknown) => {
-    const value = httpPart === "body" ? given : readTexts(schema, given);
+    const value = read(given);
     if (compiled.Check(value)) return { value };
     return { error: explain(schema, value, compiled.Errors(value), httpPart) };
   };
@@ -47,12 +48,17 @@ export function makeCheck(schema: TSchema): (value: unknown, where: string) => v
   };
 }
 
-/** Numbers and booleans for those members whose schema wants some; all else as it came. */
-function readTexts(schema: Described, given: unknown): unknown {
-  if (!isObject(given)) return given;
-  return Object.fromEntries(
-    Object.entries(given).map(([name, text]) => [name, readText(schema.properties?.[name]?.type, text)]),
-  );
+/** Makes numbers and booleans of those members whose schema wants some; all else stays as it came. */
+function textReader({ properties = {} }: Described): (given: unknown) => unknown {
+  const wanted = Object.entries(properties).filter(([, { type = "" }]) => type !== "string");
+  return (given) => {
+    if (!isObject(given)) return given;
+    const read = wanted.filter(([name]) => Object.hasOwn(given, name));
+    return {
+      ...given,
+      ...Object.fromEntries(read.map(([name, { type }]) => [name, readText(type, given[name])])),
+    };
+  };
 }
 
 function readText(type: string | undefined, text: unknown): unknown {

@@ -40,7 +40,7 @@ export class Look {
   readonly #options: LookOptions;
   readonly #waiters = new Set<Waiter>();
   #number = 0;
-  #isRunning = false;
+  #running: Promise<void> | undefined;
   #isHinted = false;
   #floor: number | null = null;
   #floorUntilMs = 0;
@@ -54,7 +54,7 @@ export class Look {
   }
 
   get isIdle(): boolean {
-    return this.#waiters.size === 0 && !this.#isRunning;
+    return this.#waiters.size === 0 && this.#running === undefined;
   }
 
   wait(max: number, waitMs: number, signal: AbortSignal | undefined): Promise<ReceivedMessage[]> {
@@ -79,14 +79,16 @@ export class Look {
       };
       signal?.addEventListener("abort", leave, { once: true });
       this.#waiters.add(waiter);
-      if (this.#isRunning) this.#hint(false);
-      else void this.#run();
+      if (this.#running === undefined) this.#running = this.#run();
+      else this.#hint(false);
     });
   }
 
-  close(reason: Error): void {
+  /** Resolves when no call is in flight. */
+  async close(reason: Error): Promise<void> {
     for (const waiter of this.#waiters) waiter.settle(reason);
     this.#wake?.();
+    await this.#running;
   }
 
   /** Something has become visible, or somebody wants it. */
@@ -97,7 +99,6 @@ export class Look {
   }
 
   async #run(): Promise<void> {
-    this.#isRunning = true;
     const forget = this.#options.hub.receiving(this.#wanted.queue, (isOld) => this.#hint(isOld));
     let walks = 0;
     try {
@@ -119,7 +120,7 @@ export class Look {
       for (const waiter of this.#waiters) waiter.settle(error as Error);
     } finally {
       forget();
-      this.#isRunning = false;
+      this.#running = undefined;
     }
   }
 

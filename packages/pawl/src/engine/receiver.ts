@@ -65,11 +65,10 @@ export class Receiver {
     return look.wait(max, waitMs, signal);
   }
 
-  /** Gives up on everybody who waits. */
-  close(reason: Error): void {
+  /** Gives up on everybody who waits; resolves when what was on its way is given back. */
+  async close(reason: Error): Promise<void> {
     this.#closed = reason;
-    for (const look of this.#looks.values()) look.close(reason);
-    this.#looks.clear();
+    await Promise.all([...this.#looks.values()].map((look) => look.close(reason)));
   }
 
   /** Nobody is there to take them any more. If this fails, their visibility ends. */

@@ -85,7 +85,7 @@ export interface ServeSettings {
   readonly logger: Logger;
 }
 
-export interface MetricsSettings {
+interface MetricsSettings {
   readonly port: number | null;
   readonly host: string;
   readonly database: boolean;

@@ -72,18 +72,25 @@ export async function post(options: PostOptions): Promise<number> {
 
 /** Resolves like the system, and gives on only what may be connected to. */
 function checkedLookup(resolve: Resolve, isAllowed: (address: string) => boolean): LookupFunction {
-  return (host, options, callback) => {
-    resolve(host, { ...options, all: true }).then(
-      (found) => {
-        const allowed = found.filter(({ address }) => isAllowed(address));
-        const [first] = allowed;
-        if (first === undefined) callback(refused(host, found[0]?.address ?? "nothing"), []);
-        else if (options.all === true) callback(null, allowed);
-        else callback(null, first.address, first.family);
-      },
-      (error: NodeJS.ErrnoException) => callback(error, []),
-    );
+  const answer = async (
+    host: string,
+    options: LookupOptions,
+    callback: Parameters<LookupFunction>[2],
+  ): Promise<void> => {
+    let allowed: LookupAddress[];
+    try {
+      const found = await resolve(host, { ...options, all: true });
+      allowed = found.filter(({ address }) => isAllowed(address));
+      if (allowed.length === 0) throw refused(host, found[0]?.address ?? "nothing");
+    } catch (error) {
+      callback(error as Error, []);
+      return;
+    }
+    const [{ address, family }] = allowed as [LookupAddress];
+    if (options.all === true) callback(null, allowed);
+    else callback(null, address, family);
   };
+  return (host, options, callback) => void answer(host, options, callback);
 }
 
 const resolveAll: Resolve = (host, options) =>

@@ -2,7 +2,7 @@
 
 import type { FastifyReply } from "fastify";
 import { type Message, RunNotFound } from "pawl";
-import Type from "typebox";
+import { Type } from "typebox";
 import type { App } from "../app.js";
 import { heldSignal } from "../held.js";
 import type { Parts } from "../parts.js";
@@ -112,7 +112,11 @@ export function queueRoutes(app: App, parts: Parts): void {
         visibility: visibilitySeconds === undefined ? undefined : visibilitySeconds * 1_000,
         signal: heldSignal(reply, parts.closing),
       });
-      if (messages.length > 0) keepFromTheVoid(parts, reply, queue, messages);
+      if (messages.length > 0) {
+        // News of the connection that came at the same time are heard first.
+        await new Promise((heard) => setImmediate(heard));
+        keepFromTheVoid(parts, reply, queue, messages);
+      }
       return { messages };
     },
   );

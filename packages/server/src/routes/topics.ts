@@ -15,7 +15,7 @@ import {
   topicParams,
 } from "../queue-schemas.js";
 import { answers, idempotencyHeader, strict } from "../schemas.js";
-import Type from "typebox";
+import { Type } from "typebox";
 
 const tags = ["topics"];
 const deletedSchema = strict({ deleted: Type.Boolean() });

@@ -46,7 +46,7 @@ export function refuseOptions(given: object, names: readonly string[], of: strin
 }
 
 /** A token as a header can carry it. Never shown: it is a secret. */
-export function checkToken(token: unknown): string {
+function checkToken(token: unknown): string {
   if (typeof token !== "string") throw new InvalidOption(`token must be a string, not ${typeof token}`);
   if (!/^[\x21-\x7e]+$/.test(token)) {
     throw new InvalidOption("token must be made of printable ASCII characters without spaces, at least one");

@@ -10,7 +10,7 @@
 import type pg from "pg";
 import type { CopyMethod } from "../store.js";
 import { copySettings } from "./copy-settings.js";
-import { examine, isInTheWay, type Source } from "./copy-source.js";
+import { examine, isInTheWay, type Source, stillInUse } from "./copy-source.js";
 import { databaseName } from "./database.js";
 import { explain } from "./database-errors.js";
 import { quoteName } from "./literals.js";
@@ -95,9 +95,12 @@ async function createBy(
       connection limit ${source.connectionLimit} allow_connections false strategy ${strategy}`,
   );
   let isCreating = true;
-  const ending = endConnections(ender, source, () => isCreating);
+  // If they cannot be ended, the server gives the copy up, and that is the error to tell.
+  const ending = endConnections(ender, source, () => isCreating).catch(() => {});
   try {
     await creating;
+  } catch (error) {
+    throw stillInUse(error, source) ?? error;
   } finally {
     isCreating = false;
     await ending;

@@ -52,11 +52,14 @@ async function copySessionSettings(client: pg.Client, oid: string, name: string)
       role === null
         ? `database ${quoteName(name)}`
         : `role ${quoteName(role)} in database ${quoteName(name)}`;
+    await client.query("begin");
     try {
-      // Taken from this session, where it is set as it was stored: lists of names need quotes that only the server knows.
-      await client.query("select set_config($1, $2, false)", [setting, value]);
+      // Taken from this transaction, where it is set as it was stored: lists of names need quotes that only the server knows.
+      await client.query("select set_config($1, $2, true)", [setting, value]);
       await client.query(`alter ${whose} set ${setting.split(".").map(quoteName).join(".")} from current`);
+      await client.query("commit");
     } catch (error) {
+      await client.query("rollback");
       notes.push(`the setting ${setting} of ${whose} was not copied: ${(error as Error).message}`);
     }
   }

@@ -99,6 +99,18 @@ export async function examine(client: pg.Client, from: string, name: string): Pr
 
 /** Whether a copy failed for a reason that another way of copying does not change: name, rights, connections, the end of its own. */
 export function isInTheWay(error: unknown): boolean {
+  if (error instanceof Refused) return true;
   const code = sqlState(error);
-  return code === undefined || ["42P04", "42501", "55006"].includes(code) || code.startsWith("57");
+  return code === undefined || ["42P04", "42501"].includes(code) || code.startsWith("57");
+}
+
+/** What the server says when somebody stays connected for all of the 5 s that it waits; null: it says something else. */
+export function stillInUse(error: unknown, { name }: Source): Refused | null {
+  if (sqlState(error) !== "55006") return null;
+  const { detail = "" } = error as { detail?: string };
+  return new Refused(
+    `nothing was copied, because some connections to the database "${name}" did not end within 5 s (${detail}); it is as it was: ` +
+      "see pg_stat_activity, end them, and try again",
+    { cause: error },
+  );
 }

@@ -30,6 +30,11 @@ export function isOutage(error: unknown): boolean {
   return code === undefined || /^(08|57P|53|58|25006)/.test(code);
 }
 
+/** Whether a value of the call is one that the database cannot take: out of range, of another form, against a constraint. */
+export function isValueFault(error: unknown): boolean {
+  return error instanceof Refused && /^(22|23514|54)/.test(sqlState(error.cause) ?? "");
+}
+
 /** Whether a lock was not to be had in time: nothing was written, and trying again later will help. */
 export function isBusy(error: unknown): boolean {
   return error instanceof Refused && sqlState(error.cause) === "55P03";

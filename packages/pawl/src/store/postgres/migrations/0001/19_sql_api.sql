@@ -1,5 +1,5 @@
--- start and signal for people and programs that speak SQL: one run, one signal, named arguments, checked like those of the
--- library. Both run in whatever transaction they are called in, wait for a key or a run that somebody has locked, and
+-- start, signal, send and publish for people and programs that speak SQL: one run, one signal, one message, named arguments, checked like
+-- those of the library. They run in whatever transaction they are called in, wait for a key or a run that somebody has locked, and
 -- raise: PW404 no such run, PW409 keys or a run that cannot take it, PW413 a full inbox, PW422 a wrong argument.
 
 -- Refuses a name that the library would refuse. Short ones are those of definitions and queues, long ones of steps and signals.
@@ -85,4 +85,47 @@ begin
     else
       return v_verdict = 'delivered';
   end case;
+end $f$;
+
+-- Sends a message to a queue and answers its id; if a message with this dedup key is in the queue, the id of that one.
+create function send(queue text, body jsonb, delay interval default null, "group" text default null, dedup_key text default null)
+returns bigint language plpgsql as $f$
+declare
+  c_bytes constant int := 16 * 1024 * 1024;      -- what one receive may answer
+  v_body text := coalesce(body, 'null')::text;
+  v_id bigint;
+begin
+  perform require_name('queue', queue, true);
+  if length(queue) > 43 and queue !~ '-dead$' then
+    raise exception 'the name of a queue of messages has at most 43 characters, not %', length(queue) using errcode = 'PW422';
+  end if;
+  if octet_length(v_body) > c_bytes then
+    raise exception 'the body must be at most % bytes long as JSON, not %', c_bytes, octet_length(v_body) using errcode = 'PW422';
+  end if;
+  if delay < interval '0' then
+    raise exception 'delay must not be negative' using errcode = 'PW422';
+  end if;
+  if octet_length("group") not between 1 and 256 or octet_length(dedup_key) not between 1 and 512 then
+    raise exception 'group must be 1 to 256 bytes long, and dedup_key 1 to 512' using errcode = 'PW422';
+  end if;
+  select s.id into strict v_id from send(0::smallint, array[queue], array[v_body], array[extract(epoch from delay) * 1000]::bigint[],
+    array["group"], case when dedup_key is not null then array[dedup_key] end, true) s;
+  return v_id;
+end $f$;
+
+-- Publishes to a topic and answers how many runs, messages and deliveries came of it, as JSON.
+create function publish(topic text, body jsonb, dedup_key text default null) returns jsonb language plpgsql as $f$
+declare
+  c_bytes constant int := 16 * 1024 * 1024;
+  v_body text := coalesce(body, 'null')::text;
+begin
+  perform require_name('topic', topic, false);
+  if octet_length(v_body) > c_bytes then
+    raise exception 'the body must be at most % bytes long as JSON, not %', c_bytes, octet_length(v_body) using errcode = 'PW422';
+  end if;
+  if octet_length(dedup_key) not between 1 and 512 then
+    raise exception 'dedup_key must be 1 to 512 bytes long, not %', octet_length(dedup_key) using errcode = 'PW422';
+  end if;
+  return (select jsonb_build_object('runs', p.runs, 'messages', p.messages, 'deliveries', p.deliveries, 'created', p.created)
+    from publish(0::smallint, topic, v_body, dedup_key) p);
 end $f$;
