@@ -177,7 +177,7 @@ export class StepObservation {
       attempt: this.#attempt,
       durationMs: this.#durationMs,
       ...(event === "step.retried" ? { delayMs } : null),
-    } as EventMap["step.retried"]);
+    });
   }
 
   #end(error: string | null): boolean {
