@@ -10,7 +10,7 @@ import { readPage, root, sectionOf } from "./pages.js";
 
 // The labels are those of series, so each metric needs one.
 const events = new Events(silent);
-const metrics = new Metrics(events);
+const metrics = new Metrics(events, () => [[1, "a"]]);
 const of = { runId: "64", name: "a", version: 1 };
 const step = { ...of, step: "s", kind: "run", attempt: 0 } as const;
 events.emit("run.started", { ...of, parentId: null });

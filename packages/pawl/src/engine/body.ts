@@ -195,7 +195,7 @@ export class Body {
       call.kind === "transaction"
         ? this.#transact(call, work)
         : perform(call, work, this.#execution, this.#around);
-    const performed = await (observed === null ? attempt() : observed.call(attempt));
+    const performed = await (observed?.isTraced ? observed.call(attempt) : attempt());
     observed?.returned();
     this.#running--;
     if (this.#isDead) {

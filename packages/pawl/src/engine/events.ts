@@ -122,7 +122,8 @@ export interface Emitter {
 
 export class Events implements Emitter {
   readonly #logger: Logger;
-  readonly #listeners = new Map<EventName, Set<EventListener<EventName>>>();
+  /** Lists that are never changed, only replaced: one may be walked over meanwhile. */
+  readonly #listeners = new Map<EventName, readonly EventListener<EventName>[]>();
 
   constructor(logger: Logger) {
     this.#logger = logger;
@@ -132,8 +133,8 @@ export class Events implements Emitter {
   on<Name extends EventName>(name: Name, listener: EventListener<Name>): () => void {
     checkFunction(listener, "the listener");
     const checked = checkEvent(name);
-    const listeners = this.#listeners.get(checked) ?? new Set();
-    this.#listeners.set(checked, listeners.add(listener as EventListener<EventName>));
+    const others = this.#listeners.get(checked)?.filter((one) => one !== listener) ?? [];
+    this.#listeners.set(checked, [...others, listener as EventListener<EventName>]);
     return () => this.off(name, listener);
   }
 
@@ -148,10 +149,9 @@ export class Events implements Emitter {
   }
 
   off<Name extends EventName>(name: Name, listener: EventListener<Name>): void {
-    const listeners = this.#listeners.get(checkEvent(name));
-    if (listeners?.delete(listener as EventListener<EventName>) && listeners.size === 0) {
-      this.#listeners.delete(name);
-    }
+    const left = this.#listeners.get(checkEvent(name))?.filter((one) => one !== listener) ?? [];
+    if (left.length === 0) this.#listeners.delete(name);
+    else this.#listeners.set(name, left);
   }
 
   hears(name: EventName): boolean {

@@ -80,8 +80,9 @@ async function executeJob(
   try {
     const given = jobContext(execution, around);
     const observed = observe(execution, "run", around);
-    const returned =
-      observed === null ? definition.run(given, input) : observed.call(() => definition.run(given, input));
+    const returned = observed?.isTraced
+      ? observed.call(() => definition.run(given, input))
+      : definition.run(given, input);
     result = isThenable(returned)
       ? await withinTime(returned, around.maxStepMs, (late) => execution.interrupt(late))
       : returned;
@@ -180,7 +181,7 @@ async function takeStep(
     if (step === undefined) throw unknownStep(definition, at.step);
     const given = stepContext(execution, around, at.step, state);
     const observed = observe(execution, at.step, around);
-    const returned = observed === null ? step(given) : observed.call(() => step(given));
+    const returned = observed?.isTraced ? observed.call(() => step(given)) : step(given);
     const outcome = takeOutcome(
       execution,
       isThenable(returned)
@@ -221,7 +222,7 @@ async function decideByHandle(
     const { handle } = definition;
     const given = stepContext(execution, around, at.step, state);
     const { observed } = execution;
-    const returned = observed === null ? handle(error, given) : observed.call(() => handle(error, given));
+    const returned = observed?.isTraced ? observed.call(() => handle(error, given)) : handle(error, given);
     const outcome = takeOutcome(
       execution,
       isThenable(returned)

@@ -16,10 +16,10 @@ const lagResolutionMs = 20;
 export class Metrics {
   readonly #all: readonly Metric[];
   readonly #offs: readonly (() => void)[];
-  readonly #inFlight = new Map<string, number>();
   readonly #lag: IntervalHistogram = monitorEventLoopDelay({ resolution: lagResolutionMs });
 
-  constructor(events: Pick<Events, "on">) {
+  /** `inFlight`: how many runs are executed just now, by definition; they are added up. */
+  constructor(events: Pick<Events, "on">, inFlight: () => Iterable<Reading> = () => []) {
     const started = new Counter({
       name: "workflow_runs_started_total",
       help: "Runs started by clients of this process, and children started by its workers.",
@@ -30,13 +30,13 @@ export class Metrics {
       help: "Runs that have ended in this process, or were cancelled by it.",
       labels: ["workflow", "status"],
     });
-    const inFlight = new Gauge(
+    const executed = new Gauge(
       {
         name: "workflow_runs_in_flight",
         help: "Runs that this process executes at the moment.",
         labels: ["workflow"],
       },
-      () => [...this.#inFlight].map(([name, count]): Reading => [count, name]),
+      inFlight,
     );
     const runDuration = new Histogram(
       {
@@ -138,7 +138,7 @@ export class Metrics {
     this.#all = [
       started,
       completed,
-      inFlight,
+      executed,
       runDuration,
       stepDuration,
       retries,
@@ -160,8 +160,6 @@ export class Metrics {
     ];
     this.#offs = [
       events.on("run.started", ({ name }) => started.add(1, name)),
-      events.on("run.claimed", ({ name }) => this.#count(name, 1)),
-      events.on("run.released", ({ name }) => this.#count(name, -1)),
       events.on("run.completed", ({ name, status, durationMs }) => {
         completed.add(1, name, status);
         if (durationMs !== null) runDuration.observe(durationMs / 1_000, name);
@@ -209,10 +207,6 @@ export class Metrics {
   close(): void {
     for (const off of this.#offs) off();
     this.#lag.disable();
-  }
-
-  #count(name: string, change: 1 | -1): void {
-    this.#inFlight.set(name, Math.max((this.#inFlight.get(name) ?? 0) + change, 0));
   }
 
   /** What the timer that measures it waits for anyway is no lag. */

@@ -47,9 +47,9 @@ export class Observer {
       events.hears("step.failed") ||
       events.hears("step.retried");
     if (!isHeard && span === null) return null;
-    const of = stepOf(execution, step, kind, attempt);
-    if (events.hears("step.started")) events.emit("step.started", of);
-    return new StepObservation(events, of, span?.step(step, kind, attempt) ?? null);
+    if (events.hears("step.started")) events.emit("step.started", stepOf(execution, step, kind, attempt));
+    const own = span === null ? null : span.step(step, kind, attempt);
+    return new StepObservation(events, execution, step, kind, attempt, own);
   }
 
   /** A sleep, an event or an invoked run is over. */
@@ -99,21 +99,39 @@ export class Observer {
 /** One attempt at a step, while somebody looks. Ended by one of its last four methods; the first of them counts. */
 export class StepObservation {
   readonly #events: Emitter;
-  readonly #of: EventMap["step.started"];
+  readonly #execution: Execution;
+  readonly #step: string;
+  readonly #kind: StepKind;
+  readonly #attempt: number;
   readonly #span: OpenSpan | null;
   readonly #begunMs = performance.now();
-  #durationMs: number | null = null;
+  #durationMs = -1;
   #isEnded = false;
 
-  constructor(events: Emitter, of: EventMap["step.started"], span: OpenSpan | null) {
+  constructor(
+    events: Emitter,
+    execution: Execution,
+    step: string,
+    kind: StepKind,
+    attempt: number,
+    span: OpenSpan | null,
+  ) {
     this.#events = events;
-    this.#of = of;
+    this.#execution = execution;
+    this.#step = step;
+    this.#kind = kind;
+    this.#attempt = attempt;
     this.#span = span;
   }
 
   /** The trace of what the step starts. */
   get traceparent(): string | null {
     return this.#span?.traceparent ?? null;
+  }
+
+  /** Whether its code is to be called by `call`. */
+  get isTraced(): boolean {
+    return this.#span !== null;
   }
 
   /** Calls the code of the step. */
@@ -123,28 +141,43 @@ export class StepObservation {
 
   /** The code of the step has returned: its time ends here, and not when its outcome is committed. */
   returned(): void {
-    this.#durationMs ??= performance.now() - this.#begunMs;
+    if (this.#durationMs < 0) this.#durationMs = performance.now() - this.#begunMs;
   }
 
   completed(): void {
-    if (!this.#end(null)) return;
-    if (!this.#events.hears("step.completed")) return;
-    this.#events.emit("step.completed", { ...this.#of, durationMs: this.#durationMs });
+    this.#tell("step.completed", null, 0);
   }
 
   failed(): void {
-    if (!this.#end("StepFailed") || !this.#events.hears("step.failed")) return;
-    this.#events.emit("step.failed", { ...this.#of, durationMs: this.#durationMs });
+    this.#tell("step.failed", "StepFailed", 0);
   }
 
   retried(delayMs: number): void {
-    if (!this.#end("retried") || !this.#events.hears("step.retried")) return;
-    this.#events.emit("step.retried", { ...this.#of, durationMs: this.#durationMs ?? 0, delayMs });
+    this.#tell("step.retried", "retried", delayMs);
   }
 
   /** Nothing of it is recorded. */
   drop(): void {
     this.#end("dropped");
+  }
+
+  #tell(
+    event: "step.completed" | "step.failed" | "step.retried",
+    error: string | null,
+    delayMs: number,
+  ): void {
+    if (!this.#end(error) || !this.#events.hears(event)) return;
+    const { runId, definition } = this.#execution;
+    this.#events.emit(event, {
+      runId,
+      name: definition.name,
+      version: definition.version,
+      step: this.#step,
+      kind: this.#kind,
+      attempt: this.#attempt,
+      durationMs: this.#durationMs,
+      ...(event === "step.retried" ? { delayMs } : null),
+    });
   }
 
   #end(error: string | null): boolean {

@@ -16,6 +16,7 @@ import { atMost } from "./at-most.js";
 import { Events } from "./events.js";
 import { Execution, type Successor } from "./execution.js";
 import { execute } from "./executor.js";
+import type { Reading } from "./exposition.js";
 import { Feeder } from "./feeder.js";
 import type { Flusher } from "./flusher.js";
 import { copyWarning, heldWarning } from "./database-warnings.js";
@@ -96,7 +97,7 @@ export class EngineWorker implements LocalWorker {
     this.#open = open;
     this.events = events;
     this.#observer = new Observer(this.events);
-    this.#metrics = settings.metrics === null ? null : new Metrics(this.events);
+    this.#metrics = settings.metrics === null ? null : new Metrics(this.events, () => this.#inFlight());
     this.#served = new Map(settings.definitions.map((one) => [`${one.name}@${one.version}`, one]));
     this.#begun = this.#begin();
     this.ready = this.#begun.catch(async (error: unknown) => {
@@ -271,6 +272,12 @@ export class EngineWorker implements LocalWorker {
     this.#hub.listeners.add(this.events);
     if (this.#transport.sweeps) this.#sweeper = this.#makeSweeper();
     for (const feeder of this.#feeders.values()) feeder.start();
+  }
+
+  /** The runs it executes, by definition; of those that it serves also if there are none. */
+  *#inFlight(): Generator<Reading> {
+    for (const { name } of this.#settings.definitions) yield [0, name];
+    for (const { definition } of this.#executions.values()) yield [1, definition.name];
   }
 
   async #openMetrics(): Promise<void> {
