@@ -35,7 +35,7 @@ export interface Arena {
 const lookMs = 250;
 
 /** What there is to know about runs that should have ended. */
-export const openRuns = `
+const openRuns = `
   select r.id, r.name, r.status, r.hold, r.attempt, r.crashes, r.eligible_at - clock_timestamp() as due, r.awaits, r.inbox_seq, r.children_pending,
     r.partition_key, r.locked_by, clock_timestamp() - w.seen_at as seen, clock_timestamp() - s.beats_since as beats
   from runs r cross join settings s left join workers w on w.id = r.locked_by
