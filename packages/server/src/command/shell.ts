@@ -35,8 +35,8 @@ export function openShell({ env, stdin, stdout, stderr }: NodeJS.Process): Shell
     errorColors: pc.createColors(isColored && (isForced || stderr.isTTY)),
     isTerminal,
     columns: stdout.columns ?? 120,
-    print: (text) => stdout.write(`${text}\n`),
-    complain: (text) => stderr.write(`${text}\n`),
+    print: (text) => void stdout.write(`${text}\n`),
+    complain: (text) => void stderr.write(`${text}\n`),
     readStdin: async () => {
       let text = "";
       stdin.setEncoding("utf8");

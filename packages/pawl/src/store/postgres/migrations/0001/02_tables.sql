@@ -132,7 +132,7 @@ create table buckets (
 
 create table subscriptions (
   id          bigint generated always as identity primary key,
-  pattern     text        not null,
+  pattern     text collate "C"        not null,
   target      jsonb       not null,
   secret      text,
   inserted_at timestamptz not null

@@ -34,7 +34,7 @@ create index runs_children on runs (shard, parent_id, child_of, position) where 
 -- write this index. Not of messages (20_send), which are not listed.
 create index runs_listing on runs (name, status, inserted_at desc, id desc) where status <> 'executing' and shard >= 0::smallint;
 -- listing of failures by their code, newest first: written only when a run fails
-create index runs_failures on runs (shard, (coalesce(error ->> 'code', error ->> 'name')), inserted_at desc, id desc)
+create index runs_failures on runs (shard, (coalesce(error ->> 'code', error ->> 'name') collate "C"), inserted_at desc, id desc)
   where status = 'failed' and shard >= 0::smallint;
 -- a run's inbox, however many consumed signals with dedup keys it has
 create index signals_inbox on signals (shard, run_id, seq) where consumed_at is null;

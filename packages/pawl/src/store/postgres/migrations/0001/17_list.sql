@@ -17,7 +17,7 @@ begin
     v_ids := array(
       select r.id from runs r
       where r.shard = p_shard and r.parent_id = p_parent_id and (p_name is null or r.name = p_name)
-        and (p_error is null or coalesce(r.error ->> 'code', r.error ->> 'name') = p_error)
+        and (p_error is null or (coalesce(r.error ->> 'code', r.error ->> 'name') collate "C") = p_error)
         and (p_version is null or r.version = p_version)
         and (p_status is null or r.status = any (p_status))
         and (p_queue is null or r.queue = p_queue)
@@ -30,7 +30,7 @@ begin
   elsif p_error is not null then
     v_ids := array(
       select r.id from runs r
-      where r.shard = p_shard and r.status = 'failed' and coalesce(r.error ->> 'code', r.error ->> 'name') = p_error
+      where r.shard = p_shard and r.status = 'failed' and (coalesce(r.error ->> 'code', r.error ->> 'name') collate "C") = p_error
         and (p_name is null or r.name = p_name)
         and (p_version is null or r.version = p_version)
         and (p_status is null or r.status = any (p_status))
@@ -116,7 +116,7 @@ begin
   return (
     select count(*) from runs r
     where r.shard = p_shard and (p_name is null or r.name = p_name) and (p_parent_id is null or r.parent_id = p_parent_id)
-      and (p_error is null or (r.status = 'failed' and coalesce(r.error ->> 'code', r.error ->> 'name') = p_error))
+      and (p_error is null or (r.status = 'failed' and (coalesce(r.error ->> 'code', r.error ->> 'name') collate "C") = p_error))
       and (p_version is null or r.version = p_version)
       and (p_status is null or r.status = any (p_status))
       and (p_queue is null or r.queue = p_queue)
