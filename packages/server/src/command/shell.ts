@@ -4,6 +4,7 @@
  * writes as on a terminal wherever the output goes.
  */
 
+import { isatty } from "node:tty";
 import pc from "picocolors";
 
 export type Colors = ReturnType<typeof pc.createColors>;
@@ -23,18 +24,16 @@ export interface Shell {
 
 export function openShell({ env, stdin, stdout, stderr }: NodeJS.Process): Shell {
   const isForced = isSet(env["FORCE_COLOR"]) && env["FORCE_COLOR"] !== "0";
-  const isTerminal = isForced || (stdout.isTTY && env["TERM"] !== "dumb");
+  const isTerminal = isForced || (isatty(stdout.fd) && env["TERM"] !== "dumb");
   const isColored = !isSet(env["NO_COLOR"]);
-  // Of a pipe it is undefined, which would leave the choice to the environment.
-  const isErrorColored = isColored && Boolean(isForced || stderr.isTTY);
   // The reader has gone away (`pawl runs list | head -1`): there is nobody to write for.
   stdout.on("error", (error: NodeJS.ErrnoException) => {
     if (error.code === "EPIPE") process.exit(0);
     throw error;
   });
   return {
-    colors: pc.createColors(isColored && Boolean(isTerminal)),
-    errorColors: pc.createColors(isErrorColored),
+    colors: pc.createColors(isColored && isTerminal),
+    errorColors: pc.createColors(isColored && (isForced || isatty(stderr.fd))),
     isTerminal,
     columns: stdout.columns ?? 120,
     print: (text) => void stdout.write(`${text}\n`),
