@@ -64,7 +64,8 @@ async function attempt(request: ContestRequest, entry: Entry, outcome: Outcome):
   } catch (error) {
     request.signal.throwIfAborted();
     const reason = error instanceof Error ? error.message : String(error);
-    outcome.errors.push(reason);
+    // The place in the code is for who watches, not for the results.
+    outcome.errors.push(reason.split("\n", 1)[0]!);
     tell(reason);
   }
 }
