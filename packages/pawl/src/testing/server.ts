@@ -76,16 +76,20 @@ async function prepare(url: string | undefined): Promise<TestServer> {
     found.pathname = `/${database}`;
     return found.href;
   };
-  const client = new pg.Client({ ...connectionOptions(address), query_timeout: 0 });
-  client.on("error", () => {});
+  const turn = new pg.Client({ ...connectionOptions(address), query_timeout: 0 });
+  turn.on("error", () => {});
   try {
-    await client.connect();
-    await makeTemplate(client, template, urlOf);
-    await dropLeftOver(client);
+    await turn.connect();
+    // One process at a time, by the lock of a transaction, on a connection that does nothing else: databases are made outside of any.
+    await turn.query("begin");
+    await turn.query("select pg_advisory_xact_lock(hashtextextended($1, 0))", [template]);
+    await makeTemplate(admin, template, urlOf);
+    await dropLeftOver(admin);
   } catch (error) {
+    await admin.end();
     throw explain(error, { url: address, schema });
   } finally {
-    await client.end().catch(() => {});
+    await turn.end().catch(() => {});
   }
   return { admin, template, urlOf };
 }
@@ -128,16 +132,15 @@ async function fingerprint(): Promise<string> {
 
 /** Makes the database to copy, unless another process has: under another name, until it is complete. */
 async function makeTemplate(
-  client: pg.Client,
+  admin: pg.Pool,
   template: string,
   urlOf: (database: string) => string,
 ): Promise<void> {
-  await client.query("select pg_advisory_lock(hashtextextended($1, 0))", [template]);
-  const { rowCount } = await client.query("select from pg_database where datname = $1", [template]);
+  const { rowCount } = await admin.query("select from pg_database where datname = $1", [template]);
   if (rowCount !== 0) return;
   const draft = `${template}_draft`;
-  await client.query(`drop database if exists ${quoteName(draft)} with (force)`);
-  await client.query(`create database ${quoteName(draft)}`);
+  await admin.query(`drop database if exists ${quoteName(draft)} with (force)`);
+  await admin.query(`create database ${quoteName(draft)}`);
   await migrateSchema({ url: urlOf(draft), schema }, schemaVersion);
   const inside = new pg.Client(connectionOptions(urlOf(draft)));
   await inside.connect();
@@ -146,12 +149,12 @@ async function makeTemplate(
   } finally {
     await inside.end();
   }
-  await client.query(`alter database ${quoteName(draft)} rename to ${quoteName(template)}`);
+  await admin.query(`alter database ${quoteName(draft)} rename to ${quoteName(template)}`);
 }
 
 /** Drops the databases of tests that were killed. A living test is always connected to its own. */
-async function dropLeftOver(client: pg.Client): Promise<void> {
-  const { rows } = await client.query<{ name: string }>(
+async function dropLeftOver(admin: pg.Pool): Promise<void> {
+  const { rows } = await admin.query<{ name: string }>(
     `select d.datname as name from pg_database d where starts_with(d.datname, $1)
        and not exists (select from pg_stat_activity a where a.datid = d.oid) order by d.datname limit $2`,
     [prefix, maxLeftOver],
@@ -159,7 +162,7 @@ async function dropLeftOver(client: pg.Client): Promise<void> {
   for (const { name } of rows) {
     if (Date.now() - bornAtMs(name) < leftOverMs) continue;
     // Somebody else may have dropped it, or be connected by now.
-    await client.query(`drop database if exists ${quoteName(name)}`).catch(() => {});
+    await admin.query(`drop database if exists ${quoteName(name)}`).catch(() => {});
   }
 }
 
