@@ -9,7 +9,7 @@ import { connect } from "pawl";
 import type pg from "pg";
 import type { Bench, BenchRequest, Figure } from "./bench.js";
 import { clockedJob, input, machineMs } from "./definitions.js";
-import { percentiles } from "./figures.js";
+import { commitFigure, percentiles } from "./figures.js";
 import { databaseTime } from "./observe.js";
 import { besideLimit } from "./raw-limit.js";
 import { exactCpuMs } from "./usage.js";
@@ -33,11 +33,7 @@ export const across: Bench = {
       for (const pollMs of pollIntervalsMs) figures.push(...(await trickle(request, pollMs)));
       return figures;
     });
-    return [
-      ...result,
-      { key: "commit_p50_ms", label: "raw limit: one-row commit, p50", value: limit.commitMs, unit: "ms" },
-      ...(await rest(request)),
-    ];
+    return [...result, commitFigure(limit), ...(await rest(request))];
   },
 };
 

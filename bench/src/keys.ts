@@ -9,7 +9,7 @@ import { besideCrowd } from "./crowd.js";
 import { input, noOpJob } from "./definitions.js";
 import { drain } from "./drain.js";
 import { startInBatches } from "./enqueue.js";
-import { costs, limitFigure, rate, share, workerCpu } from "./figures.js";
+import { commitFigure, costs, limitFigure, rate, share, workerCpu } from "./figures.js";
 import { besideLimit } from "./raw-limit.js";
 import { emptyDatabase } from "./observe.js";
 import { countUsage } from "./usage.js";
@@ -34,6 +34,14 @@ export const keys: Bench = {
     const { one, several, alone, beside, many } = result;
     return [
       rate("one_key_per_s", "drained, all of one key", count, one.drained.seconds),
+      // One run of a key begins when the end of the last one is on disk: a commit each, one after the other.
+      share(
+        "one_key_of_commits_percent",
+        "of what one-row commits allow",
+        limit.commitMs * count,
+        one.drained.seconds * 1_000,
+      ),
+      commitFigure(limit),
       ...costs("one_key", "run", one.usage, count),
       workerCpu(one.drained.workerCpuMs, count),
       rate("many_keys_per_s", `drained, ${runsPerKey} runs a key`, many, several.drained.seconds),

@@ -8,7 +8,7 @@ import { performance } from "node:perf_hooks";
 import { connect, serve } from "pawl";
 import type { Bench, BenchRequest, Figure } from "./bench.js";
 import { input, noOpJob } from "./definitions.js";
-import { costs, limitFigure, percentiles } from "./figures.js";
+import { commitFigure, costs, limitFigure, percentiles } from "./figures.js";
 import { besideLimit } from "./raw-limit.js";
 import { countUsage } from "./usage.js";
 
@@ -22,7 +22,7 @@ export const latency: Bench = {
     return [
       ...percentiles("", "start to result", result.tookMs),
       limitFigure(limit),
-      { key: "commit_p50_ms", label: "raw limit: one-row commit, p50", value: limit.commitMs, unit: "ms" },
+      commitFigure(limit),
       ...costs("", "step", result.usage, request.count),
     ];
   },

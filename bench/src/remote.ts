@@ -16,7 +16,7 @@ import {
   stepsPerMachine,
   tenStepMachine,
 } from "./definitions.js";
-import { percentiles } from "./figures.js";
+import { commitFigure, percentiles } from "./figures.js";
 import { besideLimit } from "./raw-limit.js";
 import { type ServerProcess, startServer } from "./start-server.js";
 import { startWorker } from "./worker-process.js";
@@ -31,10 +31,7 @@ export const remote: Bench = {
   defaults: { count: 1_000, quickCount: 200, concurrency: 10 },
   async measure(request: BenchRequest): Promise<Figure[]> {
     const { limit, result } = await besideLimit(request.database.observer, request.quick, () => all(request));
-    return [
-      ...result,
-      { key: "commit_p50_ms", label: "raw limit: one-row commit, p50", value: limit.commitMs, unit: "ms" },
-    ];
+    return [...result, commitFigure(limit)];
   },
 };
 

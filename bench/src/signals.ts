@@ -9,7 +9,7 @@ import type { Bench, BenchRequest, Figure } from "./bench.js";
 import { plain, waitingMachine, waitsPerMachine } from "./definitions.js";
 import { drain } from "./drain.js";
 import { startInBatches } from "./enqueue.js";
-import { costs, limitFigure, percentiles, rate, workerCpu } from "./figures.js";
+import { commitFigure, costs, limitFigure, percentiles, rate, workerCpu } from "./figures.js";
 import { besideLimit } from "./raw-limit.js";
 import { databaseTime, emptyDatabase, parkedRuns, until } from "./observe.js";
 import { countUsage, type Usage } from "./usage.js";
@@ -32,7 +32,7 @@ export const signals: Bench = {
       workerCpu(result.drained.workerCpuMs, cycles * 2),
       ...percentiles("wake_", "signal to woken step, one process", wakeUps.toStepMs),
       ...percentiles("result_", "signal to result, one process", wakeUps.toResultMs),
-      { key: "commit_p50_ms", label: "raw limit: one-row commit, p50", value: limit.commitMs, unit: "ms" },
+      commitFigure(limit),
     ];
   },
 };

@@ -67,7 +67,8 @@ async function lossyProxy() {
 }
 
 const proxy = await lossyProxy();
-const retry = { attempts: 5, backoff: { base: 1 } } as const;
+/** A lost connection is no attempt. */
+const retry = { attempts: 1 };
 const inWorkflow = workflow({
   name: "in-workflow",
   run: async (ctx, who: string) => {
@@ -84,7 +85,7 @@ const inWorkflow = workflow({
 });
 const inJob = job({
   name: "in-job",
-  backoff: () => 1,
+  maxAttempts: 1,
   run: (ctx, who: string) =>
     ctx.transaction(async (tx) => {
       await tx.query("insert into public.ledger values ($1)", [who]);
@@ -102,7 +103,7 @@ const inMachine = machine({
       }),
     end: (ctx) => ctx.done(`${ctx.state.who} moved`),
   },
-  handle: (_error, ctx) => ctx.retry(ctx.state, 1),
+  handle: (_error, ctx) => ctx.stop("a lost connection is no error of the step"),
 });
 await serve([inWorkflow, inJob, inMachine], { url: proxy.url, heartbeat: "200ms", lease: "3s" });
 
@@ -132,4 +133,25 @@ describe.each([
     await pawl.result(runId, { timeout: "25s" });
     expect(proxy.longest()).toBe(statements);
   });
+});
+
+it("a transaction whose own SQL ends its connection every time fails in the end", async () => {
+  let calls = 0;
+  const endsItself = workflow({
+    name: "ends-itself",
+    run: (ctx, _input: null) =>
+      ctx.step.transaction(
+        "end-it",
+        async (tx) => {
+          calls++;
+          await tx.query("select pg_terminate_backend(pg_backend_pid())");
+          return null;
+        },
+        { retry },
+      ),
+  });
+  await serve([endsItself]);
+  const { runId } = await pawl.start(endsItself, null);
+  await expect(pawl.result(runId, { timeout: "25s" })).rejects.toThrow('step "end-it" failed');
+  expect(calls).toBe(6);
 });

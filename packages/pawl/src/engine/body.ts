@@ -222,11 +222,9 @@ export class Body {
     const done = await transact(call, work, this.#execution, this.#around, {
       isDead: () => this.#isDead,
       entryOf: (change) => this.#entry(call, this.#beginDelivery(), change),
+      giveUp: (seq) => this.#deliveries.giveUp(seq),
     });
-    if (done.kind === "performed") {
-      if (done.seq !== null) this.#deliveries.giveUp(done.seq);
-      return done.performed;
-    }
+    if (done.kind === "performed") return done.performed;
     if (this.#isDead || done.kind === "lost") return null;
     // The journal knows whether an unknown one is committed; if so, under this seq.
     if (done.kind === "unknown") void this.#ask(call, done.seq);

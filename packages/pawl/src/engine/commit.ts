@@ -149,10 +149,12 @@ async function commitOpened(
     around.hub.claimable(freed);
     return done;
   } catch (error) {
-    if (error instanceof CommitUnknown) {
+    if (error instanceof CommitUnknown || opened.isLost()) {
       around.logger.warn(
         { err: error, runId: item.runId },
-        "pawl: nobody knows whether a transaction is committed",
+        error instanceof CommitUnknown
+          ? "pawl: nobody knows whether a transaction is committed"
+          : "pawl: the connection of a transaction was lost",
       );
       around.letGo(execution);
       return { kind: "stale" };

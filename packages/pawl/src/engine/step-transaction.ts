@@ -1,6 +1,6 @@
 /**
- * One attempt at `step.transaction`: the user's SQL, then the journal entry, then the commit of both. Used by the body, which has the outcome
- * delivered.
+ * One attempt at `step.transaction`: the user's SQL, then the journal entry, then the commit of both. A transaction that the database has
+ * taken along when it went away is no attempt. Used by the body, which has the outcome delivered.
  */
 
 import { InvalidOutcome } from "../define/errors.js";
@@ -11,11 +11,17 @@ import { failed, perform, type Performed } from "./attempt.js";
 import type { Execution } from "./execution.js";
 import type { StepCall, Work } from "./step-call.js";
 import type { Surroundings } from "./surroundings.js";
-import { CommitUnknown, commitTransaction } from "./transaction.js";
+import { CommitUnknown, commitTransaction, maxLosses } from "./transaction.js";
 
 export type Transacted =
   /** It was rolled back, and this is to be recorded instead. `seq`: that of an entry which came to nothing. */
-  | { readonly kind: "performed"; readonly performed: Performed; readonly seq: number | null }
+  | {
+      readonly kind: "performed";
+      readonly performed: Performed;
+      readonly seq: number | null;
+      /** The database went away with it: it may be done again. */
+      readonly isLost: boolean;
+    }
   /** The entry was answered: recorded, and all is committed, or not, and all is rolled back. */
   | {
       readonly kind: "written";
@@ -32,9 +38,26 @@ export interface TransactionHost {
   isDead(): boolean;
   /** The entry for the journal, with its place in the order of delivery. */
   entryOf(change: JournalChange): JournalEntry;
+  /** The entry of that place came to nothing. */
+  giveUp(seq: number): void;
 }
 
 export async function transact(
+  call: StepCall,
+  work: Work,
+  execution: Execution,
+  around: Surroundings,
+  host: TransactionHost,
+): Promise<Transacted> {
+  for (let losses = 0; ; losses++) {
+    const done = await transactOnce(call, work, execution, around, host);
+    if (done.kind === "performed" && done.seq !== null) host.giveUp(done.seq);
+    if (done.kind !== "performed" || !done.isLost || losses >= maxLosses || host.isDead()) return done;
+    around.logger.warn({ step: call.name }, "pawl: the connection of a transaction was lost, trying again");
+  }
+}
+
+async function transactOnce(
   call: StepCall,
   work: Work,
   execution: Execution,
@@ -46,14 +69,14 @@ export async function transact(
   try {
     opened = await around.patiently(execution, () => around.store.begin());
   } catch (error) {
-    return { kind: "performed", performed: failed(call, work, error, begunMs), seq: null };
+    return { kind: "performed", performed: failed(call, work, error, begunMs), seq: null, isLost: false };
   }
   if (opened === undefined) return { kind: "lost" };
   const transaction = opened;
   const performed = await perform(call, work, execution, around, transaction.tx);
   if (performed.entry.error !== null || host.isDead()) {
     await opened.rollback();
-    return { kind: "performed", performed, seq: null };
+    return { kind: "performed", performed, seq: null, isLost: opened.isLost() };
   }
   const entry = host.entryOf(performed.entry);
   const { seq } = entry;
@@ -68,7 +91,8 @@ export async function transact(
     return { kind: "written", seq, verdict, value: performed.value };
   } catch (error) {
     if (!(error instanceof CommitUnknown)) {
-      return { kind: "performed", performed: failed(call, work, error, begunMs), seq };
+      const isLost = opened.isLost();
+      return { kind: "performed", performed: failed(call, work, error, begunMs), seq, isLost };
     }
     around.logger.warn(
       { err: error, step: call.name },

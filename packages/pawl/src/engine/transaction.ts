@@ -12,6 +12,8 @@ import type { Surroundings } from "./surroundings.js";
 
 const busyMs = 20;
 const busyTries = 50;
+/** How often the code of a transaction is called again because the database went away with it, before that counts as its error. */
+export const maxLosses = 5;
 
 const problems = {
   ended: "the transaction was ended by the step itself; leave its end to Pawl",
@@ -33,7 +35,10 @@ export class InTransaction {
 /** The transaction was to be committed and the connection was lost: nobody knows whether it is. */
 export class CommitUnknown extends Error {}
 
-/** `ctx.transaction`: runs user code in a transaction, which stays open until its outcome is committed. Code of a step that is over opens none. */
+/**
+ * `ctx.transaction`: runs user code in a transaction, which stays open until its outcome is committed; again, in another one, if the
+ * database went away with it. Code of a step that is over opens none.
+ */
 export async function openTransaction(
   execution: Execution,
   around: Surroundings,
@@ -42,6 +47,20 @@ export async function openTransaction(
   if (execution.opened !== null || execution.opening !== null) {
     throw new InvalidOutcome("ctx.transaction can be called once in a step");
   }
+  for (let losses = 0; ; losses++) {
+    const opened = await open(execution, around);
+    try {
+      return new InTransaction(await work(opened.tx), opened);
+    } catch (error) {
+      const { opened: current } = execution as Execution;
+      if (current !== opened) throw error;
+      await abandonTransaction(execution);
+      if (!opened.isLost() || losses >= maxLosses) throw error;
+    }
+  }
+}
+
+async function open(execution: Execution, around: Surroundings): Promise<StoreTransaction> {
   const opening = {};
   execution.opening = opening;
   let opened: StoreTransaction | undefined;
@@ -56,12 +75,7 @@ export async function openTransaction(
   }
   if (opened === undefined) throw new Error("the step is over, or the claim on its run was lost");
   execution.opened = opened;
-  try {
-    return new InTransaction(await work(opened.tx), opened);
-  } catch (error) {
-    if (execution.opened === opened) await abandonTransaction(execution);
-    throw error;
-  }
+  return opened;
 }
 
 /** Rolls back the transaction of a step, if it has one open. */

@@ -413,6 +413,8 @@ export interface StoreTransaction {
   readonly tx: Transaction;
   /** Whether it is open, aborted by an error, or ended by the user's own SQL. */
   status(): "open" | "failed" | "ended";
+  /** Whether the database went away before it was to be committed, and it with the database: as if it had never been. Known once it is rolled back. */
+  isLost(): boolean;
   /** Writes into a journal, inside of it. */
   record(entry: JournalEntry): Promise<RecordVerdict>;
   /** Commits an outcome, inside of it. */

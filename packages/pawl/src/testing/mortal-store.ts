@@ -160,6 +160,7 @@ export class MortalStore {
     return {
       tx: opened.tx,
       status: () => opened.status(),
+      isLost: () => opened.isLost(),
       record: (entry) => {
         writes.push({ kind: "entry", runId: entry.runId, entry });
         return this.#pass("record", () => opened.record(entry));

@@ -25,6 +25,7 @@ export interface UserTransaction {
   /** For the user's: of no use any more once the transaction has ended. */
   readonly tx: Transaction;
   status: StoreTransaction["status"];
+  isLost: StoreTransaction["isLost"];
   commit(): Promise<void>;
   rollback(): Promise<void>;
 }
@@ -72,8 +73,9 @@ export class UserTransactions {
       throw explain(error, this.#address);
     }
     // A lost connection is told to whoever has a query in flight; without a listener it would end the process too.
-    const ignore = (): void => {};
-    client.on("error", ignore);
+    let isLost = false;
+    const lose = (): void => void (isLost = true);
+    client.on("error", lose);
     /** Answers the command of the first statement. */
     const say = async (statements: string): Promise<string> => {
       try {
@@ -85,7 +87,7 @@ export class UserTransactions {
       }
     };
     const giveBack = (isBroken: boolean): void => {
-      client.off("error", ignore);
+      client.off("error", lose);
       client.release(isBroken);
     };
     /** The last statement: then the connection goes back, tidied up, unless something went wrong. */
@@ -111,6 +113,7 @@ export class UserTransactions {
       client,
       tx: users.tx,
       status: () => statuses[client.getTransactionStatus() ?? "I"],
+      isLost: () => isLost,
       commit: async () => {
         users.end();
         // What fails at the very end is answered as ROLLBACK.
@@ -122,7 +125,7 @@ export class UserTransactions {
         // A statement of the user's still runs: only the end of the connection ends it.
         if (users.isBusy()) giveBack(true);
         // If the connection is gone, the transaction went with it.
-        else await sayLast("rollback").catch(() => {});
+        else await sayLast("rollback").catch(lose);
       },
     };
   }
