@@ -44,20 +44,22 @@ export async function openTransaction(
   around: Surroundings,
   work: (tx: Transaction) => unknown,
 ): Promise<InTransaction> {
-  if (execution.opened !== null || execution.opening !== null) {
-    throw new InvalidOutcome("ctx.transaction can be called once in a step");
-  }
+  requireFirst(execution);
   for (let losses = 0; ; losses++) {
     const opened = await open(execution, around);
     try {
       return new InTransaction(await work(opened.tx), opened);
     } catch (error) {
-      const { opened: current } = execution as Execution;
-      if (current !== opened) throw error;
+      if (execution.opened !== opened) throw error;
       await abandonTransaction(execution);
       if (!opened.isLost() || losses >= maxLosses) throw error;
     }
   }
+}
+
+function requireFirst({ opened, opening }: Execution): void {
+  if (opened === null && opening === null) return;
+  throw new InvalidOutcome("ctx.transaction can be called once in a step");
 }
 
 async function open(execution: Execution, around: Surroundings): Promise<StoreTransaction> {
