@@ -2,6 +2,7 @@
 
 import type { Evidence } from "./invariants.js";
 import type { Kill } from "./fleet.js";
+import { wait } from "./wait.js";
 
 /** The value that so many percent do not exceed. */
 export function percentile(values: readonly number[], percent: number): number {
@@ -21,6 +22,39 @@ export async function recoveriesMs(ledger: Evidence["ledger"], kills: readonly K
     [kills.map(({ pid }) => pid), kills.map(({ at }) => at.toISOString())],
   );
   return rows.map(({ ms }) => ms);
+}
+
+/**
+ * Watches how long after the death of their worker runs are free to be claimed again. Told at the end: one time for each of the dead that
+ * held any.
+ */
+export function watchRecoveries(sql: Evidence["sql"], kills: readonly Kill[]): () => Promise<number[]> {
+  const everyMs = 50;
+  const holding = new Set<Kill>();
+  const took = new Map<Kill, number>();
+  let isOver = false;
+  const look = async (): Promise<void> => {
+    const askedMs = Date.now();
+    const rows = await sql<{ id: string }>(
+      "select distinct locked_by as id from runs where locked_by is not null",
+    );
+    for (const kill of kills) {
+      if (kill.at.getTime() > askedMs || took.has(kill)) continue;
+      if (rows.some(({ id }) => id.includes(`-${kill.pid}-`))) holding.add(kill);
+      else took.set(kill, Date.now() - kill.at.getTime());
+    }
+  };
+  const watching = (async () => {
+    while (!isOver) {
+      await look();
+      await wait(everyMs);
+    }
+  })();
+  return async () => {
+    isOver = true;
+    await watching;
+    return [...holding].map((kill) => took.get(kill) ?? Infinity);
+  };
 }
 
 /** Watches how late this process gets to do what is due: other work on the machine, which makes everything late. */

@@ -1,9 +1,9 @@
-import { connect } from "pawl";
+import { connect, job, serve } from "pawl";
 import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
 import { testDatabase } from "../support/database.js";
 import { until } from "../support/until.js";
 import { fragile, leaving, linear, slow, suicidal } from "./definitions.js";
-import { percentile, recoveriesMs } from "./figures.js";
+import { percentile, recoveriesMs, watchLag, watchRecoveries } from "./figures.js";
 import { type Fleet, makeFleet, makeLedger } from "./fleet.js";
 
 const database = await testDatabase();
@@ -29,7 +29,17 @@ afterEach(() => fleet.stop());
 
 describe("workers that die", () => {
   it("2,000 runs complete with a worker killed by -9 every 300 ms: none lost, stuck or committed by a stale worker", async () => {
+    // One that is not killed sees to the dead, also while all others boot.
+    const survivor = serve([job({ name: "survive", queue: "survivor", run: () => null })], {
+      url: database.url,
+      lease: "2s",
+      heartbeat: "400ms",
+      reapInterval: "200ms",
+    });
+    await survivor.ready;
     await fleet.grow(3);
+    const lag = watchLag();
+    const recoveries = watchRecoveries(sql, fleet.kills);
     const started = await pawl.startMany(
       linear,
       Array.from({ length: 2_000 }, () => ({ input: { path: [] } })),
@@ -48,18 +58,20 @@ describe("workers that die", () => {
     clearInterval(killing);
     await until("all have ended", async () => (await unfinished()) === 0, 120_000);
     await fleet.stop();
+    const lagMs = lag();
+    const freed = await recoveries();
+    await survivor.stop();
     expect(kills).toBeGreaterThan(20);
-    const took = await recoveriesMs(ledger.sql, fleet.kills);
-    const p99 = Math.round(percentile(took, 99));
-    const bootMs = Math.round(percentile(fleet.bootsMs, 50));
-    // Where workers boot more slowly than they die, there is nobody to recover anything.
-    const isJudged = bootMs < 3 * everyMs;
+    const again = await recoveriesMs(ledger.sql, fleet.kills);
+    const p99 = percentile(freed, 99);
+    // When they are entered again depends on who is there to execute them: here workers die about as fast as they boot.
     console.info(
-      `${kills} workers killed, ${took.length} steps entered again after a first crash: p50 ${Math.round(percentile(took, 50))} ms, ` +
-        `p99 ${p99} ms; bar ${leaseMs + recoveryMs} ms, ${isJudged ? "judged" : "not judged"}: a worker boots in ${bootMs} ms`,
+      `${kills} workers killed: their runs free again after p50 ${percentile(freed, 50)} ms, p99 ${p99} ms (bar ${leaseMs + recoveryMs} ms; ` +
+        `the machine was late by up to ${Math.round(lagMs)} ms); ${again.length} steps entered again after p50 ` +
+        `${Math.round(percentile(again, 50))} ms, a worker boots in ${Math.round(percentile(fleet.bootsMs, 50))} ms`,
     );
-    expect(took.length).toBeGreaterThan(0);
-    if (isJudged) expect(p99).toBeLessThan(leaseMs + recoveryMs);
+    expect(freed.length).toBeGreaterThan(20);
+    expect(p99).toBeLessThan(leaseMs + recoveryMs + 10 * lagMs);
 
     const path = ["start", "second", "third", "fourth", "last"];
     const wrong = await sql(

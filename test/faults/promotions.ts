@@ -4,7 +4,7 @@ import type { LocalPostgres } from "@pawl/local-postgres";
 import { afterAll } from "vitest";
 import type { Arena } from "./arena.js";
 import type { Network } from "./network.js";
-import { makeStandby, type Standby } from "./standby.js";
+import { makeStandby, type Standby, type StandbyOptions } from "./standby.js";
 import { wait } from "./wait.js";
 
 export interface Promotions {
@@ -14,16 +14,21 @@ export interface Promotions {
   failOver(followMs: number): Promise<void>;
 }
 
-/** `under`: where the files of standbys are put. */
-export function makePromotions(arena: Arena, network: Network, under?: string): Promotions {
+export function makePromotions(
+  arena: Arena,
+  network: Network,
+  options: Pick<StandbyOptions, "under" | "settings"> = {},
+): Promotions {
   let primary = arena.server;
   let standby: Standby | null = null;
   afterAll(() => standby?.stop());
   return {
     primary: () => primary,
     failOver: async (followMs) => {
-      const options = { isSynchronous: true, ...(under === undefined ? {} : { under }) };
-      const next = await makeStandby({ server: primary, sql: arena.sql }, options);
+      const next = await makeStandby(
+        { server: primary, sql: arena.sql },
+        { isSynchronous: true, ...options },
+      );
       await wait(followMs);
       await primary.kill();
       network.leadTo(next.url);

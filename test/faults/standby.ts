@@ -18,18 +18,20 @@ export interface Standby {
 /** The settings that a primary needs. */
 export const primarySettings = { wal_keep_size: "512MB" };
 
-interface StandbyOptions {
+export interface StandbyOptions {
   readonly isSynchronous: boolean;
   /** The address of the primary. */
   readonly link?: string;
   /** Where its files are put. */
   readonly under?: string;
+  /** Of the standby, which will be a primary. */
+  readonly settings?: Readonly<Record<string, string>>;
 }
 
 /** Copies the files of the server, which is down for that long. `link` is the address that it follows. */
 export async function makeStandby(
   { server, sql }: Pick<Arena, "server" | "sql">,
-  { isSynchronous, link = server.url, under = tmpdir() }: StandbyOptions,
+  { isSynchronous, link = server.url, under = tmpdir(), settings: own = primarySettings }: StandbyOptions,
 ): Promise<Standby> {
   await server.kill();
   const place = mkdtempSync(join(under, "pawl-standby-"));
@@ -39,7 +41,7 @@ export async function makeStandby(
   await server.start();
   const { hostname, port, password } = new URL(link);
   const settings = {
-    ...primarySettings,
+    ...own,
     // Without encryption: what lies between may read the protocol.
     primary_conninfo: `host=${hostname} port=${port} user=postgres password=${password} sslmode=disable gssencmode=disable`,
   };

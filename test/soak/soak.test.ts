@@ -23,14 +23,16 @@ const idleMs = 5_000;
 const mayGrow: Sample = { heapBytes: 24 * 1024 * 1024, files: 12, listeners: 2, resources: 12 };
 
 const disk = mountDisk(600);
+/** Little is kept: the disk is small, and holds the files of two servers during a failover. */
+const settings = { max_wal_size: "64MB", min_wal_size: "32MB", wal_keep_size: "64MB" };
 let network!: Network;
 const arena = await makeArena({
   ...(disk === null ? {} : { directory: join(disk, "data") }),
-  settings: { max_wal_size: "64MB", min_wal_size: "32MB", wal_keep_size: "64MB" },
+  settings,
   through: async (url, chance) => (network = await makeNetwork(url, chance)).url,
 });
 const { fleet, load, chance } = arena;
-const promotions = makePromotions(arena, network, disk ?? undefined);
+const promotions = makePromotions(arena, network, { settings, ...(disk === null ? {} : { under: disk }) });
 const pawl = connect(network.url);
 afterAll(() => pawl.close());
 
