@@ -6,6 +6,9 @@
 import { setMaxListeners } from "node:events";
 import type { FastifyReply } from "fastify";
 
+/** Nobody is told the reason: one for all, since to make one costs as much as a small request. */
+const over = new Error("the call is over");
+
 /** Aborted when the caller of this reply is gone, or has its answer, or the server closes. */
 export function heldSignal(reply: FastifyReply, closing: AbortSignal): AbortSignal {
   const held = new AbortController();
@@ -13,9 +16,9 @@ export function heldSignal(reply: FastifyReply, closing: AbortSignal): AbortSign
   setMaxListeners(0, held.signal);
   const letGo = (): void => {
     closing.removeEventListener("abort", letGo);
-    held.abort();
+    held.abort(over);
   };
-  if (closing.aborted) held.abort();
+  if (closing.aborted) held.abort(over);
   else {
     closing.addEventListener("abort", letGo);
     // Comes once for every reply, however it ends.

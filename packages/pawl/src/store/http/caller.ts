@@ -1,5 +1,5 @@
 /**
- * Calls of a server over HTTP, by the `fetch` that every runtime has. An answer that is not 2xx becomes the error that its problem
+ * Calls of a server over HTTP. An answer that is not 2xx becomes the error that its problem
  * document names; no answer, or one that takes too long, is `Unavailable`. What is safe to send twice is sent again a few times, with
  * growing waits; everything else only if it is known that the first never arrived. The base of the HTTP client and of the HTTP store.
  */
@@ -9,6 +9,7 @@ import { Patience } from "../../engine/patience.js";
 import { isUnreachable } from "../refused.js";
 import type { ServerAddress } from "./address.js";
 import { toError } from "./problem.js";
+import { send } from "./send.js";
 
 const defaultMs = 30_000;
 const tries = 4;
@@ -56,7 +57,6 @@ export class Caller {
   async #send(method: string, path: string, options: CallOptions): Promise<unknown> {
     const { body, signal, timeoutMs = defaultMs } = options;
     signal?.throwIfAborted();
-    const text = body === undefined ? undefined : JSON.stringify(body);
     const controller = new AbortController();
     const giveUp = (): void => controller.abort(signal?.reason);
     signal?.addEventListener("abort", giveUp, { once: true });
@@ -66,15 +66,15 @@ export class Caller {
       controller.abort();
     }, timeoutMs);
     try {
-      const response = await fetch(this.#address.url + path + queryOf(options.query), {
+      const { status, text } = await send({
         method,
+        url: this.#address.url + path + queryOf(options.query),
         headers: this.#headers(options),
-        redirect: "error",
+        body: body === undefined ? undefined : JSON.stringify(body),
         signal: controller.signal,
-        ...(text === undefined ? {} : { body: text }),
       });
-      const answer = this.#parse(await response.text(), response.status);
-      if (!response.ok) throw toError(response.status, answer, `the server at ${this.#address.url}`);
+      const answer = this.#parse(text, status);
+      if (status < 200 || status > 299) throw toError(status, answer, `the server at ${this.#address.url}`);
       return answer;
     } catch (error) {
       signal?.throwIfAborted();
@@ -132,12 +132,21 @@ const notSent: ReadonlySet<string> = new Set([
   "UND_ERR_CONNECT_TIMEOUT",
 ]);
 
-/** `fetch` only says that it failed; the reason, if there is one, is the cause of its error. */
+interface Told {
+  readonly message?: unknown;
+  readonly code?: unknown;
+}
+
+/** `fetch` only says that it failed, its cause why; who tried several addresses has an error of each, and no message of its own. */
 function causeOf(error: unknown): { message: string; code: string } {
-  const { cause, message } = error as { cause?: { message?: unknown; code?: unknown }; message?: unknown };
-  const code = typeof cause?.code === "string" ? cause.code : "";
-  const reason = typeof cause?.message === "string" && cause.message !== "" ? cause.message : code;
-  return { message: reason === "" ? String(message) : reason, code };
+  const { cause, errors } = error as { cause?: unknown; errors?: readonly unknown[] };
+  const told = [cause, error, errors?.[0]].filter((one) => one !== undefined) as Told[];
+  const first = (name: keyof Told): string | undefined =>
+    told.map((one) => one[name]).find((text) => typeof text === "string" && text !== "") as
+      | string
+      | undefined;
+  const code = first("code") ?? "";
+  return { message: first("message") ?? code, code };
 }
 
 /** `?name=value&…`, or nothing. */
