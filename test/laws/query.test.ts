@@ -105,6 +105,34 @@ describe("runs.list and runs.count, straight and over a server", () => {
     }
   });
 
+  it("merge names of which one has nearly all runs, and runs of the same instant, in order", async () => {
+    for (const [name, count] of [
+      ["few-a", 7],
+      ["many", 150],
+      ["few-b", 9],
+      ["many", 150],
+      ["few-c", 30],
+    ] as const) {
+      const runs = Array.from({ length: count }, () => ({ input: null, delay: "1h" as const }));
+      await pawl.startMany(name, runs);
+    }
+    const inOrder = await database.sql<{ id: string }>(
+      "select r.id::text from runs r where r.shard = 0 and r.status = 'runnable' order by r.inserted_at desc, r.id desc",
+    );
+    const ids = inOrder.map(({ id }) => id);
+    for (const limit of [1, 8, 20, 40, 100]) {
+      const paged: string[] = [];
+      let cursor: string | undefined;
+      do {
+        const page = await pawl.runs.list({ status: "running", limit, cursor });
+        paged.push(...page.runs.map(({ runId }) => runId));
+        cursor = page.cursor ?? undefined;
+      } while (cursor !== undefined && (limit >= 20 || paged.length < 50));
+      expect(paged, `pages of ${limit}`).toEqual(ids.slice(0, paged.length));
+      if (limit >= 20) expect(paged).toHaveLength(ids.length);
+    }
+  });
+
   it("refuse filters that are none", async () => {
     await expect(pawl.runs.list({ kind: "cron" as never })).rejects.toThrow("kind must be");
     await expect(pawl.runs.list({ parentId: "x" })).rejects.toThrow("parentId must be");

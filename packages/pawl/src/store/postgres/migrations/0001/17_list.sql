@@ -1,7 +1,7 @@
 -- A page of runs, newest first; every filter may be null. Which index finds them depends on what is asked for: the children of a run are read off
 -- runs_children, failures by their code off runs_failures; with a name, each status is read off runs_listing in order, executing runs off runs_holders, and the
 -- pages are merged; with a status, a kind or a time but no name, the same for every name there is (found by a skip scan), up to 1,000; and without any of
--- these the newest are read off the primary key. Planned anew with the filters given, so that the others vanish. Version, queue and p_input (JSON, contained in the
+-- these the newest are read off the primary key. What is merged are the first few of each, and more only if those do not make a page. Planned anew with the filters given, so that the others vanish. Version, queue and p_input (JSON, contained in the
 -- input) have no index: a rare one is looked for run by run. p_error is the code of the error, or its name if it has none.
 create function list(
   p_shard smallint, p_name text, p_version int, p_status run_status[], p_queue text, p_kind text, p_error text, p_parent_id bigint,
@@ -10,8 +10,11 @@ create function list(
 declare
   c_names constant int := 1000;
   v_input jsonb := p_input::jsonb;
+  v_statuses run_status[] := coalesce(p_status, enum_range(null::run_status));
   v_names text[];
   v_ids bigint[];
+  v_each int;                -- how many are read of each name and status
+  v_is_whole boolean;        -- whether that was all there is, or enough for a page
 begin
   if p_parent_id is not null then
     v_ids := array(
@@ -68,33 +71,43 @@ begin
           or (not exists (select 1 from definitions d where d.name = k.name) and (select coalesce(r.kind, p_kind) from runs r
             where r.status <> 'executing' and r.shard >= 0::smallint and r.name = k.name order by r.name, r.status limit 1) = p_kind)));
     end if;
-    v_ids := array(
-      select f.id from (
-        select listed.* from unnest(v_names) n(name) cross join unnest(coalesce(p_status, enum_range(null::run_status))) s(status)
-        cross join lateral (
-          select t.id, t.inserted_at from runs t
-          where t.shard = p_shard and t.name = n.name and t.status = s.status and t.status <> 'executing'
+    v_each := least(p_limit, greatest(8, 4 * p_limit / greatest(cardinality(v_names) * cardinality(v_statuses), 1)));
+    loop
+      with found as materialized (
+          select listed.* from unnest(v_names) n(name) cross join unnest(v_statuses) s(status)
+          cross join lateral (
+            select t.id, t.inserted_at, row_number() over (order by t.inserted_at desc, t.id desc) as place from runs t
+            where t.shard = p_shard and t.name = n.name and t.status = s.status and t.status <> 'executing'
+              and (p_version is null or t.version = p_version)
+              and (p_queue is null or t.queue = p_queue)
+              and (p_kind is null or t.kind = p_kind)
+              and (p_since is null or t.inserted_at >= p_since)
+              and (p_until is null or t.inserted_at < p_until)
+              and (v_input is null or t.input @> v_input)
+              and (p_before_at is null or (t.inserted_at, t.id) < (p_before_at, p_before_id))
+            order by t.inserted_at desc, t.id desc limit v_each) listed
+          union all
+          select t.id, t.inserted_at, 0 from runs t
+          where t.shard = p_shard and t.status = 'executing' and t.locked_by is not null and (p_name is null or t.name = p_name)
             and (p_version is null or t.version = p_version)
+            and (p_status is null or t.status = any (p_status))
             and (p_queue is null or t.queue = p_queue)
             and (p_kind is null or t.kind = p_kind)
             and (p_since is null or t.inserted_at >= p_since)
             and (p_until is null or t.inserted_at < p_until)
             and (v_input is null or t.input @> v_input)
-            and (p_before_at is null or (t.inserted_at, t.id) < (p_before_at, p_before_id))
-          order by t.inserted_at desc, t.id desc limit p_limit) listed
-        union all
-        select t.id, t.inserted_at from runs t
-        where t.shard = p_shard and t.status = 'executing' and t.locked_by is not null and (p_name is null or t.name = p_name)
-          and (p_version is null or t.version = p_version)
-          and (p_status is null or t.status = any (p_status))
-          and (p_queue is null or t.queue = p_queue)
-          and (p_kind is null or t.kind = p_kind)
-          and (p_since is null or t.inserted_at >= p_since)
-          and (p_until is null or t.inserted_at < p_until)
-          and (v_input is null or t.input @> v_input)
-          and (p_before_at is null or (t.inserted_at, t.id) < (p_before_at, p_before_id))
-      ) f
-      order by f.inserted_at desc, f.id desc limit p_limit);
+            and (p_before_at is null or (t.inserted_at, t.id) < (p_before_at, p_before_id))),
+        -- behind the first of these some may be missing
+        ends as materialized (
+          select l.inserted_at, l.id from found l where l.place = v_each and v_each < p_limit order by l.inserted_at desc, l.id desc limit 1)
+      select array(select f.id from found f
+          where coalesce((f.inserted_at, f.id) >= (select e.inserted_at, e.id from ends e), true)
+          order by f.inserted_at desc, f.id desc limit p_limit),
+        not exists (select 1 from ends)
+      into v_ids, v_is_whole;
+      exit when v_is_whole or cardinality(v_ids) >= p_limit;
+      v_each := least(v_each * 4, p_limit);
+    end loop;
   end if;
   return query
     select r.id, r.name, r.version, r.kind, r.status, r.step, r.attempt, coalesce(r.queue, 'default'), coalesce(r.priority, 0::smallint),
