@@ -1,58 +1,122 @@
 /**
- * `queues`: how many messages per second are sent, received and acknowledged, all at once and each in batches of ten: by this process straight
- * to Postgres, and by this process through a server that is a process of its own.
+ * `queues`: how many messages per second are sent, received and acknowledged, all at once and each in batches of ten: by the library
+ * straight to Postgres, by the library through a server that is a process of its own, and by plain requests to that server.
  */
 
-import { connect, type Pawl } from "pawl";
+import { connect, type Message, type Pawl } from "pawl";
 import type { Bench, BenchRequest, Figure } from "./bench.js";
 import { costs, rate } from "./figures.js";
+import { type HttpConnection, openConnection } from "./http-connection.js";
 import { startServer } from "./start-server.js";
 import { countUsage } from "./usage.js";
 
 const batch = 10;
-const warmUp = 1_000;
+const warmUp = 5_000;
+const items = Array.from({ length: batch }, (_, n) => ({ body: { order: n, item: "ratchet", euros: 25 } }));
+const waitMs = 200;
+
+/** A way to a queue, for one sender and one receiver. */
+interface Way {
+  send(): Promise<unknown>;
+  /** Receives up to a batch, acknowledges it, and answers how many that were. */
+  receive(): Promise<number>;
+}
 
 export const queues: Bench = {
   defaults: { count: 50_000, quickCount: 5_000, concurrency: 16 },
   async measure(request: BenchRequest): Promise<Figure[]> {
     const library = connect(request.database.url);
-    const direct = await measure(request, library, "library", async () => 0);
+    const direct = await measure(request, "library", "straight to Postgres", async (queue) =>
+      byLibrary(library, queue),
+    );
     await library.close();
     const server = await startServer(request.database.url, request.signal);
+    const serverCpuMs = async (): Promise<number> => (await server.usage()).cpuMs;
+    const client = connect(server.url);
+    const connections: HttpConnection[] = [];
     try {
-      const client = connect(server.url);
-      const through = await measure(request, client, "server", async () => (await server.usage()).cpuMs);
-      await client.close();
-      return [...direct, ...through];
+      const remote = await measure(
+        request,
+        "remote",
+        "by the library, through a server",
+        async (queue) => byLibrary(client, queue),
+        serverCpuMs,
+      );
+      const plain = await measure(
+        request,
+        "server",
+        "by requests to a server",
+        async (queue) => {
+          const [one, other] = [await openConnection(server.url), await openConnection(server.url)];
+          connections.push(one, other);
+          return byRequests(one, other, queue);
+        },
+        serverCpuMs,
+      );
+      return [...direct, ...remote, ...plain];
     } finally {
+      await client.close();
+      for (const connection of connections) connection.end();
       server.stop();
     }
   },
 };
 
+function byLibrary(pawl: Pawl, queue: string): Way {
+  return {
+    send: () => pawl.queues.sendMany(queue, items),
+    receive: async () => {
+      const messages = await pawl.queues.receive(queue, { max: batch, wait: waitMs });
+      return messages.length === 0 ? 0 : (await pawl.queues.ack(queue, messages)).acked;
+    },
+  };
+}
+
+function byRequests(sender: HttpConnection, receiver: HttpConnection, queue: string): Way {
+  const path = `/v1/queues/${queue}`;
+  const [sent, wanted] = [JSON.stringify(items), JSON.stringify({ max: batch, waitSeconds: waitMs / 1_000 })];
+  return {
+    send: () => sender.post(`${path}/messages`, sent),
+    receive: async () => {
+      const { messages } = JSON.parse(await receiver.post(`${path}/receive`, wanted)) as {
+        messages: Message[];
+      };
+      if (messages.length === 0) return 0;
+      const receipts = messages.map(({ id, receipt }) => ({ id, receipt }));
+      const answer = await receiver.post(`${path}/ack`, JSON.stringify({ messages: receipts }));
+      return (JSON.parse(answer) as { acked: number }).acked;
+    },
+  };
+}
+
 async function measure(
   { database, count, concurrency, profiling }: BenchRequest,
-  pawl: Pawl,
-  way: "library" | "server",
-  serverCpuMs: () => Promise<number>,
+  key: "library" | "remote" | "server",
+  label: string,
+  open: (queue: string) => Promise<Way>,
+  serverCpuMs?: () => Promise<number>,
 ): Promise<Figure[]> {
-  await flow(pawl, `warm-${way}`, warmUp, concurrency);
+  const waysTo = (queue: string): Promise<Way[]> =>
+    Promise.all(Array.from({ length: concurrency }, () => open(queue)));
+  await flow(await waysTo(`warm-${key}`), warmUp);
+  const ways = await waysTo(`bench-${key}`);
   const used = await countUsage(database);
-  const [serverBefore, before] = [await serverCpuMs(), process.cpuUsage()];
+  const [serverBefore, before] = [(await serverCpuMs?.()) ?? 0, process.cpuUsage()];
   const beganMs = performance.now();
-  await profiling.client(way, () => flow(pawl, `bench-${way}`, count, concurrency));
+  await profiling.client(key, () => flow(ways, count));
   const seconds = (performance.now() - beganMs) / 1_000;
   const { user, system } = process.cpuUsage(before);
-  const serverMs = (await serverCpuMs()) - serverBefore;
-  const label = way === "library" ? "straight to Postgres" : "through a server";
+  const serverMs = ((await serverCpuMs?.()) ?? 0) - serverBefore;
   return [
     {
-      ...rate(`${way}_messages_per_s`, `${label}: sent, received and acked`, count, seconds),
+      ...rate(`${key}_messages_per_s`, `${label}: sent, received and acked`, count, seconds),
       ofLimit: false,
     },
-    ...costs(way, "message", await used(), count),
-    cpu(`${way}_client_cpu_us`, `${way}: client CPU per message`, (user + system) / 1_000, count),
-    ...(way === "server" ? [cpu("server_cpu_us", "server: its CPU per message", serverMs, count)] : []),
+    ...costs(key, "message", await used(), count),
+    cpu(`${key}_client_cpu_us`, `${key}: client CPU per message`, (user + system) / 1_000, count),
+    ...(serverCpuMs === undefined
+      ? []
+      : [cpu(`${key}_server_cpu_us`, `${key}: the server's CPU per message`, serverMs, count)]),
   ];
 }
 
@@ -60,26 +124,21 @@ function cpu(key: string, label: string, cpuMs: number, count: number): Figure {
   return { key, label, value: (cpuMs * 1_000) / count, unit: "µs" };
 }
 
-/** Senders and receivers at the same time, until every message was acknowledged. */
-async function flow(pawl: Pawl, queue: string, count: number, lanes: number): Promise<void> {
+/** All senders and receivers at the same time, until every message was acknowledged. */
+async function flow(ways: readonly Way[], count: number): Promise<void> {
   let toSend = count;
   let toAck = count;
-  const send = async (): Promise<void> => {
+  const send = async (way: Way): Promise<void> => {
     while (toSend > 0) {
       toSend -= batch;
-      const items = Array.from({ length: batch }, (_, n) => ({
-        body: { order: n, item: "ratchet", euros: 25 },
-      }));
-      await pawl.queues.sendMany(queue, items);
+      await way.send();
     }
   };
-  const receive = async (): Promise<void> => {
+  const receive = async (way: Way): Promise<void> => {
     while (toAck > 0) {
-      const messages = await pawl.queues.receive(queue, { max: batch, wait: 200 });
-      if (messages.length === 0) continue;
-      const { acked } = await pawl.queues.ack(queue, messages);
+      const acked = await way.receive();
       toAck -= acked;
     }
   };
-  await Promise.all(Array.from({ length: lanes }, () => [send(), receive()]).flat());
+  await Promise.all(ways.flatMap((way) => [send(way), receive(way)]));
 }

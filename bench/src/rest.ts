@@ -3,11 +3,12 @@
  * long polls cost the server's memory. The server is a process of its own, this process is the client, Postgres beside them.
  */
 
-import { Agent, request as send } from "node:http";
+import { Agent, get } from "node:http";
 import { connect, serve } from "pawl";
 import type { Bench, BenchRequest, Figure } from "./bench.js";
 import { input, noOpJob } from "./definitions.js";
 import { costs, limitFigure, percentiles, rate } from "./figures.js";
+import { openConnection } from "./http-connection.js";
 import { besideLimit } from "./raw-limit.js";
 import { type ServerProcess, startServer } from "./start-server.js";
 import { countUsage } from "./usage.js";
@@ -57,15 +58,14 @@ async function startAll({ database, count, concurrency, profiling, signal }: Ben
   await worker.ready;
   await worker.stop();
   const server = await startServer(database.url, signal);
-  const agent = new Agent({ keepAlive: true, maxSockets: concurrency });
   const path = `/v1/workflows/${definition.name}/runs`;
   try {
-    await startMany(server.url, path, agent, warmUp, concurrency);
+    await startMany(server.url, path, warmUp, concurrency);
     const used = await countUsage(database);
     const [before, own] = [await server.usage(), process.cpuUsage()];
     const beganMs = performance.now();
     const tookMs = await profiling.server("starts", database, () =>
-      profiling.client("starts", () => startMany(server.url, path, agent, count, concurrency)),
+      profiling.client("starts", () => startMany(server.url, path, count, concurrency)),
     );
     const seconds = (performance.now() - beganMs) / 1_000;
     const { user, system } = process.cpuUsage(own);
@@ -74,43 +74,28 @@ async function startAll({ database, count, concurrency, profiling, signal }: Ben
     const heldBytes = await holdPolls(database.url, server);
     return { seconds, tookMs, usage, serverCpuMs, clientCpuMs: (user + system) / 1_000, heldBytes };
   } finally {
-    agent.destroy();
     server.stop();
   }
 }
 
-/** Starts so many runs, `concurrency` at a time, and answers how long each took. */
-async function startMany(
-  url: string,
-  path: string,
-  agent: Agent,
-  count: number,
-  concurrency: number,
-): Promise<number[]> {
+/** Starts so many runs, one request after the other on each connection, and answers how long each took. */
+async function startMany(url: string, path: string, count: number, connections: number): Promise<number[]> {
   const tookMs: number[] = [];
   let left = count;
   const lane = async (): Promise<void> => {
-    while (left-- > 0) {
-      const beganMs = performance.now();
-      const status = await post(url + path, agent);
-      if (status !== 201) throw new Error(`a start was answered with ${status}`);
-      tookMs.push(performance.now() - beganMs);
+    const connection = await openConnection(url);
+    try {
+      while (left-- > 0) {
+        const beganMs = performance.now();
+        await connection.post(path, body);
+        tookMs.push(performance.now() - beganMs);
+      }
+    } finally {
+      connection.end();
     }
   };
-  await Promise.all(Array.from({ length: concurrency }, lane));
+  await Promise.all(Array.from({ length: connections }, lane));
   return tookMs;
-}
-
-function post(url: string, agent: Agent): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const headers = { "content-type": "application/json", "content-length": Buffer.byteLength(body) };
-    const sent = send(url, { method: "POST", agent, headers }, (answer) => {
-      answer.resume();
-      answer.once("end", () => resolve(answer.statusCode ?? 0));
-    });
-    sent.once("error", reject);
-    sent.end(body);
-  });
 }
 
 /** What the server has in memory while all these wait for the end of runs that never end. */
@@ -124,9 +109,9 @@ async function holdPolls(database: string, server: ServerProcess): Promise<numbe
   const agent = new Agent({ keepAlive: true, maxSockets: longPolls });
   let connected = 0;
   const polls = started.map(({ runId }) => {
-    const sent = send(`${server.url}/v1/runs/${runId}?waitSeconds=30`, { agent });
+    const sent = get(`${server.url}/v1/runs/${runId}?waitSeconds=30`, { agent });
     sent.once("socket", (socket) => socket.once("connect", () => connected++));
-    sent.on("error", () => {}).end();
+    sent.on("error", () => {});
     return sent;
   });
   while (connected < longPolls) await new Promise((resolve) => setTimeout(resolve, 10));
