@@ -22,7 +22,7 @@ const idleMs = 5_000;
 /** How much more the oldest worker may hold at the end than after the first round. */
 const mayGrow: Sample = { heapBytes: 24 * 1024 * 1024, files: 12, listeners: 2, resources: 12 };
 
-const disk = mountDisk(600);
+const disk = mountDisk(1_000);
 /** Little is kept: the disk is small, and holds the files of two servers during a failover. */
 const settings = { max_wal_size: "64MB", min_wal_size: "32MB", wal_keep_size: "64MB" };
 let network!: Network;
