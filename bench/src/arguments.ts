@@ -44,6 +44,7 @@ export const usage = `usage: npm run bench -- <bench> [options]
   across     how long a run takes that another process serves, and what an idle worker costs
   remote     the same through a server, how many steps and starts per second, and what workers that wait there cost
   server     how many runs per second are started over HTTP, and what long polls cost
+  counting   what the metrics of a worker cost: the same jobs with and without, and to count one job by itself
   queues     how many messages are sent, received and acknowledged per second, straight to Postgres and through a server
   scale      what a step costs as something grows: curves, printed and kept in bench/results
   sustained  whether everything stays as it is for minutes at 70 % of what a worker can do
@@ -53,7 +54,7 @@ export const usage = `usage: npm run bench -- <bench> [options]
   --json             the last line is one JSON object
   --quick            small counts: seconds instead of minutes, less exact
   --repeat <n>       measure n times and report medians (default 1, at most 20)
-  --count <n>        how many runs (default: list 1000000, sleepers 100000, jobs, keys, queues and server 50000, machines 5000, workflows, latency, across
+  --count <n>        how many runs (default: list 1000000, sleepers 100000, jobs, keys, queues and server 50000, counting 30000, machines 5000, workflows, latency, across
                      and remote 1000, scale 60000 steps a point, signals and children 2000), timers (500), or runs that the limit admits
                      in its window (2200)
   --concurrency <n>  runs that a worker executes at once (default: 2000; latency, across and remote 10, server 128 requests, queues 16
@@ -79,6 +80,7 @@ const names: readonly BenchName[] = [
   "across",
   "remote",
   "server",
+  "counting",
   "queues",
   "scale",
   "sustained",

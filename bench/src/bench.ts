@@ -21,6 +21,7 @@ export type BenchName =
   | "across"
   | "remote"
   | "server"
+  | "counting"
   | "queues"
   | "scale"
   | "sustained"

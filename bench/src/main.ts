@@ -17,6 +17,7 @@ import { list } from "./list.js";
 import { machines } from "./machines.js";
 import { plans } from "./plans.js";
 import { Profiling } from "./profiling.js";
+import { counting } from "./counting.js";
 import { restStarts } from "./rest.js";
 import { queues } from "./queues.js";
 import { summarize, toJson, toTable } from "./report.js";
@@ -42,6 +43,7 @@ const benches: Record<BenchName, Bench> = {
   limits,
   across,
   remote,
+  counting,
   server: restStarts,
   queues,
   scale,

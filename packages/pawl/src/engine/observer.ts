@@ -168,7 +168,7 @@ export class StepObservation {
   ): void {
     if (!this.#end(error) || !this.#events.hears(event)) return;
     const { runId, definition } = this.#execution;
-    this.#events.emit(event, {
+    const told = {
       runId,
       name: definition.name,
       version: definition.version,
@@ -176,8 +176,9 @@ export class StepObservation {
       kind: this.#kind,
       attempt: this.#attempt,
       durationMs: this.#durationMs,
-      ...(event === "step.retried" ? { delayMs } : null),
-    });
+    };
+    if (event === "step.retried") this.#events.emit(event, { ...told, delayMs });
+    else this.#events.emit(event, told);
   }
 
   #end(error: string | null): boolean {
