@@ -1,7 +1,7 @@
 -- A page of runs, newest first; every filter may be null. Which index finds them depends on what is asked for: the children of a run are read off
 -- runs_children, failures by their code off runs_failures; with a name, each status is read off runs_listing in order, executing runs off runs_holders, and the
 -- pages are merged; with a status, a kind or a time but no name, the same for every name there is (found by a skip scan), up to 1,000; and without any of
--- these the newest are read off the primary key. What is merged are the first few of each, and more only if those do not make a page. Planned anew with the filters given, so that the others vanish. Version, queue and p_input (JSON, contained in the
+-- these the newest are read off the primary key. If somebody has made an index runs_input (docs/operations.md), what contains p_input is read off that. What is merged are the first few of each, and more only if those do not make a page. Planned anew with the filters given, so that the others vanish. Version, queue and p_input (JSON, contained in the
 -- input) have no index: a rare one is looked for run by run. p_error is the code of the error, or its name if it has none.
 create function list(
   p_shard smallint, p_name text, p_version int, p_status run_status[], p_queue text, p_kind text, p_error text, p_parent_id bigint,
@@ -44,6 +44,19 @@ begin
         and (v_input is null or r.input @> v_input)
         and (p_before_at is null or (r.inserted_at, r.id) < (p_before_at, p_before_id))
       order by r.inserted_at desc, r.id desc limit p_limit);
+  elsif v_input is not null and to_regclass('runs_input') is not null then
+    v_ids := array(
+      with found as materialized (
+        select r.id, r.inserted_at from runs r
+        where r.shard = p_shard and r.input @> v_input and (p_name is null or r.name = p_name)
+          and (p_version is null or r.version = p_version)
+          and (p_status is null or r.status = any (p_status))
+          and (p_queue is null or r.queue = p_queue)
+          and (p_kind is null or r.kind = p_kind)
+          and (p_since is null or r.inserted_at >= p_since)
+          and (p_until is null or r.inserted_at < p_until)
+          and (p_before_at is null or (r.inserted_at, r.id) < (p_before_at, p_before_id)))
+      select f.id from found f order by f.inserted_at desc, f.id desc limit p_limit);
   elsif p_name is null and p_status is null and p_kind is null and p_since is null and p_until is null then
     v_ids := array(
       select r.id from runs r
