@@ -212,8 +212,13 @@ function limited(name: string, value: unknown): unknown {
   return name.startsWith("wait") && typeof value === "number" && value > 0.1 ? 0.05 : value;
 }
 
+/** By JSON: rubbish need not have a text of its own. */
+function textOf(value: unknown): string {
+  return typeof value === "string" ? value : (JSON.stringify(value) ?? "undefined");
+}
+
 function encode(value: unknown): string {
-  const text = typeof value === "string" ? value : (JSON.stringify(value) ?? "undefined");
+  const text = textOf(value);
   return /\p{Surrogate}/u.test(text) ? "%ed%a0%80" : encodeURIComponent(text);
 }
 
@@ -224,7 +229,7 @@ function headerTexts(headers: object): Record<string, string> {
       .filter(([name]) => /^[a-z-]+$/.test(name))
       .map(([name, value]) => [
         name,
-        String(value)
+        textOf(value)
           .replaceAll(/[^\x20-\x7e]/g, "?")
           .slice(0, 1_000),
       ]),
