@@ -156,6 +156,7 @@ describe("a running step", () => {
     });
     await serve([unaware]);
     const { runId } = await pawl.start(unaware);
+    await until("it is cancelled", async () => (await rowOf(runId)).status === "cancelled");
     await until("it is let go", async () => (await rowOf(runId)).locked_by === null, 5_000);
     expect(await rowOf(runId)).toMatchObject({ status: "cancelled", result: null });
   });

@@ -138,7 +138,7 @@ describe("a timer", () => {
       steps: {
         start: async (ctx) => {
           if (ctx.state.hold) await held.pass();
-          return ctx.state.hold ? ctx.done() : ctx.awaitSignal("a", "woken", ctx.state, { timeout: 30 });
+          return ctx.state.hold ? ctx.done() : ctx.awaitSignal("a", "woken", ctx.state, { timeout: 400 });
         },
         woken: (ctx) => ctx.done(ctx.timedOut),
       },

@@ -1,9 +1,10 @@
-import { job } from "pawl";
+import { connect, job, machine, serve, type } from "pawl";
 import { describe, expect, it } from "vitest";
 import { testDatabase } from "../support/database.js";
-import { testEngine } from "../support/engine.js";
+import { silent, testEngine } from "../support/engine.js";
 import { readExposition } from "../support/exposition.js";
 import { testServer } from "../support/server.js";
+import { until } from "../support/until.js";
 
 const database = await testDatabase();
 const { pawl } = testEngine(database);
@@ -45,5 +46,37 @@ describe("/metrics", () => {
     const second = readExposition(await (await read(server.url)).text());
     expect(second.series.has('pawl_queue_depth{queue="others"}')).toBe(false);
     expect(second.series.get('workflow_runs_started_total{workflow="other"}')).toBe(1);
+  });
+
+  it("counts what clients do through the server, and what limits put off for the workers behind it", async () => {
+    const server = await testServer({ database: database.url });
+    const client = connect(server.url);
+    const patient = machine({
+      name: "patient",
+      state: type<object>(),
+      steps: { start: (ctx) => ctx.awaitSignal("go", "end", {}), end: (ctx) => ctx.done() },
+    });
+    const limited = job({ name: "limited", queue: "limited", run: () => null });
+    const worker = serve([patient, limited], {
+      url: server.url,
+      logger: silent,
+      limits: { slow: { allowed: 1, period: "1h", burst: 1 } },
+    });
+    await worker.ready;
+    const [one, two] = await client.startMany(patient, [{ input: {} }, { input: {} }]);
+    await client.signal(one!.runId, "go");
+    await client.runs.cancel(two!.runId);
+    await client.result(one!.runId);
+    const starts = [1, 2, 3].map(() => ({ input: null, rateLimit: "slow" }));
+    await client.startMany(limited, starts);
+    const { series } = await until("two are put off", async () => {
+      const told = readExposition(await (await read(server.url)).text());
+      return told.series.get('pawl_throttled_total{queue="limited"}') === 2 ? told : null;
+    });
+    expect(series.get('workflow_runs_started_total{workflow="patient"}')).toBe(2);
+    expect(series.get('workflow_signals_total{workflow="patient",event="go"}')).toBe(1);
+    expect(series.get('workflow_runs_completed_total{workflow="patient",status="cancelled"}')).toBe(1);
+    await worker.stop();
+    await client.close();
   });
 });

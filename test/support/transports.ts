@@ -6,6 +6,9 @@
 const sql = "runs SQL of the user in a transaction of the database, which a server has no part in";
 const database = "is about the database itself: its schema, its URL, its connections";
 
+const counted =
+  "what a client does through a server is told and counted there (see test/server/metrics.test.ts)";
+
 /** By file. */
 export const filesApart: Readonly<Record<string, string>> = {
   "migrate.test.ts": database,
@@ -22,6 +25,18 @@ export const testsApart: Readonly<Record<string, Readonly<Record<string, string>
   "cancel-cascade.test.ts": {
     "aborts every running step of the tree, and whoever waits for one of them hears":
       "at once is only possible where the ids of all cancelled runs are known; through a server the next beat brings them (see test/server)",
+  },
+  "events.test.ts": {
+    "tell the life of a job in order: start, claim, retry, end": counted,
+    "tell every step of a machine, its signals, its children and its failure by its code": counted,
+    "tell of cancelled runs, with the definition of each": counted,
+    "tell of claims, empty looks and flushes, and of runs put off by their limit": counted,
+  },
+  "metrics.test.ts": {
+    "count starts, ends, steps, retries and signals by definition": counted,
+    "have a bounded number of series, however many names users make up": counted,
+    "are served on a port of their own, with what the database knows if that is asked for":
+      "a worker behind a server does not see the database; the server shows what that knows",
   },
   "workflow-timeline.test.ts": {
     "is not completed over a transaction that is lost: that is done again": sql,

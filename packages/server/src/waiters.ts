@@ -22,7 +22,16 @@ export class Waiters implements LocalWorker {
   #isClosed = false;
 
   constructor(store: Pick<PostgresStore, "claim" | "release">, hub: Hub, logger: Logger) {
-    this.#store = store;
+    this.#store = {
+      claim: async (request) => {
+        const claimed = await store.claim(request);
+        // Told here: the workers see what they get, and not what the database puts off.
+        const { throttled } = claimed;
+        if (throttled > 0) hub.emit("run.throttled", { queue: request.queue, runs: throttled });
+        return claimed;
+      },
+      release: (claims) => store.release(claims),
+    };
     this.#hub = hub;
     this.#logger = logger;
     hub.workers.add(this);

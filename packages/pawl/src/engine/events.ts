@@ -28,7 +28,7 @@ interface OfStep extends OfRun {
 
 /** The events by name. */
 export interface EventMap {
-  /** A run was started, by a client of this process or as a child. Not those started in a transaction of yours, or by SQL. */
+  /** A run was started, by a client of this process or as a child. Not those started in a transaction of yours, by SQL, or through a server, which counts them. */
   readonly "run.started": {
     /** null: a child that a machine has spawned. */
     readonly runId: string | null;
