@@ -1,4 +1,5 @@
 import { defineConfig } from "vitest/config";
+import { filesApart } from "./test/support/transports.js";
 
 // Tests run against the built packages (`tsc -b` first, as `npm test` does), the way a user loads them.
 // The laws once more through a pooler are `npm run test:pgbouncer`, a part of them in `npm test`.
@@ -28,7 +29,7 @@ export default defineConfig({
           ...shared,
           name: "http",
           include: ["test/laws/*.test.ts"],
-          exclude: ["**/dist/**"],
+          exclude: ["**/dist/**", ...Object.keys(filesApart).map((file) => `test/laws/${file}`)],
           env: { PAWL_TEST_TRANSPORT: "http" },
           setupFiles: ["test/support/over-http.ts"],
         },

@@ -2,10 +2,10 @@
 
 import { basename } from "node:path";
 import { beforeEach } from "vitest";
-import { filesApart, testsApart } from "./transports.js";
+import { testsApart } from "./transports.js";
 
 beforeEach((context) => {
   const file = basename(context.task.file.filepath);
-  const reason = filesApart[file] ?? testsApart[file]?.[context.task.name];
+  const reason = testsApart[file]?.[context.task.name];
   if (reason !== undefined) context.skip(reason);
 });
