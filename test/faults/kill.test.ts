@@ -1,6 +1,7 @@
 import { connect, job, serve } from "pawl";
 import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
 import { testDatabase } from "../support/database.js";
+import { silent } from "../support/engine.js";
 import { until } from "../support/until.js";
 import { fragile, leaving, linear, slow, suicidal } from "./definitions.js";
 import { percentile, recoveriesMs, watchLag, watchRecoveries } from "./figures.js";
@@ -35,6 +36,7 @@ describe("workers that die", () => {
       lease: "2s",
       heartbeat: "400ms",
       reapInterval: "200ms",
+      logger: silent,
     });
     await survivor.ready;
     await fleet.grow(3);
