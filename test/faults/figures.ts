@@ -50,6 +50,7 @@ export function watchRecoveries(sql: Evidence["sql"], kills: readonly Kill[]): (
       await wait(everyMs);
     }
   })();
+  watching.catch(() => {}); // told at the end
   return async () => {
     isOver = true;
     await watching;

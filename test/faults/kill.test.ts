@@ -1,5 +1,5 @@
 import { connect, job, serve } from "pawl";
-import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { testDatabase } from "../support/database.js";
 import { silent } from "../support/engine.js";
 import { until } from "../support/until.js";
@@ -38,6 +38,7 @@ describe("workers that die", () => {
       reapInterval: "200ms",
       logger: silent,
     });
+    onTestFinished(() => survivor.stop());
     await survivor.ready;
     await fleet.grow(3);
     const lag = watchLag();
@@ -62,7 +63,6 @@ describe("workers that die", () => {
     await fleet.stop();
     const lagMs = lag();
     const freed = await recoveries();
-    await survivor.stop();
     expect(kills).toBeGreaterThan(20);
     const again = await recoveriesMs(ledger.sql, fleet.kills);
     const p99 = percentile(freed, 99);

@@ -152,7 +152,7 @@ describe("runs.list and runs.count, straight and over a server", () => {
       expect(await listed({ input, limit: 100, cursor: cursor! })).toEqual(expected.slice(4));
     };
     await look();
-    await database.sql("create index runs_input on runs using gin (input jsonb_path_ops)");
+    await database.sql("create index runs_input on runs using gin (input jsonb_path_ops) where shard >= 0");
     await look();
   });
 

@@ -1,4 +1,4 @@
-import { job, machine, type, workflow } from "pawl";
+import { job, machine, NonRetryable, type Transaction, type, workflow } from "pawl";
 import { afterAll, describe, expect, it } from "vitest";
 import { testDatabase } from "../support/database.js";
 import { testEngine } from "../support/engine.js";
@@ -85,7 +85,7 @@ const inWorkflow = workflow({
 });
 const inJob = job({
   name: "in-job",
-  maxAttempts: 1,
+  backoff: () => 1,
   run: (ctx, who: string) =>
     ctx.transaction(async (tx) => {
       await tx.query("insert into public.ledger values ($1)", [who]);
@@ -103,7 +103,7 @@ const inMachine = machine({
       }),
     end: (ctx) => ctx.done(`${ctx.state.who} moved`),
   },
-  handle: (_error, ctx) => ctx.stop("a lost connection is no error of the step"),
+  handle: (_error, ctx) => ctx.retry(ctx.state, 1),
 });
 await serve([inWorkflow, inJob, inMachine], { url: proxy.url, heartbeat: "200ms", lease: "3s" });
 
@@ -135,23 +135,96 @@ describe.each([
   });
 });
 
-it("a transaction whose own SQL ends its connection every time fails in the end", async () => {
-  let calls = 0;
-  const endsItself = workflow({
-    name: "ends-itself",
-    run: (ctx, _input: null) =>
-      ctx.step.transaction(
-        "end-it",
-        async (tx) => {
-          calls++;
-          await tx.query("select pg_terminate_backend(pg_backend_pid())");
-          return null;
-        },
-        { retry },
-      ),
+describe("a transaction whose connection", () => {
+  it("is lost before the commit is done again, which is no attempt, also of a job", async () => {
+    let calls = 0;
+    const once = job({
+      name: "once",
+      maxAttempts: 1,
+      run: (ctx) =>
+        ctx.transaction(async (tx) => {
+          await tx.query("insert into public.ledger values ('once')");
+          if (++calls === 1) await endConnectionOf(tx);
+          await tx.query("select 1");
+          return calls;
+        }),
+    });
+    await serve([once]);
+    const { runId } = await pawl.start(once, null);
+    expect(await pawl.result(runId, { timeout: "25s" })).toBe(2);
+    expect(await sql("select who from public.ledger where who = 'once'")).toHaveLength(1);
   });
-  await serve([endsItself]);
-  const { runId } = await pawl.start(endsItself, null);
-  await expect(pawl.result(runId, { timeout: "25s" })).rejects.toThrow('step "end-it" failed');
-  expect(calls).toBe(6);
+
+  it("is ended by its own SQL every time fails in the end", async () => {
+    let calls = 0;
+    const endsItself = workflow({
+      name: "ends-itself",
+      run: (ctx, _input: null) =>
+        ctx.step.transaction(
+          "end-it",
+          async (tx) => {
+            calls++;
+            await tx.query("select pg_terminate_backend(pg_backend_pid())");
+            return null;
+          },
+          { retry },
+        ),
+    });
+    await serve([endsItself]);
+    const { runId } = await pawl.start(endsItself, null);
+    await expect(pawl.result(runId, { timeout: "25s" })).rejects.toThrow('step "end-it" failed');
+    expect(calls).toBe(6);
+  });
+
+  it("is lost while the function throws what no attempt would mend is not done again", async () => {
+    let calls = 0;
+    const hopeless = workflow({
+      name: "hopeless",
+      run: (ctx, _input: null) =>
+        ctx.step.transaction("end-it", async (tx) => {
+          calls++;
+          await endConnectionOf(tx);
+          throw new NonRetryable("no use");
+        }),
+    });
+    await serve([hopeless]);
+    const { runId } = await pawl.start(hopeless, null);
+    await expect(pawl.result(runId, { timeout: "25s" })).rejects.toThrow("no use");
+    expect(calls).toBe(1);
+  });
+
+  it("was idle for longer than the server allows is an error of the step", async () => {
+    const calls = { workflow: 0, job: 0 };
+    const dawdle = async (tx: Transaction, kind: keyof typeof calls): Promise<null> => {
+      calls[kind]++;
+      await tx.query("set local idle_in_transaction_session_timeout = 20");
+      await new Promise((resolve) => setTimeout(resolve, 200));
+      return null;
+    };
+    const idleStep = workflow({
+      name: "idle-step",
+      run: (ctx, _input: null) =>
+        ctx.step.transaction("idle", (tx) => dawdle(tx, "workflow"), {
+          retry: { attempts: 2, backoff: { base: 1 } },
+        }),
+    });
+    const idleJob = job({
+      name: "idle-job",
+      maxAttempts: 2,
+      backoff: () => 1,
+      run: (ctx) => ctx.transaction((tx) => dawdle(tx, "job")),
+    });
+    await serve([idleStep, idleJob]);
+    const started = [await pawl.start(idleStep, null), await pawl.start(idleJob, null)];
+    for (const { runId } of started) {
+      await expect(pawl.result(runId as never, { timeout: "25s" })).rejects.toThrow("failed");
+    }
+    expect(calls).toEqual({ workflow: 2, job: 2 });
+  });
 });
+
+/** From outside, like a crash of the server. */
+async function endConnectionOf(tx: Transaction): Promise<void> {
+  const { rows } = await tx.query<{ pid: number }>("select pg_backend_pid() as pid");
+  await sql("select pg_terminate_backend($1)", [rows[0]!.pid]);
+}

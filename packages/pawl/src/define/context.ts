@@ -41,7 +41,7 @@ interface RunContext {
 export interface JobContext extends RunContext {
   /**
    * Runs SQL in the very transaction that commits the result: `return ctx.transaction(async (tx) => …)`. What it returns is the result;
-   * if it throws, all is rolled back and the attempt has failed.
+   * if it throws, all is rolled back and the attempt has failed. It is called again if the database went away while it ran.
    */
   readonly transaction: <Result>(work: (tx: Transaction) => Promise<Result>) => Promise<Result>;
 }
@@ -94,7 +94,7 @@ export interface StepContext<
   readonly spawn: (nextStep: Step, children: readonly Child[], state: Given) => Spawn;
   /**
    * Runs SQL in the very transaction that commits the outcome: `return ctx.transaction(async (tx) => { …; return ctx.next(…) })`. If
-   * it throws, all is rolled back, and it is an error of the step.
+   * it throws, all is rolled back, and it is an error of the step. It is called again if the database went away while it ran.
    */
   readonly transaction: <Returned extends Outcome>(
     work: (tx: Transaction) => Promise<Returned>,

@@ -19,6 +19,8 @@ import { isThenable, withinTime } from "./within-time.js";
 export interface Performed {
   readonly entry: Extract<JournalChange, { op: "run" | "transaction" | "retry" }>;
   readonly value: Json | null;
+  /** It has failed, and no further attempt would mend that. */
+  readonly isHopeless: boolean;
 }
 
 /** Calls the function of a step with these arguments before what every step gets. Never throws. */
@@ -39,7 +41,11 @@ export async function perform(
       : returned;
     const { text, value } = toJson(result, `the result of step "${call.name}"`, around.maxPayloadBytes);
     const tookMs = Math.round(performance.now() - begunMs);
-    return { entry: { op: workOf(call), attempt, output: text, error: null, tookMs }, value };
+    return {
+      entry: { op: workOf(call), attempt, output: text, error: null, tookMs },
+      value,
+      isHopeless: false,
+    };
   } catch (error) {
     return failed(call, work, error, begunMs);
   } finally {
@@ -51,13 +57,15 @@ export async function perform(
 export function failed(call: StepCall, { policy }: Work, error: unknown, begunMs: number): Performed {
   const { attempt } = call;
   const record = recordOf(error);
-  if (isHopeless(error) || attempt + 1 >= policy.attempts) {
+  const hopeless = isHopeless(error);
+  if (hopeless || attempt + 1 >= policy.attempts) {
     const tookMs = Math.round(performance.now() - begunMs);
-    return { entry: { op: workOf(call), attempt, output: null, error: record, tookMs }, value: null };
+    const entry = { op: workOf(call), attempt, output: null, error: record, tookMs };
+    return { entry, value: null, isHopeless: hopeless };
   }
   const delayMs = backoffMs(policy, attempt, Math.random());
   const entry = { op: "retry", kind: workOf(call), attempt: attempt + 1, error: record, delayMs } as const;
-  return { entry, value: null };
+  return { entry, value: null, isHopeless: false };
 }
 
 /** An error as it is recorded, with its members in the order in which they will be read back. */
@@ -66,6 +74,6 @@ export const recordOf = (error: unknown): string => toJson(describeError(error),
 const workOf = ({ kind }: StepCall): "run" | "transaction" => (kind === "transaction" ? kind : "run");
 
 /** Errors that no further attempt would mend. */
-function isHopeless(error: unknown): boolean {
+export function isHopeless(error: unknown): boolean {
   return isA(error, NonRetryable) || isA(error, NotSerializable) || isA(error, PayloadTooLarge);
 }

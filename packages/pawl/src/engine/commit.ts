@@ -149,12 +149,10 @@ async function commitOpened(
     around.hub.claimable(freed);
     return done;
   } catch (error) {
-    if (error instanceof CommitUnknown || opened.isLost()) {
+    if (error instanceof CommitUnknown) {
       around.logger.warn(
         { err: error, runId: item.runId },
-        error instanceof CommitUnknown
-          ? "pawl: nobody knows whether a transaction is committed"
-          : "pawl: the connection of a transaction was lost",
+        "pawl: nobody knows whether a transaction is committed",
       );
       around.letGo(execution);
       return { kind: "stale" };

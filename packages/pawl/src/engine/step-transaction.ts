@@ -11,7 +11,7 @@ import { failed, perform, type Performed } from "./attempt.js";
 import type { Execution } from "./execution.js";
 import type { StepCall, Work } from "./step-call.js";
 import type { Surroundings } from "./surroundings.js";
-import { CommitUnknown, commitTransaction, maxLosses } from "./transaction.js";
+import { CommitUnknown, commitTransaction, Losses } from "./transaction.js";
 
 export type Transacted =
   /** It was rolled back, and this is to be recorded instead. `seq`: that of an entry which came to nothing. */
@@ -49,11 +49,14 @@ export async function transact(
   around: Surroundings,
   host: TransactionHost,
 ): Promise<Transacted> {
-  for (let losses = 0; ; losses++) {
+  const losses = new Losses(execution, around);
+  for (;;) {
     const done = await transactOnce(call, work, execution, around, host);
-    if (done.kind === "performed" && done.seq !== null) host.giveUp(done.seq);
-    if (done.kind !== "performed" || !done.isLost || losses >= maxLosses || host.isDead()) return done;
-    around.logger.warn({ step: call.name }, "pawl: the connection of a transaction was lost, trying again");
+    if (done.kind !== "performed") return done;
+    if (done.seq !== null) host.giveUp(done.seq);
+    const { performed, isLost } = done;
+    if (!isLost || performed.isHopeless) return done;
+    if (!(await losses.mayRepeat(performed.entry.error, () => host.isDead()))) return done;
   }
 }
 

@@ -7,13 +7,15 @@
 import { InvalidOutcome } from "../define/errors.js";
 import type { Transaction } from "../define/transaction.js";
 import type { StoreTransaction } from "../store/store.js";
+import { isHopeless } from "./attempt.js";
 import type { Execution } from "./execution.js";
+import { Patience } from "./patience.js";
 import type { Surroundings } from "./surroundings.js";
 
 const busyMs = 20;
 const busyTries = 50;
-/** How often the code of a transaction is called again because the database went away with it, before that counts as its error. */
-export const maxLosses = 5;
+/** After so many repetitions, that the database goes away counts as an error of the step: it may be the cause. */
+const maxLosses = 5;
 
 const problems = {
   ended: "the transaction was ended by the step itself; leave its end to Pawl",
@@ -45,15 +47,49 @@ export async function openTransaction(
   work: (tx: Transaction) => unknown,
 ): Promise<InTransaction> {
   requireFirst(execution);
-  for (let losses = 0; ; losses++) {
+  const losses = new Losses(execution, around);
+  for (;;) {
     const opened = await open(execution, around);
     try {
       return new InTransaction(await work(opened.tx), opened);
     } catch (error) {
       if (execution.opened !== opened) throw error;
-      await abandonTransaction(execution);
-      if (!opened.isLost() || losses >= maxLosses) throw error;
+      // Still opening, as far as others can see: whoever ends the step meanwhile ends this too.
+      const again = {};
+      execution.opened = null;
+      execution.opening = again;
+      await opened.rollback();
+      const isOver = (): boolean => execution.opening !== again;
+      const mayRepeat = opened.isLost() && !isHopeless(error) && (await losses.mayRepeat(error, isOver));
+      if (!isOver()) execution.opening = null;
+      if (!mayRepeat) throw error;
     }
+  }
+}
+
+/** How often the code of a transaction was called because the database went away with it, and whether it may be called again. */
+export class Losses {
+  readonly #execution: Execution;
+  readonly #around: Pick<Surroundings, "logger" | "isStopping">;
+  readonly #patience = new Patience();
+  #count = 0;
+
+  constructor(execution: Execution, around: Pick<Surroundings, "logger" | "isStopping">) {
+    this.#execution = execution;
+    this.#around = around;
+  }
+
+  /** Counts one more; resolves after a while, with false if the step is over by then, or this was one too many. */
+  async mayRepeat(error: unknown, isOver: () => boolean): Promise<boolean> {
+    const { runId } = this.#execution;
+    const hasEnded = (): boolean => isOver() || this.#execution.isStopping || this.#around.isStopping();
+    if (this.#count++ >= maxLosses || hasEnded()) return false;
+    this.#around.logger.warn(
+      { err: error, runId },
+      "pawl: the connection of a transaction was lost, trying again",
+    );
+    await new Promise((resolve) => setTimeout(resolve, this.#patience.next()));
+    return !hasEnded();
   }
 }
 

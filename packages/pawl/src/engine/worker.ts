@@ -8,25 +8,22 @@
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import type { AnyDefinition } from "../define/definition.js";
-import { InvalidOption, RunCancelled, Unavailable, WorkflowVersionMismatch } from "../define/errors.js";
+import { RunCancelled, Unavailable, WorkflowVersionMismatch } from "../define/errors.js";
 import type { JournalEntry, RecordVerdict } from "../store/journal.js";
 import type { Claimable, Commit, Verdict, WorkerStore } from "../store/store.js";
 import { isOutage } from "../store/postgres/database-errors.js";
 import { atMost } from "./at-most.js";
+import { DatabaseWatch } from "./database-watch.js";
 import { Events } from "./events.js";
 import { Execution, type Successor } from "./execution.js";
 import { execute } from "./executor.js";
 import type { Reading } from "./exposition.js";
 import { Feeder } from "./feeder.js";
 import type { Flusher } from "./flusher.js";
-import { copyWarning, heldWarning } from "./database-warnings.js";
 import { commitFlusher, recordFlusher } from "./flushers.js";
-import { Gauges } from "./gauges.js";
 import { type ConfirmedBeat, Heartbeat } from "./heartbeat.js";
 import { Holdings } from "./holdings.js";
 import { setLimit } from "./limits.js";
-import { Metrics } from "./metrics.js";
-import { MetricsServer } from "./metrics-server.js";
 import type { Hub, LocalWorker, Reservation, Slots } from "./nudge.js";
 import { Observer } from "./observer.js";
 import { Patience, persist } from "./patience.js";
@@ -37,6 +34,7 @@ import { SlotKeeper } from "./slots.js";
 import { Sweeper } from "./sweeper.js";
 import type { WorkerTransport } from "./transport.js";
 import { Watcher } from "./watcher.js";
+import { WorkerMetrics } from "./worker-metrics.js";
 
 const afterAbortMs = 1_000;
 const closeMs = 2_000;
@@ -47,9 +45,8 @@ export class EngineWorker implements LocalWorker {
   readonly ready: Promise<void>;
   readonly events: Events;
   readonly #observer: Observer;
-  readonly #metrics: Metrics | null;
-  #gauges: Gauges | null = null;
-  #metricsServer: MetricsServer | undefined;
+  readonly #metrics: WorkerMetrics;
+  readonly #database: DatabaseWatch;
   readonly #begun: Promise<void>;
   readonly #settings: ServeSettings;
   readonly #open: () => Promise<WorkerTransport>;
@@ -80,9 +77,6 @@ export class EngineWorker implements LocalWorker {
     onReturned: () => this.#tellIfIdle(),
   });
   #isStopping = false;
-  /** The whole database is held: the store gives no claims, and steps that are done are followed by none. */
-  #isHeld = false;
-  #toldOfCopy = false;
   #idle: (() => void) | undefined;
   #stopped: Promise<void> | undefined;
   /** The registration under a new id after the lease was lost. */
@@ -97,7 +91,10 @@ export class EngineWorker implements LocalWorker {
     this.#open = open;
     this.events = events;
     this.#observer = new Observer(this.events);
-    this.#metrics = settings.metrics === null ? null : new Metrics(this.events, () => this.#inFlight());
+    this.#metrics = new WorkerMetrics(settings.metrics, this.events, () => this.#inFlight());
+    this.#database = new DatabaseWatch(settings.logger, () => {
+      for (const feeder of this.#feeders.values()) feeder.rewind();
+    });
     this.#served = new Map(settings.definitions.map((one) => [`${one.name}@${one.version}`, one]));
     this.#begun = this.#begin();
     this.ready = this.#begun.catch(async (error: unknown) => {
@@ -118,11 +115,8 @@ export class EngineWorker implements LocalWorker {
     return this.events.off.bind(this.events);
   }
 
-  async metrics(): Promise<string> {
-    if (this.#metrics === null) {
-      throw new InvalidOption("this worker counts nothing: serve was given metrics: false; leave that out");
-    }
-    return this.#metrics.text() + ((await this.#gauges?.text()) ?? "");
+  metrics(): Promise<string> {
+    return this.#metrics.text();
   }
 
   stop(): Promise<void> {
@@ -257,9 +251,9 @@ export class EngineWorker implements LocalWorker {
       patiently: (execution, read) => persist(() => execution.aborted, isOutage, read),
       isOutage,
       letGo: (execution) => void this.#releaser.persist(execution),
-      isStopping: () => this.#isStopping || this.#isHeld,
+      isStopping: () => this.#isStopping || this.#database.isHeld,
     };
-    await this.#openMetrics();
+    await this.#metrics.open(this.#transport, logger);
     await this.#register();
     for (const limit of this.#settings.limits) {
       await this.#persist("set its limits", () => setLimit(this.#store, limit));
@@ -278,15 +272,6 @@ export class EngineWorker implements LocalWorker {
   *#inFlight(): Generator<Reading> {
     for (const { name } of this.#settings.definitions) yield [0, name];
     for (const { definition } of this.#executions.values()) yield [1, definition.name];
-  }
-
-  async #openMetrics(): Promise<void> {
-    const { metrics, logger } = this.#settings;
-    const { gauges } = this.#transport!;
-    if (metrics?.database && gauges !== undefined) this.#gauges = new Gauges(gauges);
-    if (metrics === null || metrics.port === null) return;
-    this.#metricsServer = new MetricsServer(() => this.metrics(), logger);
-    await this.#metricsServer.listen(metrics.port, metrics.host);
   }
 
   /** Takes a new worker id and its lease. */
@@ -311,29 +296,7 @@ export class EngineWorker implements LocalWorker {
       onLost: (reason) => this.#lose(reason),
       onBeat: (confirmed) => this.#hear(workerId, confirmed),
     });
-    await this.#persist("look at its database", () => this.#look());
-  }
-
-  /** Is this the database that it was when it was migrated, and may work be done in it? */
-  async #look(): Promise<void> {
-    const state = await this.#transport!.state?.();
-    if (state === undefined) return;
-    if (state.isCopy && !this.#toldOfCopy)
-      this.#settings.logger.warn({ identity: state.identity }, copyWarning);
-    this.#toldOfCopy ||= state.isCopy;
-    this.#hearHeld(state.isHeld);
-  }
-
-  #hearHeld(isHeld: boolean): void {
-    if (isHeld === this.#isHeld) return;
-    this.#isHeld = isHeld;
-    const { logger } = this.#settings;
-    if (isHeld) {
-      logger.warn({ workerId: this.#workerId }, heldWarning);
-      return;
-    }
-    logger.info({ workerId: this.#workerId }, "pawl: the database is not held any more, work goes on");
-    for (const feeder of this.#feeders.values()) feeder.rewind();
+    await this.#persist("look at its database", () => this.#database.look(this.#transport!, workerId));
   }
 
   /** Tries until it works, whatever the outage; undefined once the worker stops. Throws what waiting will not mend. */
@@ -380,7 +343,7 @@ export class EngineWorker implements LocalWorker {
   /** What the database said at a beat of this worker id. */
   #hear(workerId: string, confirmed: ConfirmedBeat): void {
     if (workerId !== this.#workerId) return;
-    this.#hearHeld(confirmed.databaseHeld);
+    this.#database.hear(confirmed.databaseHeld, workerId);
     if (this.#claiming.size === 0) this.#cancelledMeanwhile.clear();
     this.#holdings.compare(confirmed);
   }
@@ -447,8 +410,7 @@ export class EngineWorker implements LocalWorker {
     await this.#heartbeat?.stop();
     if (this.#workerId !== null) await atMost(this.#store.unregister(this.#workerId), closeMs);
     this.#workerId = null;
-    await this.#metricsServer?.close();
-    this.#metrics?.close();
+    await this.#metrics.close();
     await this.#transport.close();
   }
 

@@ -413,7 +413,7 @@ export interface StoreTransaction {
   readonly tx: Transaction;
   /** Whether it is open, aborted by an error, or ended by the user's own SQL. */
   status(): "open" | "failed" | "ended";
-  /** Whether the database went away before it was to be committed, and it with the database: as if it had never been. Known once it is rolled back. */
+  /** Whether its connection was lost before it was to be committed, by no fault of its own: as if it had never been. Known once it is rolled back. */
   isLost(): boolean;
   /** Writes into a journal, inside of it. */
   record(entry: JournalEntry): Promise<RecordVerdict>;

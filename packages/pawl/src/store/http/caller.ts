@@ -9,7 +9,7 @@ import { Patience } from "../../engine/patience.js";
 import { isUnreachable } from "../refused.js";
 import type { ServerAddress } from "./address.js";
 import { toError } from "./problem.js";
-import { send } from "./send.js";
+import { connectTimeout, send } from "./send.js";
 
 const defaultMs = 30_000;
 const tries = 4;
@@ -130,6 +130,7 @@ const notSent: ReadonlySet<string> = new Set([
   "ENOTFOUND",
   "EAI_AGAIN",
   "UND_ERR_CONNECT_TIMEOUT",
+  connectTimeout,
 ]);
 
 interface Told {
@@ -137,10 +138,14 @@ interface Told {
   readonly code?: unknown;
 }
 
+interface Several extends Told {
+  readonly errors?: readonly Told[];
+}
+
 /** `fetch` only says that it failed, its cause why; who tried several addresses has an error of each, and no message of its own. */
 function causeOf(error: unknown): { message: string; code: string } {
-  const { cause, errors } = error as { cause?: unknown; errors?: readonly unknown[] };
-  const told = [cause, error, errors?.[0]].filter((one) => one !== undefined) as Told[];
+  const { cause, errors } = error as { cause?: Several; errors?: Several["errors"] };
+  const told = [cause, cause?.errors?.[0], errors?.[0], error].filter((one) => one != null) as Told[];
   const first = (name: keyof Told): string | undefined =>
     told.map((one) => one[name]).find((text) => typeof text === "string" && text !== "") as
       | string

@@ -1,6 +1,6 @@
 /**
- * One HTTP request and its whole answer: in Node.js by `node:http`, which takes a third of the CPU time of its `fetch`, elsewhere by
- * `fetch`. Redirects are not followed. Connections are kept open for the next request. Used by the caller.
+ * One HTTP request and its whole answer: in Node.js by `node:http`, which takes a third of the CPU time of its `fetch`, elsewhere, in Bun
+ * and Deno too, by `fetch`. Redirects are not followed. Connections are kept open for the next request. Used by the caller.
  */
 
 import type { ClientRequest, IncomingMessage } from "node:http";
@@ -20,6 +20,10 @@ export interface HttpAnswer {
 
 /** How long a connection is kept that nobody uses: shorter than any server or proxy does, since who closes first decides. */
 const idleMs = 4_000;
+/** How long it may take until there is a connection, as with `fetch`. */
+const connectMs = 10_000;
+/** The code of the error after that: nothing was sent. */
+export const connectTimeout = "CONNECT_TIMEOUT";
 
 /** Rejects with what the runtime says: there was no answer, or the signal was aborted. */
 export const send: (request: HttpRequest) => Promise<HttpAnswer> = sendByNode() ?? sendByFetch;
@@ -39,6 +43,7 @@ async function sendByFetch({ method, url, headers, body, signal }: HttpRequest):
 /** Asked of the process, and not imported: browsers have neither, and bundlers for them would look for it. */
 function sendByNode(): ((request: HttpRequest) => Promise<HttpAnswer>) | null {
   if (typeof process === "undefined" || typeof process.getBuiltinModule !== "function") return null;
+  if ("Bun" in globalThis || "Deno" in globalThis || process.release?.name !== "node") return null;
   const [http, https] = [process.getBuiltinModule("node:http"), process.getBuiltinModule("node:https")];
   if (http?.request === undefined || https?.request === undefined) return null;
   const open = { keepAlive: true, timeout: idleMs };
@@ -62,6 +67,15 @@ function sendByNode(): ((request: HttpRequest) => Promise<HttpAnswer>) | null {
         answer.on("error", reject);
       });
       request.on("error", reject);
+      request.once("socket", (socket) => {
+        if (!socket.connecting) return;
+        const timer = setTimeout(() => {
+          const message = `no connection within ${connectMs / 1_000} s`;
+          request.destroy(Object.assign(new Error(message), { code: connectTimeout }));
+        }, connectMs);
+        socket.once("connect", () => clearTimeout(timer));
+        socket.once("close", () => clearTimeout(timer));
+      });
       request.end(body);
     });
 }

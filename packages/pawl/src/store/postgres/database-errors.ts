@@ -67,7 +67,15 @@ function outageAdvice(error: unknown): string {
   }
   if (code?.startsWith("57P") === true)
     return ". It is starting or shutting down: repeat the call when it is up";
-  return ". Check that it is running, and that host and port of the URL can be reached from here. Whether the call was executed is not known: repeat it with an idempotencyKey or a dedupKey";
+  const check = ". Check that it is running, and that host and port of the URL can be reached from here";
+  if (wasNeverReached(error)) return `${check}. The call was not executed`;
+  return `${check}. Whether the call was executed is not known: repeat it with an idempotencyKey or a dedupKey`;
+}
+
+/** Whether there was no connection to send anything on. */
+function wasNeverReached(error: unknown): boolean {
+  const { code } = error as { code?: unknown };
+  return code === "ECONNREFUSED" || code === "ENOTFOUND" || code === "EAI_AGAIN";
 }
 
 /** What to do about an error of the server with this SQLSTATE, to be put behind its message. */

@@ -30,8 +30,24 @@ export interface UserTransaction {
   rollback(): Promise<void>;
 }
 
+/** Whether a transaction went away with its connection, and not by its own fault: the server ends what was idle, or open, for too long. */
+class Loss {
+  #hasGone = false;
+  #isItsFault = false;
+
+  hear(error: unknown): void {
+    const code = sqlState(error);
+    if (code === "25P03" || code === "25P04") this.#isItsFault = true;
+    else if (code === undefined ? isOutage(error) : /^(08|57P)/.test(code)) this.#hasGone = true;
+  }
+
+  get isLost(): boolean {
+    return this.#hasGone && !this.#isItsFault;
+  }
+}
+
 /** The client as user code gets it: the same object, until its transaction has ended. */
-function usersClient(client: pg.PoolClient) {
+function usersClient(client: pg.PoolClient, onFailed: (error: unknown) => void) {
   let isOver = false;
   let queries = 0;
   const ask = client.query.bind(client) as (...given: unknown[]) => Promise<unknown>;
@@ -41,6 +57,9 @@ function usersClient(client: pg.PoolClient) {
     queries++;
     try {
       return await ask(...given);
+    } catch (error) {
+      if (sqlState(error) !== undefined) onFailed(error);
+      throw error;
     } finally {
       queries--;
     }
@@ -73,8 +92,8 @@ export class UserTransactions {
       throw explain(error, this.#address);
     }
     // A lost connection is told to whoever has a query in flight; without a listener it would end the process too.
-    let isLost = false;
-    const lose = (): void => void (isLost = true);
+    const loss = new Loss();
+    const lose = (error: unknown): void => loss.hear(error);
     client.on("error", lose);
     /** Answers the command of the first statement. */
     const say = async (statements: string): Promise<string> => {
@@ -107,13 +126,13 @@ export class UserTransactions {
       giveBack(true);
       throw error;
     }
-    const users = usersClient(client);
+    const users = usersClient(client, lose);
     const statuses = { T: "open", E: "failed", I: "ended" } as const;
     return {
       client,
       tx: users.tx,
       status: () => statuses[client.getTransactionStatus() ?? "I"],
-      isLost: () => isLost,
+      isLost: () => loss.isLost,
       commit: async () => {
         users.end();
         // What fails at the very end is answered as ROLLBACK.

@@ -1,14 +1,15 @@
 -- A page of runs, newest first; every filter may be null. Which index finds them depends on what is asked for: the children of a run are read off
 -- runs_children, failures by their code off runs_failures; with a name, each status is read off runs_listing in order, executing runs off runs_holders, and the
 -- pages are merged; with a status, a kind or a time but no name, the same for every name there is (found by a skip scan), up to 1,000; and without any of
--- these the newest are read off the primary key. If somebody has made an index runs_input (docs/operations.md), what contains p_input is read off that. What is merged are the first few of each, and more only if those do not make a page. Planned anew with the filters given, so that the others vanish. Version, queue and p_input (JSON, contained in the
--- input) have no index: a rare one is looked for run by run. p_error is the code of the error, or its name if it has none.
+-- these the newest are read off the primary key. If somebody has made an index runs_input (docs/operations.md), what is rare is read off that. What is merged are the first few of each, and more only if those do not make a page. Planned anew with the filters given, so that the others vanish. Version, queue and p_input (JSON, contained in the
+-- input) have no index of ours: a rare one is looked for run by run. p_error is the code of the error, or its name if it has none.
 create function list(
   p_shard smallint, p_name text, p_version int, p_status run_status[], p_queue text, p_kind text, p_error text, p_parent_id bigint,
   p_since timestamptz, p_until timestamptz, p_before_at timestamptz, p_before_id bigint, p_input text, p_limit int
 ) returns setof run_record language plpgsql stable as $f$
 declare
   c_names constant int := 1000;
+  c_hits constant int := 10000;      -- what more runs than that contain is common: the newest of those are found without an index
   v_input jsonb := p_input::jsonb;
   v_statuses run_status[] := coalesce(p_status, enum_range(null::run_status));
   v_names text[];
@@ -16,7 +17,25 @@ declare
   v_each int;                -- how many are read of each name and status
   v_is_whole boolean;        -- whether that was all there is, or enough for a page
 begin
-  if p_parent_id is not null then
+  if v_input is not null and p_parent_id is null and p_error is null
+      and exists (select 1 from pg_index i where i.indexrelid = to_regclass('runs_input') and i.indisvalid) then
+    with found as materialized (
+      select r.id, r.inserted_at from runs r
+      where r.shard = p_shard and r.input @> v_input and (p_name is null or r.name = p_name)
+        and (p_version is null or r.version = p_version)
+        and (p_status is null or r.status = any (p_status))
+        and (p_queue is null or r.queue = p_queue)
+        and (p_kind is null or r.kind = p_kind)
+        and (p_since is null or r.inserted_at >= p_since)
+        and (p_until is null or r.inserted_at < p_until)
+        and (p_before_at is null or (r.inserted_at, r.id) < (p_before_at, p_before_id))
+      limit c_hits)
+    select array(select f.id from found f order by f.inserted_at desc, f.id desc limit p_limit)
+    into v_ids where (select count(*) from found) < c_hits;
+  end if;
+  if v_ids is not null then
+    null;    -- found
+  elsif p_parent_id is not null then
     v_ids := array(
       select r.id from runs r
       where r.shard = p_shard and r.parent_id = p_parent_id and (p_name is null or r.name = p_name)
@@ -44,19 +63,6 @@ begin
         and (v_input is null or r.input @> v_input)
         and (p_before_at is null or (r.inserted_at, r.id) < (p_before_at, p_before_id))
       order by r.inserted_at desc, r.id desc limit p_limit);
-  elsif v_input is not null and to_regclass('runs_input') is not null then
-    v_ids := array(
-      with found as materialized (
-        select r.id, r.inserted_at from runs r
-        where r.shard = p_shard and r.input @> v_input and (p_name is null or r.name = p_name)
-          and (p_version is null or r.version = p_version)
-          and (p_status is null or r.status = any (p_status))
-          and (p_queue is null or r.queue = p_queue)
-          and (p_kind is null or r.kind = p_kind)
-          and (p_since is null or r.inserted_at >= p_since)
-          and (p_until is null or r.inserted_at < p_until)
-          and (p_before_at is null or (r.inserted_at, r.id) < (p_before_at, p_before_id)))
-      select f.id from found f order by f.inserted_at desc, f.id desc limit p_limit);
   elsif p_name is null and p_status is null and p_kind is null and p_since is null and p_until is null then
     v_ids := array(
       select r.id from runs r
