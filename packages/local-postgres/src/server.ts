@@ -3,6 +3,7 @@
  * and the password that its users are told. Operations run one after the other, in the order in which users ask.
  */
 import { mkdirSync, writeFileSync } from "node:fs";
+import { setTimeout as delay } from "node:timers/promises";
 import { ensurePassword, writeAccessRules } from "./access.js";
 import { runnableBinaries } from "./binaries.js";
 import { initialise, isInitialised, repairOwnership } from "./data-directory.js";
@@ -118,6 +119,8 @@ export class Server {
 
   async #start(): Promise<void> {
     const postmaster = this.#running();
+    // A death that has happened already is heard of when the event loop has gone around once.
+    await delay(1);
     if (postmaster.pid !== undefined) return;
     if (this.#isEnding) throw new LocalPostgresError("StartFailed", "the server is ending");
     await postmaster.start();

@@ -154,11 +154,15 @@ export class EngineWorker implements LocalWorker {
     await this.#transport.close();
   }
 
-  /** What it executes just now. At rest is what only waits in its slot for a time or a signal. */
+  /** What it executes just now, or has claimed for that. At rest is what only waits, in its slot for a time or a signal, or for a slot. */
   executing(): { readonly runId: string; readonly queue: string; readonly isAtRest: boolean }[] {
-    return [...this.#executions.values()].map(({ runId, queue, isAtRest }) => {
+    const begun = [...this.#executions.values()].map(({ runId, queue, isAtRest }) => {
       return { runId, queue, isAtRest: isAtRest?.() ?? false };
     });
+    const unstarted = [...this.#feeders].flatMap(([queue, feeder]) =>
+      feeder.unstartedIds().map((runId) => ({ runId, queue, isAtRest: true })),
+    );
+    return [...begun, ...unstarted];
   }
 
   reserve({ name, version, queue }: { name: string; version: number; queue: string }): Reservation | null {
