@@ -70,7 +70,7 @@ describe("workers that die", () => {
     console.info(
       `${kills} workers killed: their runs free again after p50 ${percentile(freed, 50)} ms, p99 ${p99} ms (bar ${leaseMs + recoveryMs} ms; ` +
         `the machine was late by up to ${Math.round(lagMs)} ms); ${again.length} steps entered again after p50 ` +
-        `${Math.round(percentile(again, 50))} ms, a worker boots in ${Math.round(percentile(fleet.bootsMs, 50))} ms`,
+        `${Math.round(percentile(again, 50))} ms, p99 ${Math.round(percentile(again, 99))} ms, a worker boots in ${Math.round(percentile(fleet.bootsMs, 50))} ms`,
     );
     expect(freed.length).toBeGreaterThan(20);
     expect(p99).toBeLessThan(leaseMs + recoveryMs + 10 * lagMs);
