@@ -44,7 +44,7 @@ export const usage = `usage: npm run bench -- <bench> [options]
   across     how long a run takes that another process serves, and what an idle worker costs
   remote     the same through a server, how many steps and starts per second, and what workers that wait there cost
   server     how many runs per second are started over HTTP, and what long polls cost
-  counting   what the metrics of a worker cost: the same jobs with and without, and to count one job by itself
+  counting   what the metrics of a worker cost: in a worker without a database, and the same jobs drained with and without
   queues     how many messages are sent, received and acknowledged per second, straight to Postgres and through a server
   scale      what a step costs as something grows: curves, printed and kept in bench/results
   sustained  whether everything stays as it is for minutes at 70 % of what a worker can do

@@ -189,17 +189,17 @@ export class Body {
     }
     call.state = "running";
     this.#running++;
-    const observed = this.#around.observer.step(this.#execution, call.name, call.kind, call.attempt);
-    call.observed = observed;
+    const { observer } = this.#around;
+    observer.stepBegins(this.#execution, call, call);
     const attempt = (): Promise<Performed | null> =>
       call.kind === "transaction"
         ? this.#transact(call, work)
         : perform(call, work, this.#execution, this.#around);
-    const performed = await (observed?.isTraced ? observed.call(attempt) : attempt());
-    observed?.returned();
+    const performed = await (call.stepSpan === null ? attempt() : call.stepSpan.call(attempt));
+    observer.stepReturned(call);
     this.#running--;
     if (this.#isDead) {
-      observed?.drop();
+      observer.stepDropped(call);
       this.#tellIfQuiet();
       return;
     }
@@ -212,7 +212,7 @@ export class Body {
     }
     const pending = await this.#record(call, entry, value);
     if (pending === null) return;
-    observed?.retried(pending.dueMs ?? 0);
+    observer.stepEnded(this.#execution, call, call, "step.retried", pending.dueMs ?? 0);
     call.attempt++;
     this.#wait(call, pending);
   }
@@ -318,8 +318,12 @@ export class Body {
   ): Pending | null {
     switch (verdict.kind) {
       case "recorded":
-        if (error === null) call.observed?.completed();
-        else call.observed?.failed();
+        this.#around.observer.stepEnded(
+          this.#execution,
+          call,
+          call,
+          error === null ? "step.completed" : "step.failed",
+        );
         this.#deliver(call, seq, value, error === null ? null : (JSON.parse(error) as ErrorRecord));
         if (verdict.inboxSeq !== null) this.#hear(verdict.inboxSeq);
         return null;

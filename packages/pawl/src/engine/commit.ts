@@ -7,7 +7,7 @@ import { fromJson } from "../define/json.js";
 import { InvalidOutcome, InvalidState, KeyConflict, type PawlError } from "../define/errors.js";
 import type { Claim, Claimable, Commit, StoreTransaction, Transition, Verdict } from "../store/store.js";
 import { newClaimId } from "./claim-id.js";
-import type { Execution } from "./execution.js";
+import { attemptOf, type Execution } from "./execution.js";
 import { sliceMs, sliceSteps, type Surroundings } from "./surroundings.js";
 import { abandonTransaction, CommitUnknown, commitTransaction } from "./transaction.js";
 import type { Decision } from "./transition.js";
@@ -24,7 +24,7 @@ export async function commit(
   }
   const { runId, queue, claimId, turn, parentId, partitionKey, incoming } = execution;
   const { inboxSeq } = incoming;
-  execution.observed?.returned();
+  around.observer.stepReturned(execution);
   const next = partitionKey === null || transition.kind === "keep" ? null : offerNext(execution, around);
   const item = { runId, queue, claimId, turn, inboxSeq, parentId, partitionKey, next, transition };
   const verdict =
@@ -101,14 +101,13 @@ export async function commit(
 
 /** Tells what has become of the present step, and of the run. */
 function observe(execution: Execution, transition: Transition, { observer }: Surroundings): void {
-  const { observed, runId } = execution;
-  if (observed !== null) {
-    execution.observed = null;
-    if (transition.kind === "retry") observed.retried(transition.delayMs);
-    else if (transition.kind === "stop") observed.failed();
-    else observed.completed();
+  const at = attemptOf(execution);
+  if (transition.kind === "retry") {
+    observer.stepEnded(execution, execution, at, "step.retried", transition.delayMs);
+    return;
   }
-  if (transition.kind === "spawn") observer.started(transition.children, runId);
+  observer.stepEnded(execution, execution, at, transition.kind === "stop" ? "step.failed" : "step.completed");
+  if (transition.kind === "spawn") observer.started(transition.children, execution.runId);
   else if (transition.kind === "done") observer.ended(execution, null);
   else if (transition.kind === "stop") observer.ended(execution, transition.error);
 }

@@ -123,7 +123,10 @@ export interface Emitter {
 export class Events implements Emitter {
   readonly #logger: Logger;
   /** Lists that are never changed, only replaced: one may be walked over meanwhile. */
-  readonly #listeners = new Map<EventName, readonly EventListener<EventName>[]>();
+  readonly #listeners = Object.fromEntries(Object.keys(names).map((name) => [name, []])) as unknown as Record<
+    EventName,
+    readonly EventListener<EventName>[]
+  >;
 
   constructor(logger: Logger) {
     this.#logger = logger;
@@ -133,8 +136,8 @@ export class Events implements Emitter {
   on<Name extends EventName>(name: Name, listener: EventListener<Name>): () => void {
     checkFunction(listener, "the listener");
     const checked = checkEvent(name);
-    const others = this.#listeners.get(checked)?.filter((one) => one !== listener) ?? [];
-    this.#listeners.set(checked, [...others, listener as EventListener<EventName>]);
+    const others = this.#listeners[checked].filter((one) => one !== listener);
+    this.#listeners[checked] = [...others, listener as EventListener<EventName>];
     return () => this.off(name, listener);
   }
 
@@ -149,19 +152,16 @@ export class Events implements Emitter {
   }
 
   off<Name extends EventName>(name: Name, listener: EventListener<Name>): void {
-    const left = this.#listeners.get(checkEvent(name))?.filter((one) => one !== listener) ?? [];
-    if (left.length === 0) this.#listeners.delete(name);
-    else this.#listeners.set(name, left);
+    const checked = checkEvent(name);
+    this.#listeners[checked] = this.#listeners[checked].filter((one) => one !== listener);
   }
 
   hears(name: EventName): boolean {
-    return this.#listeners.has(name);
+    return this.#listeners[name].length > 0;
   }
 
   emit<Name extends EventName>(name: Name, event: EventMap[Name]): void {
-    const listeners = this.#listeners.get(name);
-    if (listeners === undefined) return;
-    for (const listener of listeners) {
+    for (const listener of this.#listeners[name]) {
       try {
         const returned: unknown = listener(event);
         if (returned instanceof Promise) returned.catch((error: unknown) => this.#complain(name, error));

@@ -9,7 +9,7 @@ import type { Status } from "../define/phase.js";
 import type { ClaimedRun, StoreTransaction } from "../store/store.js";
 import { Incoming } from "./incoming.js";
 import { monotonicMs } from "./monotonic.js";
-import type { StepObservation } from "./observer.js";
+import type { Attempt, Watched } from "./observer.js";
 import type { OpenSpan } from "./tracing.js";
 
 /** A run that is executed in the slot of the one before it. */
@@ -25,7 +25,7 @@ export interface Chain {
   readonly count: number;
 }
 
-export class Execution {
+export class Execution implements Watched {
   readonly runId: string;
   readonly claimId: string;
   readonly definition: AnyDefinition;
@@ -71,7 +71,9 @@ export class Execution {
   /** The span of this stretch of execution. */
   span: OpenSpan | null = null;
   /** The present step of a job or machine, if somebody looks. */
-  observed: StepObservation | null = null;
+  calledMs = -1;
+  tookMs = -1;
+  stepSpan: OpenSpan | null = null;
   /** Called when the execution is aborted. */
   onAbort: (() => void) | undefined;
   /** Whether it waits in its slot for a time or a signal, and nothing of it runs; undefined: never. */
@@ -101,7 +103,7 @@ export class Execution {
 
   /** The trace of what it starts. */
   get traceparent(): string | null {
-    return this.observed?.traceparent ?? this.span?.traceparent ?? this.trace;
+    return this.stepSpan?.traceparent ?? this.span?.traceparent ?? this.trace;
   }
 
   get isCancelled(): boolean {
@@ -137,4 +139,9 @@ export class Execution {
     this.#controller?.abort(reason);
     this.onAbort?.();
   }
+}
+
+/** The present attempt of a job, which has but one step, or of a machine. */
+export function attemptOf({ step, attempt }: Execution): Attempt {
+  return { name: step ?? "run", kind: "run", attempt };
 }

@@ -13,9 +13,8 @@ import { checkOutcome, type Outcome, type Spawn } from "../define/outcome.js";
 import { parse } from "../define/schema.js";
 import type { NewRun } from "../store/store.js";
 import { commit, commitFailure } from "./commit.js";
-import type { Execution } from "./execution.js";
+import { attemptOf, type Execution } from "./execution.js";
 import { newRun } from "./new-run.js";
-import type { StepObservation } from "./observer.js";
 import { jobContext, stepContext } from "./step-context.js";
 import { sliceMs, sliceSteps, type Surroundings } from "./surroundings.js";
 import { abandonTransaction, takeOutcome } from "./transaction.js";
@@ -79,10 +78,10 @@ async function executeJob(
   let result: unknown;
   try {
     const given = jobContext(execution, around);
-    const observed = observe(execution, "run", around);
-    const returned = observed?.isTraced
-      ? observed.call(() => definition.run(given, input))
-      : definition.run(given, input);
+    around.observer.stepBegins(execution, execution, attemptOf(execution));
+    const { stepSpan } = execution;
+    const returned =
+      stepSpan === null ? definition.run(given, input) : stepSpan.call(() => definition.run(given, input));
     result = isThenable(returned)
       ? await withinTime(returned, around.maxStepMs, (late) => execution.interrupt(late))
       : returned;
@@ -180,8 +179,9 @@ async function takeStep(
     const step = definition.steps.get(at.step);
     if (step === undefined) throw unknownStep(definition, at.step);
     const given = stepContext(execution, around, at.step, state);
-    const observed = observe(execution, at.step, around);
-    const returned = observed?.isTraced ? observed.call(() => step(given)) : step(given);
+    around.observer.stepBegins(execution, execution, attemptOf(execution));
+    const { stepSpan } = execution;
+    const returned = stepSpan === null ? step(given) : stepSpan.call(() => step(given));
     const outcome = takeOutcome(
       execution,
       isThenable(returned)
@@ -221,8 +221,8 @@ async function decideByHandle(
     }
     const { handle } = definition;
     const given = stepContext(execution, around, at.step, state);
-    const { observed } = execution;
-    const returned = observed?.isTraced ? observed.call(() => handle(error, given)) : handle(error, given);
+    const { stepSpan } = execution;
+    const returned = stepSpan === null ? handle(error, given) : stepSpan.call(() => handle(error, given));
     const outcome = takeOutcome(
       execution,
       isThenable(returned)
@@ -259,11 +259,6 @@ async function newChildren({ children }: Spawn, maxBytes: number, trace: string 
     `the inputs of these ${runs.length} children are ${length} characters of JSON together, at most ${maxSpawnLength} are ` +
       "allowed in one spawn: spawn fewer at once, or give them less",
   );
-}
-
-/** The observation of a step that begins. */
-function observe(execution: Execution, step: string, { observer }: Surroundings): StepObservation | null {
-  return (execution.observed = observer.step(execution, step, "run", execution.attempt));
 }
 
 function unknownStep(definition: MachineDefinition, step: string): InvalidState {

@@ -3,11 +3,34 @@
  * listeners and without a provider of traces it makes nothing. Called by the worker, the executor, `commit.ts` and the bodies of workflows.
  */
 
+import { performance } from "node:perf_hooks";
 import { fromJson } from "../define/json.js";
 import type { StepKind } from "../store/journal.js";
 import type { Emitter, EventMap } from "./events.js";
 import type { Execution } from "./execution.js";
 import { type OpenSpan, openRunSpan } from "./tracing.js";
+
+const unknown = -1;
+
+/** Which attempt at which step. */
+export interface Attempt {
+  readonly name: string;
+  readonly kind: StepKind;
+  /** Counted from 0. */
+  readonly attempt: number;
+}
+
+/** What has become of it, once that is committed. */
+export type StepEnd = "step.completed" | "step.failed" | "step.retried";
+
+/** What is known of an attempt at a step while somebody looks. Kept by who carries it out: nothing is made for it that lives on. */
+export interface Watched {
+  /** When its code was called; -1: nobody looks, or its end is told. */
+  calledMs: number;
+  /** How long its code took; -1: it has not returned. */
+  tookMs: number;
+  stepSpan: OpenSpan | null;
+}
 
 export class Observer {
   readonly #events: Emitter;
@@ -27,8 +50,7 @@ export class Observer {
 
   /** Its claim has ended, one way or the other. */
   end(execution: Execution): void {
-    execution.observed?.drop();
-    execution.observed = null;
+    this.stepDropped(execution);
     execution.span?.end({ status: execution.status, error: execution.failure });
     execution.span = null;
     if (!this.#events.hears("run.released")) return;
@@ -37,8 +59,8 @@ export class Observer {
     this.#events.emit("run.released", { runId, name, version, queue });
   }
 
-  /** A step begins; null if nobody looks. */
-  step(execution: Execution, step: string, kind: StepKind, attempt: number): StepObservation | null {
+  /** The code of a step is about to be called. */
+  stepBegins(execution: Execution, watched: Watched, at: Attempt): void {
     const events = this.#events;
     const { span } = execution;
     const isHeard =
@@ -46,17 +68,46 @@ export class Observer {
       events.hears("step.started") ||
       events.hears("step.failed") ||
       events.hears("step.retried");
-    if (!isHeard && span === null) return null;
-    if (events.hears("step.started")) events.emit("step.started", stepOf(execution, step, kind, attempt));
-    const own = span === null ? null : span.step(step, kind, attempt);
-    return new StepObservation(events, execution, step, kind, attempt, own);
+    if (!isHeard && span === null) return;
+    if (events.hears("step.started")) events.emit("step.started", stepOf(execution, at));
+    if (span !== null) watched.stepSpan = span.step(at.name, at.kind, at.attempt);
+    watched.tookMs = unknown;
+    watched.calledMs = performance.now();
+  }
+
+  /** It has returned: its time ends here, and not when its outcome is committed. */
+  stepReturned(watched: Watched): void {
+    if (watched.calledMs === unknown || watched.tookMs !== unknown) return;
+    watched.tookMs = performance.now() - watched.calledMs;
+  }
+
+  /** Its outcome is committed. The first that is said of the end of an attempt counts. */
+  stepEnded(execution: Execution, watched: Watched, at: Attempt, event: StepEnd, delayMs = 0): void {
+    if (watched.calledMs === unknown) return;
+    this.stepReturned(watched);
+    endStep(watched, errorOf[event]);
+    if (!this.#events.hears(event)) return;
+    const { runId, definition } = execution;
+    const { name: step, kind, attempt } = at;
+    const { name, version } = definition;
+    const durationMs = watched.tookMs;
+    if (event === "step.retried") {
+      this.#events.emit(event, { runId, name, version, step, kind, attempt, durationMs, delayMs });
+    } else {
+      this.#events.emit(event, { runId, name, version, step, kind, attempt, durationMs });
+    }
+  }
+
+  /** Nothing of it is recorded. */
+  stepDropped(watched: Watched): void {
+    if (watched.calledMs !== unknown) endStep(watched, "dropped");
   }
 
   /** A sleep, an event or an invoked run is over. */
   waited(execution: Execution, step: string, kind: StepKind, isFailed: boolean): void {
     const name = isFailed ? "step.failed" : "step.completed";
     if (this.#events.hears(name)) {
-      this.#events.emit(name, { ...stepOf(execution, step, kind, 0), durationMs: null });
+      this.#events.emit(name, { ...stepOf(execution, { name: step, kind, attempt: 0 }), durationMs: null });
     }
     execution.span?.step(step, kind, 0).end({ error: isFailed ? "StepFailed" : null });
   }
@@ -96,105 +147,18 @@ export class Observer {
   }
 }
 
-/** One attempt at a step, while somebody looks. Ended by one of its last four methods; the first of them counts. */
-export class StepObservation {
-  readonly #events: Emitter;
-  readonly #execution: Execution;
-  readonly #step: string;
-  readonly #kind: StepKind;
-  readonly #attempt: number;
-  readonly #span: OpenSpan | null;
-  readonly #begunMs = performance.now();
-  #durationMs = -1;
-  #isEnded = false;
+/** What its span says of the end of an attempt. */
+const errorOf = { "step.completed": null, "step.failed": "StepFailed", "step.retried": "retried" } as const;
 
-  constructor(
-    events: Emitter,
-    execution: Execution,
-    step: string,
-    kind: StepKind,
-    attempt: number,
-    span: OpenSpan | null,
-  ) {
-    this.#events = events;
-    this.#execution = execution;
-    this.#step = step;
-    this.#kind = kind;
-    this.#attempt = attempt;
-    this.#span = span;
-  }
-
-  /** The trace of what the step starts. */
-  get traceparent(): string | null {
-    return this.#span?.traceparent ?? null;
-  }
-
-  /** Whether its code is to be called by `call`. */
-  get isTraced(): boolean {
-    return this.#span !== null;
-  }
-
-  /** Calls the code of the step. */
-  call<T>(fn: () => T): T {
-    return this.#span === null ? fn() : this.#span.call(fn);
-  }
-
-  /** The code of the step has returned: its time ends here, and not when its outcome is committed. */
-  returned(): void {
-    if (this.#durationMs < 0) this.#durationMs = performance.now() - this.#begunMs;
-  }
-
-  completed(): void {
-    this.#tell("step.completed", null, 0);
-  }
-
-  failed(): void {
-    this.#tell("step.failed", "StepFailed", 0);
-  }
-
-  retried(delayMs: number): void {
-    this.#tell("step.retried", "retried", delayMs);
-  }
-
-  /** Nothing of it is recorded. */
-  drop(): void {
-    this.#end("dropped");
-  }
-
-  #tell(
-    event: "step.completed" | "step.failed" | "step.retried",
-    error: string | null,
-    delayMs: number,
-  ): void {
-    if (!this.#end(error) || !this.#events.hears(event)) return;
-    const { runId, definition } = this.#execution;
-    const told = {
-      runId,
-      name: definition.name,
-      version: definition.version,
-      step: this.#step,
-      kind: this.#kind,
-      attempt: this.#attempt,
-      durationMs: this.#durationMs,
-    };
-    if (event === "step.retried") this.#events.emit(event, { ...told, delayMs });
-    else this.#events.emit(event, told);
-  }
-
-  #end(error: string | null): boolean {
-    if (this.#isEnded) return false;
-    this.#isEnded = true;
-    this.returned();
-    this.#span?.end({ error });
-    return true;
-  }
+function endStep(watched: Watched, error: string | null): void {
+  watched.calledMs = unknown;
+  watched.stepSpan?.end({ error });
+  watched.stepSpan = null;
 }
 
 function stepOf(
   { runId, definition }: Execution,
-  step: string,
-  kind: StepKind,
-  attempt: number,
+  { name: step, kind, attempt }: Attempt,
 ): EventMap["step.started"] {
   return { runId, name: definition.name, version: definition.version, step, kind, attempt };
 }

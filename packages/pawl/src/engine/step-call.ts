@@ -7,7 +7,7 @@ import { ChildFailed, StepFailed } from "../define/errors.js";
 import type { Json } from "../define/json-types.js";
 import type { RetryPolicy } from "../define/retry.js";
 import type { JournalChange, StepKind } from "../store/journal.js";
-import type { StepObservation } from "./observer.js";
+import type { Watched } from "./observer.js";
 
 /** The function of a step, as the body calls it. */
 export interface Work {
@@ -15,7 +15,7 @@ export interface Work {
   readonly policy: RetryPolicy;
 }
 
-export interface StepCall {
+export interface StepCall extends Watched {
   readonly name: string;
   readonly kind: StepKind;
   readonly resolve: (value: unknown) => void;
@@ -35,8 +35,6 @@ export interface StepCall {
   /** The same on the clock of this process. */
   dueAtMs: number | null;
   triedSeq: number;
-  /** Its present attempt, if somebody looks. */
-  observed: StepObservation | null;
   /** Takes the prompt back that it waits for. */
   stopTimer: (() => void) | undefined;
 }
@@ -81,7 +79,9 @@ export function newCall(
     dueAt: null,
     dueAtMs: null,
     triedSeq: 0,
-    observed: null,
+    calledMs: -1,
+    tookMs: -1,
+    stepSpan: null,
     stopTimer: undefined,
   };
 }

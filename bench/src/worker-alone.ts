@@ -1,0 +1,103 @@
+/**
+ * A worker of the real engine on a store that keeps nothing: claims answer at once with runs out of nowhere, commits at once that they are
+ * committed. So what the worker itself costs can be measured apart from the database, whose noise is greater than many a cost.
+ */
+
+import type { AnyDefinition, ServeOptions } from "pawl";
+import {
+  checkServe,
+  type Claimed,
+  type ClaimedRun,
+  type ClaimRequest,
+  type Commit,
+  EngineWorker,
+  Hub,
+  type Verdict,
+  type WorkerStore,
+} from "pawl/engine";
+
+const committed: Verdict = { kind: "committed", uniqueLost: false, inboxSeq: null, handed: null };
+
+export class WorkerAlone {
+  readonly #definition: AnyDefinition;
+  readonly #input: string;
+  readonly #worker: EngineWorker;
+  readonly #hub = new Hub();
+  #unclaimed = 0;
+  #open = 0;
+  #end: () => void = () => {};
+
+  constructor(definition: AnyDefinition, input: string, options: ServeOptions) {
+    this.#definition = definition;
+    this.#input = input;
+    const store = {
+      register: async () => {},
+      unregister: async () => {},
+      claim: async (request: ClaimRequest) => this.#claim(request),
+      commit: async (commits: readonly Commit[]) => this.#commit(commits),
+    };
+    this.#worker = new EngineWorker(checkServe([definition], options), async () => ({
+      store: store as unknown as WorkerStore, // a job that ends at once needs no more of it
+      hub: this.#hub,
+      beats: null,
+      sweeps: false,
+      waitMs: null,
+      close: async () => {},
+    }));
+  }
+
+  /** The µs of CPU time that this process takes for each of so many runs. */
+  async work(count: number): Promise<number> {
+    await this.#worker.ready;
+    const ended = new Promise<void>((resolve) => void (this.#end = resolve));
+    const before = process.cpuUsage();
+    this.#unclaimed = this.#open = count;
+    this.#hub.nudge(null);
+    await ended;
+    const { user, system } = process.cpuUsage(before);
+    return (user + system) / count;
+  }
+
+  stop(): Promise<void> {
+    return this.#worker.stop();
+  }
+
+  #claim({ limit, floor, after }: ClaimRequest): Claimed {
+    const runs: ClaimedRun[] = [];
+    for (; runs.length < limit && this.#unclaimed > 0; this.#unclaimed--) {
+      runs.push(newRun(this.#definition, this.#input, this.#unclaimed));
+    }
+    return { runs, more: this.#unclaimed > 0, dueMs: null, throttled: 0, floor, after };
+  }
+
+  #commit(commits: readonly Commit[]): { verdicts: Verdict[]; claimable: [] } {
+    this.#open -= commits.length;
+    if (this.#open === 0) this.#end();
+    return { verdicts: commits.map(() => committed), claimable: [] };
+  }
+}
+
+function newRun({ name, version }: AnyDefinition, input: string, id: number): ClaimedRun {
+  return {
+    runId: String(id * 64),
+    name,
+    version,
+    step: null,
+    priority: 0,
+    attempt: 0,
+    crashes: 0,
+    parentId: null,
+    partitionKey: null,
+    timedOut: false,
+    children: null,
+    inboxSeq: 0,
+    inbox: [],
+    input,
+    state: null,
+    journal: [],
+    waiting: [],
+    uniqueLost: false,
+    startedMs: Date.now(),
+    trace: null,
+  };
+}
