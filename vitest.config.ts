@@ -39,8 +39,7 @@ export default defineConfig({
           ...shared,
           name: "pgbouncer",
           include: ["test/laws/**/*.test.ts"],
-          // Through a pooler no database is copied, and `fork` says so (pooler.test.ts).
-          exclude: ["**/dist/**", "test/laws/{fork,fork-safety,hold,identity}.test.ts"],
+          exclude: ["**/dist/**"],
         },
       },
       {

@@ -7,7 +7,8 @@ import { copyName, onServer, sideOf } from "../support/copies.js";
 import { testDatabase } from "../support/database.js";
 import { until } from "../support/until.js";
 
-const { url } = await testDatabase();
+// No database is copied through a pooler (pooler.test.ts).
+const { directUrl: url } = await testDatabase();
 const source = new pg.Client({ connectionString: url }).database!;
 const mail = job({ name: "mail", run: () => "sent" });
 

@@ -1,6 +1,6 @@
-import { type AnyDefinition, fork, job, machine, signal, workflow } from "pawl";
+import { type AnyDefinition, job, machine, signal, workflow } from "pawl";
 import { describe, expect, it } from "vitest";
-import { copyName, sideOf } from "../support/copies.js";
+import { copyName, copyOf, sideOf } from "../support/copies.js";
 import { testDatabase } from "../support/database.js";
 import { gate } from "../support/gate.js";
 import { until } from "../support/until.js";
@@ -57,7 +57,7 @@ describe("a fork", { timeout: 90_000 }, () => {
       Array.from({ length: 150 }, () => ({ input: null })),
     );
     await until("some steps are done", () => original.effects.length > 20);
-    const made = await fork({ url, name: copyName() });
+    const made = await copyOf(url, { name: copyName() });
     const there = sideOf(made.url);
 
     const recorded = await there.sql<{ key: string }>(
@@ -86,7 +86,7 @@ describe("a fork", { timeout: 90_000 }, () => {
     await here.serve(original.all);
     const { runId } = await here.pawl.start(original.slow);
     await until("it is being executed", entered);
-    await fork({ url, name: copyName() });
+    await copyOf(url, { name: copyName() });
     const later = await here.pawl.start(original.order);
     open();
     expect(await here.pawl.result(runId, { timeout: "50s" })).toBe(0);
@@ -102,7 +102,7 @@ describe("a fork", { timeout: 90_000 }, () => {
     await here.serve(original.all, { lease });
     const { runId } = await here.pawl.start(original.slow);
     await until("it is being executed", entered);
-    const there = sideOf((await fork({ url, name: copyName() })).url);
+    const there = sideOf((await copyOf(url, { name: copyName() })).url);
     expect(await there.pawl.why(runId)).toMatchObject({ phase: "executing" });
     await there.serve(copied.all);
     expect(await there.pawl.result(runId, { timeout: "50s" })).toBe(1);
@@ -116,7 +116,7 @@ describe("a fork", { timeout: 90_000 }, () => {
     await here.serve([wait]);
     const { runId } = await here.pawl.start(wait, {});
     await until("it waits", async () => (await here.pawl.runs.get(runId)).phase === "awaiting_signal");
-    const there = sideOf((await fork({ url, name: copyName() })).url);
+    const there = sideOf((await copyOf(url, { name: copyName() })).url);
     await there.serve([wait]);
     await there.pawl.signal(runId, "go", { side: "copy" });
     expect(await there.pawl.result(runId, { timeout: "50s" })).toEqual([{ side: "copy" }]);
@@ -130,7 +130,7 @@ describe("a fork", { timeout: 90_000 }, () => {
     await here.serve([nap]);
     const { runId } = await here.pawl.start(nap);
     await until("it sleeps", async () => (await here.pawl.why(runId)).reason === "suspended");
-    const there = sideOf((await fork({ url, name: copyName() })).url);
+    const there = sideOf((await copyOf(url, { name: copyName() })).url);
     const due =
       "select eligible_at, (select due_at from steps where run_id = r.id) from runs r where id = $1";
     expect(await there.sql(due, [runId])).toEqual(await here.sql(due, [runId]));

@@ -1,6 +1,6 @@
 import { fork, hold, job, machine, type, workflow } from "pawl";
 import { beforeEach, describe, expect, it } from "vitest";
-import { copyName, type Side, sideOf } from "../support/copies.js";
+import { copyName, copyOf, type Side, sideOf } from "../support/copies.js";
 import { testDatabase } from "../support/database.js";
 import { silent } from "../support/engine.js";
 import { gate } from "../support/gate.js";
@@ -53,7 +53,7 @@ describe("a held copy", { timeout: 90_000 }, () => {
     ]);
     await here.pawl.start(mail, null, { delay: 1 });
 
-    const made = await fork({ url, name: copyName(), held: true });
+    const made = await copyOf(url, { name: copyName(), held: true });
     expect(made.held).toBe(true);
     const there = sideOf(made.url);
     // The run that was parked has been claimed before.
@@ -87,7 +87,7 @@ describe("a held copy", { timeout: 90_000 }, () => {
     const { runId } = await here.pawl.start(mail);
     const name = copyName();
     // As the maker leaves it: the original knows which copy is to be held, the copy does not know that it is that copy.
-    const made = await fork({ url, name });
+    const made = await copyOf(url, { name });
     const there = sideOf(made.url);
     await there.sql("select pawl.set_held_copy($1)", [name]);
     expect(await there.pawl.why(runId)).toMatchObject({ reason: "held" });

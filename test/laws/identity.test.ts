@@ -1,6 +1,6 @@
 import { databaseState, fork, hold, job, migrate } from "pawl";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { copyName, onServer, sideOf } from "../support/copies.js";
+import { copyName, copyOf, directly, onServer, sideOf } from "../support/copies.js";
 import { testDatabase } from "../support/database.js";
 import { silent } from "../support/engine.js";
 
@@ -25,7 +25,7 @@ describe("a worker", { timeout: 90_000 }, () => {
     expect(await warningsAt(url)).toEqual([]);
     const before = await databaseState({ url });
     expect(before).toEqual({ identity: expect.any(String), isHeld: false, isCopy: false });
-    const made = await fork({ url, name: copyName() });
+    const made = await copyOf(url, { name: copyName() });
     expect(await databaseState({ url: made.url })).toEqual({ ...before, isCopy: true });
     expect(await warningsAt(made.url)).toEqual(copied);
     expect(await warningsAt(made.url)).toEqual(copied);
@@ -39,7 +39,7 @@ describe("a worker", { timeout: 90_000 }, () => {
   });
 
   it("is not quieted by migrate, nor by a release: only by who says that this is the one", async () => {
-    const made = await fork({ url, name: copyName(), held: true });
+    const made = await copyOf(url, { name: copyName(), held: true });
     expect(await migrate({ url: made.url })).toMatchObject({ from: 1, to: 1 });
     expect(await databaseState({ url: made.url })).toMatchObject({ isHeld: true, isCopy: true });
     expect(await hold.release({ url: made.url })).toEqual({ changed: true });
@@ -47,8 +47,8 @@ describe("a worker", { timeout: 90_000 }, () => {
   });
 
   it("does not warn of a database that was renamed", async () => {
-    const made = await fork({ url, name: copyName() });
-    await fork.adopt({ url: made.url });
+    const made = await copyOf(url, { name: copyName() });
+    await fork.adopt({ url: directly(made.url) }); // who is connected to it keeps its name
     const name = copyName();
     await onServer(`alter database "${made.name}" rename to "${name}"`);
     const renamed = new URL(made.url);
@@ -68,7 +68,7 @@ describe("a worker", { timeout: 90_000 }, () => {
     await sql("grant select on pawl.settings, pawl.migrations to pawl_unprivileged");
     await sql("revoke execute on function pg_control_system() from public");
     onTestFinished(() => sql("grant execute on function pg_control_system() to public").then(() => {}));
-    const at = new URL(url);
+    const at = new URL(directly(url));
     at.username = role;
     expect(await databaseState({ url: at.href })).toMatchObject({ isCopy: false });
     await sql("update settings set home = jsonb_set(home, '{system}', '\"1\"')");

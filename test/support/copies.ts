@@ -1,9 +1,20 @@
 /** Copies of databases, each with a client and workers of its own, dropped when the test that made them has ended. */
 
 import { randomBytes } from "node:crypto";
-import { type AnyDefinition, connect, type Pawl, serve, type ServeOptions, type Worker } from "pawl";
+import {
+  type AnyDefinition,
+  connect,
+  fork,
+  type ForkOptions,
+  type Forked,
+  type Pawl,
+  serve,
+  type ServeOptions,
+  type Worker,
+} from "pawl";
 import pg from "pg";
 import { inject, onTestFinished } from "vitest";
+import { databaseOf } from "./database.js";
 import { silent } from "./engine.js";
 
 export interface Side {
@@ -17,6 +28,19 @@ export function copyName(): string {
   const name = `pawl_copy_${randomBytes(6).toString("hex")}`;
   onTestFinished(() => onServer(`drop database if exists "${name}" with (force)`).then(() => {}));
   return name;
+}
+
+/** The same database on the server itself, if this URL leads through a pooler. */
+export function directly(url: string): string {
+  return inject("pooledUrl") === null
+    ? url
+    : databaseOf(inject("databaseUrl"), new URL(url).pathname.slice(1));
+}
+
+/** Copies a database. On the server itself: through a pooler none is. The copy is then used as the original is. */
+export async function copyOf(url: string, options: Omit<ForkOptions, "url">): Promise<Forked> {
+  const made = await fork({ ...options, url: directly(url) });
+  return { ...made, url: databaseOf(url, made.name) };
 }
 
 /** Runs SQL beside the databases of the tests. */
@@ -33,7 +57,7 @@ export async function onServer<Row>(text: string, values: unknown[] = []): Promi
 /** One side of a fork: everything is opened anew, and ended with the test. */
 export function sideOf(url: string): Side {
   const pawl = connect(url);
-  const pool = new pg.Pool({ connectionString: url, max: 2, options: "-c search_path=pawl" });
+  const pool = new pg.Pool({ connectionString: directly(url), max: 2, options: "-c search_path=pawl" });
   pool.on("error", () => {});
   const workers: Worker[] = [];
   onTestFinished(async () => {

@@ -68,7 +68,8 @@ export async function testDatabase(options: { empty?: boolean } = {}): Promise<T
   };
 }
 
-function databaseOf(server: string, name: string): string {
+/** The URL of another database of this server. */
+export function databaseOf(server: string, name: string): string {
   const address = new URL(server);
   address.pathname = `/${name}`;
   return address.href;
