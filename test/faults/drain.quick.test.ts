@@ -24,7 +24,9 @@ it("workers told to stop, and killed when they have: no claim is left, no attemp
   await until("some are under way", async () => (await sql(executing)).length > 0);
   fleet.signal("SIGTERM");
   await until("all have stopped", () => fleet.stopped() === 2, 30_000);
-  expect(await sql("select id, locked_by from runs where locked_by is not null")).toEqual([]);
+  const held =
+    "select id, name, status, turn, partition_key, locked_by from runs where locked_by is not null";
+  expect(await sql(held)).toEqual([]);
   await fleet.stop();
 
   // Others finish what was left, as if it had never been begun.

@@ -46,6 +46,26 @@ describe("graceful stop", () => {
     expect(row).toEqual({ status: "runnable", attempt: 0, crashes: 0, locked_by: null });
   });
 
+  it("releases the claim also of a run that somebody has locked at that moment", async () => {
+    const locked = gate();
+    const held = job({ name: "held", queue: "held", run: () => locked.pass() });
+    const worker = await serve([held], { drainTimeout: 0 });
+    const { runId } = await pawl.start(held, null);
+    await until("it runs", locked.entered);
+    const other = await database.connect();
+    await other.query("begin");
+    await other.query("select from runs where id = $1 for update", [runId]);
+    const stopping = worker.stop();
+    const passedBy = "select from workers where queues = '{}'";
+    await until("the worker has tried to let it go", async () => (await sql(passedBy)).length > 0);
+    await other.query("commit");
+    await stopping;
+    locked.open();
+    const [row] = await sql("select status, attempt, crashes, locked_by from runs where id = $1", [runId]);
+    expect(row).toEqual({ status: "runnable", attempt: 0, crashes: 0, locked_by: null });
+    expect(await sql(passedBy)).toEqual([]);
+  });
+
   it("commits an outcome that comes within a second after the abort", async () => {
     let started = false;
     const obedient = job({

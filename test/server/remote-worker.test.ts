@@ -108,7 +108,7 @@ describe("a worker behind a server", () => {
     let claims = 0;
     const answers: Record<string, (body: { claimId?: string }) => object> = {
       register: () => ({}),
-      unregister: () => ({}),
+      unregister: () => ({ held: 0 }),
       heartbeat: () => ({ alive: true, cancelled: {}, held: null }),
       claim: () => ({ runs: claims++ === 0 ? [{ ...aRun, version: 9 }] : [], more: false }),
       release: (body) => {

@@ -197,14 +197,65 @@ describe("crash recovery", () => {
     expect(await beat()).toEqual([{ alive: false }]);
   });
 
-  it("frees runs whose worker has no row at all, and keeps a row that runs still name", async () => {
+  it("frees runs whose worker has no row at all", async () => {
     await register(database, "leaving");
     await start(database, {});
     await claimOne(database, { workerId: "leaving" });
-    await store.unregister("leaving");
-    expect(await sql("select from workers where id = 'leaving'")).toHaveLength(1);
     await sql("delete from workers where id = 'leaving'");
     expect(await store.reap(100)).toBe(1);
+  });
+
+  it("a worker that unregisters lets go of what it holds, with the attempts unchanged, and lets the next of its keys in", async () => {
+    await register(database, "leaving");
+    const [held, next] = await start(database, { partitionKey: "k" }, { partitionKey: "k" });
+    await claimOne(database, { workerId: "leaving" });
+    const [cancelled] = await start(database, {});
+    await claimOne(database, { workerId: "leaving" });
+    await store.cancel(cancelled!, { reason: null, cascade: false });
+    expect(await store.unregister("leaving")).toBe(0);
+    expect(await sql("select from workers where id = 'leaving'")).toEqual([]);
+    const rows = "select id, status, locked_by, attempt, crashes from runs where id = any ($1) order by id";
+    const free = { locked_by: null, attempt: 0, crashes: 0 };
+    expect(await sql(rows, [[held, next, cancelled]])).toEqual([
+      { id: held, status: "runnable", ...free },
+      { id: next, status: "runnable", ...free },
+      { id: cancelled, status: "cancelled", ...free },
+    ]);
+    expect((await claim(database)).runs.map(({ runId }) => runId)).toEqual([held]);
+  });
+
+  it("a worker that unregisters keeps what somebody has locked, and its row for the reaper; nothing more is handed over to it", async () => {
+    await register(database, "leaving");
+    const [locked, free] = await start(database, { partitionKey: "a" }, { partitionKey: "b" });
+    const { claimId } = await claim(database, { workerId: "leaving" });
+    const [next] = await start(database, { partitionKey: "a" });
+    const other = await database.connect();
+    await other.query("begin");
+    await other.query("select from runs where id = $1 for update", [locked]);
+    expect(await store.unregister("leaving")).toBe(1);
+    await other.query("commit");
+    expect(await sql("select serves from workers where id = 'leaving'")).toEqual([{ serves: [] }]);
+    expect(await sql("select id from runs where locked_by = 'leaving'")).toEqual([{ id: locked }]);
+    expect((await claim(database)).runs.map(({ runId }) => runId)).toEqual([free]);
+    const nextClaim = { workerId: "leaving", claimId: "77" };
+    const { verdicts } = await store.commit(
+      [
+        {
+          runId: locked!,
+          claimId,
+          turn: 0,
+          inboxSeq: 0,
+          parentId: null,
+          partitionKey: "a",
+          next: nextClaim,
+          transition: { kind: "done", step: null, result: "1" },
+        },
+      ],
+      { patient: true },
+    );
+    expect(verdicts).toEqual([{ kind: "committed", uniqueLost: false, inboxSeq: null, handed: null }]);
+    expect((await claim(database)).runs.map(({ runId }) => runId)).toEqual([next]);
+    expect(await store.unregister("leaving")).toBe(0);
   });
 
   it("a beat says what the worker holds, with the claim ids, and what was cancelled", async () => {

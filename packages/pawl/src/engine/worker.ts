@@ -38,6 +38,8 @@ import { WorkerMetrics } from "./worker-metrics.js";
 
 const afterAbortMs = 1_000;
 const closeMs = 2_000;
+/** They fit into that. */
+const unregisterTries = 5;
 /** Of runs that were cancelled while a claim was in flight; where claims wait, one always is. */
 const maxMeanwhile = 10_000;
 
@@ -412,10 +414,19 @@ export class EngineWorker implements LocalWorker {
     this.#watcher.stop();
     if (this.#sweeper !== undefined) await atMost(this.#sweeper.stop(), closeMs);
     await this.#heartbeat?.stop();
-    if (this.#workerId !== null) await atMost(this.#store.unregister(this.#workerId), closeMs);
+    await atMost(this.#unregister(), closeMs);
     this.#workerId = null;
     await this.#metrics.close();
     await this.#transport.close();
+  }
+
+  /** Nothing is claimed for it or handed over to it after this, and what it still holds is let go: also what was locked a moment ago. */
+  async #unregister(): Promise<void> {
+    const patience = new Patience();
+    for (let count = 0; count < unregisterTries && this.#workerId !== null; count++) {
+      if ((await this.#store.unregister(this.#workerId)) === 0) return;
+      await new Promise((resolve) => setTimeout(resolve, patience.next()));
+    }
   }
 
   /** Resolves when nothing is executed any more, or after this time. */

@@ -430,7 +430,8 @@ export interface WorkerStore extends Pick<ClientStore, "setLimit" | "bringForwar
   /** Begins a transaction for user code. */
   begin(): Promise<StoreTransaction>;
   register(registration: Registration): Promise<void>;
-  unregister(workerId: string): Promise<void>;
+  /** The worker has stopped: what it holds is let go. Answers how many runs it holds nevertheless, because somebody has them locked. */
+  unregister(workerId: string): Promise<number>;
   claim(request: ClaimRequest): Promise<Claimed>;
   /** At most one transition per run in one call. `patient: false` never waits for a lock. */
   commit(

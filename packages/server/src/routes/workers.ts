@@ -66,12 +66,20 @@ export function workerRoutes(app: App, parts: Parts, hurry: () => void): void {
     "/v1/workers/unregister",
     {
       ...route,
-      schema: { tags, summary: "A worker has stopped", body: strict({ workerId }), response: { 200: done } },
+      schema: {
+        tags,
+        summary: "A worker has stopped: what it holds is let go",
+        body: strict({ workerId }),
+        response: {
+          200: strict({
+            held: Type.Integer({
+              description: "runs that it holds because somebody has them locked: call again",
+            }),
+          }),
+        },
+      },
     },
-    async ({ body }) => {
-      await store.unregister(body.workerId);
-      return {};
-    },
+    async ({ body }) => ({ held: await store.unregister(body.workerId) }),
   );
 
   app.post(

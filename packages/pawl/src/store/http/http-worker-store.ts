@@ -69,8 +69,9 @@ export class HttpWorkerStore implements WorkerStore {
     });
   }
 
-  async unregister(workerId: string): Promise<void> {
-    await this.#post("unregister", { workerId });
+  async unregister(workerId: string): Promise<number> {
+    const { held } = await this.#post<{ held: number }>("unregister", { workerId });
+    return held;
   }
 
   async claim({ workerId, claimId, queue, limit, names, versions, wait }: ClaimRequest): Promise<Claimed> {

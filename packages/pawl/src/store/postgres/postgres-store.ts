@@ -253,8 +253,9 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
     return toDatabaseState(row!);
   }
 
-  async unregister(workerId: string): Promise<void> {
-    await this.call("unregister", [shard, workerId]);
+  async unregister(workerId: string): Promise<number> {
+    const [row] = await this.call<{ unregister: number }>("unregister", [shard, workerId]);
+    return row!.unregister;
   }
 
   /** A heartbeat, for who beats for a worker elsewhere. */
