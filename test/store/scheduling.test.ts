@@ -235,6 +235,7 @@ describe("crash recovery", () => {
     expect(await store.unregister("leaving")).toBe(1);
     await other.query("commit");
     expect(await sql("select serves from workers where id = 'leaving'")).toEqual([{ serves: [] }]);
+    expect((await claim(database, { workerId: "leaving" })).runs).toEqual([]);
     expect(await sql("select id from runs where locked_by = 'leaving'")).toEqual([{ id: locked }]);
     expect((await claim(database)).runs.map(({ runId }) => runId)).toEqual([free]);
     const nextClaim = { workerId: "leaving", claimId: "77" };
@@ -256,6 +257,19 @@ describe("crash recovery", () => {
     expect(verdicts).toEqual([{ kind: "committed", uniqueLost: false, inboxSeq: null, handed: null }]);
     expect((await claim(database)).runs.map(({ runId }) => runId)).toEqual([next]);
     expect(await store.unregister("leaving")).toBe(0);
+  });
+
+  it("a worker that unregisters does not wait for a transaction of a user that has the key of its run", async () => {
+    await register(database, "leaving");
+    const [held, queued] = await start(database, { partitionKey: "slow" }, { partitionKey: "slow" });
+    await claimOne(database, { workerId: "leaving" });
+    const user = await database.connect();
+    await user.query("begin");
+    await user.query("select cancel(0::smallint, $1::bigint, null, false)", [queued]);
+    expect(await store.unregister("leaving")).toBe(0);
+    await user.query("select cancel(0::smallint, $1::bigint, null, false)", [held]);
+    await user.query("commit");
+    expect(await sql("select from runs where locked_by = 'leaving'")).toEqual([]);
   });
 
   it("a beat says what the worker holds, with the claim ids, and what was cancelled", async () => {

@@ -88,30 +88,40 @@ describe("drain", () => {
     expect((await t.pawl.runs.list({ status: "completed" })).runs).toHaveLength(3);
   });
 
+  /** Fails once, and then waits in its slot: for so short a time it is not suspended. */
+  const flaky = workflow({
+    name: "flaky",
+    run: ({ step }) =>
+      step.run(
+        "try",
+        ({ attempt }) => {
+          if (attempt === 0) throw new Error("not yet");
+          return "done";
+        },
+        { retry: { attempts: 2, backoff: { kind: "fixed", base: 500, jitter: 0 } } },
+      ),
+  });
+  const five = [1, 2, 3, 4, 5].map(() => ({ input: undefined }));
+
   it("resolves when all slots are taken by what only waits", async () => {
     const t = await aTest();
-    const flaky = workflow({
-      name: "flaky",
-      run: ({ step }) =>
-        step.run(
-          "try",
-          ({ attempt }) => {
-            if (attempt === 0) throw new Error("not yet");
-            return "done";
-          },
-          { retry: { attempts: 2, backoff: { kind: "fixed", base: 500, jitter: 0 } } },
-        ),
-    });
     await t.serve([flaky], { queues: { default: 2 } });
-    await t.pawl.startMany(
-      flaky,
-      [1, 2, 3, 4, 5].map(() => ({ input: undefined })),
-    );
+    await t.pawl.startMany(flaky, five);
     await t.drain();
     // Those in the slots, and perhaps some that were claimed while the slots were taken.
     const executing = (await t.pawl.runs.list({ phase: "executing" })).runs.length;
     expect(executing).toBeGreaterThanOrEqual(2);
     expect(executing).toBeLessThanOrEqual(4);
+    await t.advance("2s");
+    expect((await t.pawl.runs.list({ status: "completed" })).runs).toHaveLength(5);
+  });
+
+  it("resolves when runs that are claimed already wait for such slots", async () => {
+    const t = await aTest();
+    await t.serve([flaky], { queues: { default: 2 }, prefetch: 2 });
+    await t.pawl.startMany(flaky, five);
+    await t.drain();
+    expect((await t.pawl.runs.list({ phase: "executing" })).runs).toHaveLength(4);
     await t.advance("2s");
     expect((await t.pawl.runs.list({ status: "completed" })).runs).toHaveLength(5);
   });

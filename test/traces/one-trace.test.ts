@@ -224,6 +224,39 @@ describe("the spans of a run", () => {
     expect(collector.text()).not.toContain("secret");
   });
 
+  it("end also when nothing of a step is recorded: its worker stops, or its claim is lost", async () => {
+    let begun = 0;
+    let fail: (error: Error) => void = () => {};
+    const stopped = workflow({
+      name: "stopped",
+      run: ({ step }) =>
+        step.run("one", ({ signal: aborted }) => {
+          begun++;
+          return new Promise((_, reject) => {
+            fail = reject;
+            aborted.addEventListener("abort", () => reject(new Error("stopped")));
+          });
+        }),
+    });
+    const dropped = (runId: string, count: number): Promise<Span[]> =>
+      until("the spans were sent", () => {
+        const found = ofRun(runId).filter(({ name }) => name === "workflow.step");
+        return found.length === count ? found : null;
+      });
+    const worker = await serve([stopped], { drainTimeout: 0 });
+    const { runId } = await pawl.start(stopped);
+    await until("it has begun", () => begun === 1);
+    await worker.stop();
+    expect(await dropped(runId, 1)).toMatchObject([{ isError: true, statusMessage: "dropped" }]);
+
+    await serve([stopped]);
+    await until("it has begun again", () => begun === 2);
+    await database.sql("update runs set claim_id = 5 where id = $1", [runId]);
+    fail(new Error("too late"));
+    expect((await dropped(runId, 2))[1]).toMatchObject({ isError: true, statusMessage: "dropped" });
+    await pawl.runs.cancel(runId);
+  });
+
   it("run user code inside of them: what it traces is below its step", async () => {
     const nested = job({
       name: "nested",

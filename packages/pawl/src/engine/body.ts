@@ -203,15 +203,22 @@ export class Body {
       this.#tellIfQuiet();
       return;
     }
-    if (performed === null) return;
+    if (performed === null) {
+      observer.stepDropped(call);
+      return;
+    }
     const { entry, value } = performed;
     if (entry.error !== null && this.#execution.isStopping) {
       // An error of a step that was told to stop says nothing about it.
+      observer.stepDropped(call);
       this.#execution.abort(new Error("the worker is stopping"));
       return;
     }
     const pending = await this.#record(call, entry, value);
-    if (pending === null) return;
+    if (pending === null) {
+      observer.stepDropped(call);
+      return;
+    }
     observer.stepEnded(this.#execution, call, call, "step.retried", pending.dueMs ?? 0);
     call.attempt++;
     this.#wait(call, pending);

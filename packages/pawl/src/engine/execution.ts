@@ -142,6 +142,7 @@ export class Execution implements Watched {
 }
 
 /** The present attempt of a job, which has but one step, or of a machine. */
-export function attemptOf({ step, attempt }: Execution): Attempt {
-  return { name: step ?? "run", kind: "run", attempt };
+export function attemptOf({ definition, step, attempt }: Execution): Attempt {
+  const name = definition.kind === "job" || step === null ? "run" : step;
+  return { name, kind: "run", attempt };
 }

@@ -98,7 +98,7 @@ export class Observer {
     }
   }
 
-  /** Nothing of it is recorded. */
+  /** Nothing of it is recorded, as far as is known; without effect if its end is told. */
   stepDropped(watched: Watched): void {
     if (watched.calledMs !== unknown) endStep(watched, "dropped");
   }

@@ -420,11 +420,16 @@ export class EngineWorker implements LocalWorker {
     await this.#transport.close();
   }
 
-  /** Nothing is claimed for it or handed over to it after this, and what it still holds is let go: also what was locked a moment ago. */
+  /** Lets go of what it still holds: also of what was locked a moment ago. What is left after that, the reaper finds. */
   async #unregister(): Promise<void> {
     const patience = new Patience();
-    for (let count = 0; count < unregisterTries && this.#workerId !== null; count++) {
-      if ((await this.#store.unregister(this.#workerId)) === 0) return;
+    for (let count = 1; this.#workerId !== null; count++) {
+      try {
+        if ((await this.#store.unregister(this.#workerId)) === 0) return;
+      } catch (error) {
+        this.#settings.logger.warn({ err: error }, "pawl: the worker cannot unregister");
+      }
+      if (count === unregisterTries) return;
       await new Promise((resolve) => setTimeout(resolve, patience.next()));
     }
   }

@@ -53,6 +53,8 @@ async function create(url: string | undefined, name: string): Promise<TestServer
     const server = await testServer(url);
     try {
       await server.admin.query(`create database ${quoteName(name)} template ${quoteName(server.template)}`);
+      // It would take longer to compile what a test looks for than to find it.
+      await server.admin.query(`alter database ${quoteName(name)} set jit = off`);
       return server;
     } catch (error) {
       // 3D000: the template is gone, because the data of the server were deleted.

@@ -79,7 +79,12 @@ export function workerRoutes(app: App, parts: Parts, hurry: () => void): void {
         },
       },
     },
-    async ({ body }) => ({ held: await store.unregister(body.workerId) }),
+    async ({ body }) => {
+      const held = await store.unregister(body.workerId);
+      waiters.rewind();
+      hub.nudge(null);
+      return { held };
+    },
   );
 
   app.post(

@@ -70,7 +70,7 @@ export class HttpWorkerStore implements WorkerStore {
   }
 
   async unregister(workerId: string): Promise<number> {
-    const { held } = await this.#post<{ held: number }>("unregister", { workerId });
+    const { held = 0 } = await this.#post<{ held?: number }>("unregister", { workerId });
     return held;
   }
 

@@ -76,7 +76,9 @@ begin
     perform begin_timeline(p_shard);
   end if;
   perform set_config('synchronous_commit', 'off', true);  -- in the body: a SET clause is undone before the commit
-  if v_is_held or not exists (select 1 from workers w where w.id = p_worker and w.seen_at + w.lease > clock_timestamp()) then
+  -- a worker without queues has stopped
+  if v_is_held or not exists (select 1 from workers w
+      where w.id = p_worker and w.seen_at + w.lease > clock_timestamp() and w.queues <> '{}') then
     meta := '{"floor": null, "after": null, "due_ms": null, "more": false, "throttled": 0}';
     return next;
     return;

@@ -35,7 +35,7 @@ begin
   for f in
     select p.oid::regprocedure as signature from pg_proc p
     where p.pronamespace = quote_ident(current_schema())::regnamespace and p.xmin = pg_current_xact_id()::xid
-      and p.proname in ('claim', 'commit', 'finish', 'record', 'release', 'reap', 'recover')
+      and p.proname in ('claim', 'commit', 'finish', 'record', 'release', 'reap', 'recover', 'unregister')
   loop
     execute format('alter function %s set lock_timeout = %L', f.signature, '100ms');
   end loop;
