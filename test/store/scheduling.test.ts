@@ -207,7 +207,7 @@ describe("crash recovery", () => {
 
   it("a worker that unregisters lets go of what it holds, with the attempts unchanged, and lets the next of its keys in", async () => {
     await register(database, "leaving");
-    const [held, next] = await start(database, { partitionKey: "k" }, { partitionKey: "k" });
+    const [held, behind] = await start(database, { partitionKey: "k" }, { partitionKey: "k" });
     await claimOne(database, { workerId: "leaving" });
     const [cancelled] = await start(database, {});
     await claimOne(database, { workerId: "leaving" });
@@ -216,9 +216,9 @@ describe("crash recovery", () => {
     expect(await sql("select from workers where id = 'leaving'")).toEqual([]);
     const rows = "select id, status, locked_by, attempt, crashes from runs where id = any ($1) order by id";
     const free = { locked_by: null, attempt: 0, crashes: 0 };
-    expect(await sql(rows, [[held, next, cancelled]])).toEqual([
+    expect(await sql(rows, [[held, behind, cancelled]])).toEqual([
       { id: held, status: "runnable", ...free },
-      { id: next, status: "runnable", ...free },
+      { id: behind, status: "runnable", ...free },
       { id: cancelled, status: "cancelled", ...free },
     ]);
     expect((await claim(database)).runs.map(({ runId }) => runId)).toEqual([held]);
@@ -228,7 +228,7 @@ describe("crash recovery", () => {
     await register(database, "leaving");
     const [locked, free] = await start(database, { partitionKey: "a" }, { partitionKey: "b" });
     const { claimId } = await claim(database, { workerId: "leaving" });
-    const [next] = await start(database, { partitionKey: "a" });
+    const [behind] = await start(database, { partitionKey: "a" });
     const other = await database.connect();
     await other.query("begin");
     await other.query("select from runs where id = $1 for update", [locked]);
@@ -255,7 +255,7 @@ describe("crash recovery", () => {
       { patient: true },
     );
     expect(verdicts).toEqual([{ kind: "committed", uniqueLost: false, inboxSeq: null, handed: null }]);
-    expect((await claim(database)).runs.map(({ runId }) => runId)).toEqual([next]);
+    expect((await claim(database)).runs.map(({ runId }) => runId)).toEqual([behind]);
     expect(await store.unregister("leaving")).toBe(0);
   });
 
