@@ -5,7 +5,7 @@ import { wait } from "./wait.js";
 const arena = await makeArena();
 const { fleet, load } = arena;
 
-const kills = 40;
+const kills = 30;
 
 it("a worker is killed by -9 every 300 ms with every shape under load: every run ends as it does without", async () => {
   fleet.replaceTheDead();

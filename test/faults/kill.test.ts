@@ -14,7 +14,7 @@ const pawl = connect(database.url);
 afterAll(() => pawl.close());
 
 /** Bounds the time on a machine so slow that workers die faster than they boot. */
-const maxKills = 80;
+const maxKills = 60;
 
 const everyMs = 300;
 /** That of the workers, and what recovery may take beyond it. */
