@@ -6,9 +6,9 @@
 --   due_ms  milliseconds until the next run is due, when there was nothing left to claim
 --   throttled  how many runs were put off by their rate limits
 -- (What is claimable is written as the CASE of the index everywhere: no other index can serve that.)
--- Reads unlocked pages of runs_claim by a skip scan over priorities, then locks by primary key with SKIP LOCKED and
--- decides in statements of their own: who is first in line for its partition key (claim_keyed), and for whom its rate limit
--- has tokens (claim_limited). A wait whose deadline has passed is claimed as timed out. A look from the floor on that finds
+-- Reads unlocked pages of runs_claim by a skip scan over priorities, takes the advisory locks of their partition keys (a key that it does
+-- not get at once is left for the next call), then locks by primary key with SKIP LOCKED and decides in statements of their own: who is
+-- first in line for its key (claim_keyed), and for whom its rate limit has tokens (claim_limited). A wait whose deadline has passed is claimed as timed out. A look from the floor on that finds
 -- less than asked looks again without it, unless p_bounded; then due_ms too is about the priority of the floor alone. Runs in the way that no live worker serves are parked (park_unserved).
 -- A run's inbox comes along if it is small (inbox_inline), or the journal of a workflow (journal_inline).
 -- A worker whose lease has passed gets nothing: it would be taken from it at once (its next beat tells it). Nor does any in a database
@@ -102,7 +102,7 @@ begin
         from level where level.priority is not null
     ), page as materialized (
       select due.* from level cross join lateral (
-        select r.id, r.priority, r.eligible_at, r.name, r.version from runs r
+        select r.id, r.priority, r.eligible_at, r.name, r.version, r.partition_key from runs r
         where r.shard = p_shard and r.queue = p_queue and r.priority = level.priority
           and case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end and r.eligible_at <= v_now
           and r.eligible_at >= case when level.priority = v_bound_priority then v_bound_at else '-infinity' end
@@ -111,14 +111,16 @@ begin
       where level.priority is not null
       limit v_page
     ), marked as (
-      select p.*, (p.name, p.version) in (select s.name, s.version from unnest(p_names, p_versions) s(name, version)) as served
+      -- served by this worker, its key at hand? null: by another
+      select p.*, case when (p.name, p.version) in (select s.name, s.version from unnest(p_names, p_versions) s(name, version))
+        then p.partition_key is null or pg_try_advisory_xact_lock(key_lock(p_shard, p.partition_key)) end as mine
       from page p
     )
-    select array_agg(m.id) filter (where m.served),
-      array_agg(m.id) filter (where not m.served and m.eligible_at < v_now - interval '1 minute'),
-      count(*), count(*) filter (where not m.served),
+    select array_agg(m.id) filter (where m.mine),
+      array_agg(m.id) filter (where m.mine is null and m.eligible_at < v_now - interval '1 minute'),
+      count(*), count(*) filter (where m.mine is not true), coalesce(bool_or(not m.mine), false) or v_contended,
       (array_agg(m.priority))[count(*)], (array_agg(m.eligible_at))[count(*)], (array_agg(m.id))[count(*)]
-    into v_ids, v_others, v_page_rows, v_one, v_last_priority, v_last_at, v_last_id
+    into v_ids, v_others, v_page_rows, v_one, v_contended, v_last_priority, v_last_at, v_last_id
     from marked m;    -- in order, as the page is: the last is the last
     v_foreign := v_foreign + v_one;
     v_unserved := v_unserved || v_others;
@@ -131,15 +133,16 @@ begin
     if v_ids is not null then
       -- lock, bounded by count (and by bytes, below: compressed values are measured, others bounded by their stored size);
       -- by primary key: a plain predicate on status in there would lure the planner to runs_claim. With it, what another has claimed
-      -- meanwhile is passed over and not locked, which would keep its commit waiting. The aggregates get the rows in the
-      -- order of v_ids: a lateral join has no other, and none of them sorts (a DISTINCT would, for all).
+      -- or blocked meanwhile is passed over and not locked, which would keep its commit waiting, or who frees its key from
+      -- letting it in. The aggregates get the rows in the order of v_ids: a lateral join has no other, and none of them sorts
+      -- (a DISTINCT would, for all).
       with locked as materialized (
         select l.* from unnest(v_ids) c(id)
         cross join lateral (
           select r.id, r.priority, r.eligible_at, r.status, r.hold, r.partition_key, r.rate_limit, r.kind,
             case when pg_column_compression(coalesce(r.state, r.input)) is null then pg_column_size(coalesce(r.state, r.input))
               else octet_length(coalesce(r.state, r.input)::text) end as bytes
-          from runs r where r.shard = p_shard and r.id = c.id and (r.status in ('runnable', 'awaiting_signal')) is true
+          from runs r where r.shard = p_shard and r.id = c.id and (r.status in ('runnable', 'awaiting_signal') and r.hold = 0) is true
           limit 1 for no key update skip locked) l
         where l.status in ('runnable', 'awaiting_signal') and l.hold = 0 and l.eligible_at <= v_now
         limit v_block)

@@ -1,7 +1,8 @@
 -- Partition keys, for claim: of the runs p_id, which claim has locked and whose keys are p_key, those it may take, in order. Runs without
 -- a key may always be taken; one with a key only if nobody holds the key and it is the first due run of it, locked by
 -- somebody or not (SKIP LOCKED alone would break the order). The claim is the lock of the key; the advisory lock only makes
--- sure that one transaction at a time looks at a key: what it does not get at once is left for the next call.
+-- sure that one transaction at a time looks at a key. The caller has it already, before it locked the runs, so that whoever frees a
+-- key never finds its first run locked by a claim that came too late for it; here it is tried for runs that got another key since.
 -- The others of a key are blocked (hold bit 1) and leave the claim index, with up to 1,000 siblings behind them, until
 -- free_keys lets them in one by one. Rides runs_active_key and runs_keyed.
 create function claim_keyed(

@@ -32,8 +32,8 @@ end $f$;
 --   after   [µs, id] where it stopped walking: 1,000 messages that do not match or whose group is busy, or 50 ms of them, lay in the way
 --   more    whether it stopped because p_limit or 16 MiB were reached
 --   due_ms  milliseconds until the next delayed message is visible, when nothing was left to receive
--- Like claim it reads pages of runs_claim without locks, then locks by primary key with SKIP LOCKED and decides in statements of their
--- own (claim_keyed for groups); it never waits. Committed asynchronously: a lost receive is a message that was never in flight, and
+-- Like claim it reads pages of runs_claim and tries the advisory locks of their groups, then locks by primary key with SKIP LOCKED and
+-- decides in statements of their own (claim_keyed for groups); it never waits. Committed asynchronously: a lost receive is a message that was never in flight, and
 -- its random receipt never returns.
 create function receive(
   p_shard smallint, p_queue text, p_receipt bigint, p_limit int, p_visibility_ms bigint, p_max_receives int, p_match text,
@@ -88,10 +88,14 @@ begin
     return;
   end if;
   loop
-    select array_agg(p.id) filter (where p.fits), count(*), (array_agg(p.eligible_at))[count(*)], (array_agg(p.id))[count(*)]
-    into v_ids, v_rows, v_last_at, v_last_id
+    select array_agg(p.id) filter (where p.mine), count(*), coalesce(bool_or(not p.mine), false) or v_contended,
+      (array_agg(p.eligible_at))[count(*)], (array_agg(p.id))[count(*)]
+    into v_ids, v_rows, v_contended, v_last_at, v_last_id
     from (
-      select r.id, r.eligible_at, v_match is null or r.input @> v_match as fits from runs r
+      -- fits, and its group is at hand? null: does not fit
+      select r.id, r.eligible_at, case when v_match is null or r.input @> v_match
+        then r.partition_key is null or pg_try_advisory_xact_lock(key_lock(v_shard, r.partition_key)) end as mine
+      from runs r
       where r.shard = v_shard and r.queue = p_queue and r.priority = 0
         and case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end
         and r.eligible_at <= v_now and r.eligible_at >= v_bound_at and (r.eligible_at, r.id) > (v_bound_at, v_bound_id)
@@ -109,7 +113,7 @@ begin
         cross join lateral (
           select r.id, r.eligible_at, r.status, r.queue, r.hold, r.partition_key, r.attempt,
             case when pg_column_compression(r.input) is null then pg_column_size(r.input) else octet_length(r.input::text) end as bytes
-          from runs r where r.shard = v_shard and r.id = c.id and (r.status = 'runnable') is true
+          from runs r where r.shard = v_shard and r.id = c.id and (r.status = 'runnable' and r.hold = 0) is true
           limit 1 for no key update skip locked) l
         where l.status = 'runnable' and l.queue = p_queue and l.hold = 0 and l.eligible_at <= v_now
         limit v_block)
