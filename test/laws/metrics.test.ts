@@ -18,6 +18,13 @@ const freePort = (): Promise<number> =>
   });
 
 describe("the metrics of a worker", () => {
+  it("can be read before it is ready", async () => {
+    const early = job({ name: "early", run: () => null });
+    const worker = plainServe([early], { url: database.url });
+    expect(await worker.metrics()).toContain('workflow_runs_in_flight{workflow="early"} 0');
+    await worker.stop();
+  });
+
   it("count starts, ends, steps, retries and signals by definition", async () => {
     const flaky = job({
       name: "flaky",

@@ -6,6 +6,7 @@
 import type { Logger } from "../define/logger.js";
 import type { WorkerStore } from "../store/store.js";
 import type { Execution } from "./execution.js";
+import type { Executions } from "./executions.js";
 import type { Feeder } from "./feeder.js";
 import type { ConfirmedBeat } from "./heartbeat.js";
 import type { Releaser } from "./releaser.js";
@@ -14,7 +15,7 @@ export interface HoldingsHost {
   readonly store: Pick<WorkerStore, "held">;
   readonly logger: Logger;
   readonly releaser: Releaser;
-  readonly executions: ReadonlyMap<string, Execution>;
+  readonly executions: Executions;
   readonly feeders: ReadonlyMap<string, Feeder>;
   /** The ids of claims in flight. */
   readonly claiming: ReadonlySet<string>;
@@ -40,7 +41,7 @@ export class Holdings {
     releaser.release(this.#notInHand(cancelled));
     if (held === null) return;
     const since = BigInt(held.since);
-    const before = [...executions.values()].filter(({ begunAtMs }) => begunAtMs < sentAtMs);
+    const before = [...executions].filter(({ begunAtMs }) => begunAtMs < sentAtMs);
     const [recent, older] = [
       before.filter(({ claimId }) => BigInt(claimId) >= since),
       before.filter(({ claimId }) => BigInt(claimId) < since),

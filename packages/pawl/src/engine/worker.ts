@@ -8,18 +8,15 @@
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import type { AnyDefinition } from "../define/definition.js";
-import { RunCancelled, Unavailable, WorkflowVersionMismatch } from "../define/errors.js";
-import type { JournalEntry, RecordVerdict } from "../store/journal.js";
-import type { Claimable, Commit, Verdict, WorkerStore } from "../store/store.js";
+import { Unavailable } from "../define/errors.js";
+import type { Claimable, WorkerStore } from "../store/store.js";
 import { isOutage } from "../store/postgres/database-errors.js";
 import { atMost } from "./at-most.js";
 import { DatabaseWatch } from "./database-watch.js";
 import { Events } from "./events.js";
-import { Execution, type Successor } from "./execution.js";
-import { execute } from "./executor.js";
+import { Executions } from "./executions.js";
 import type { Reading } from "./exposition.js";
 import { Feeder } from "./feeder.js";
-import type { Flusher } from "./flusher.js";
 import { commitFlusher, recordFlusher } from "./flushers.js";
 import { type ConfirmedBeat, Heartbeat } from "./heartbeat.js";
 import { Holdings } from "./holdings.js";
@@ -29,7 +26,6 @@ import { Observer } from "./observer.js";
 import { Patience, persist } from "./patience.js";
 import { Releaser } from "./releaser.js";
 import type { ServeSettings } from "./serve-options.js";
-import type { Surroundings } from "./surroundings.js";
 import { SlotKeeper } from "./slots.js";
 import { Sweeper } from "./sweeper.js";
 import type { WorkerTransport } from "./transport.js";
@@ -40,8 +36,6 @@ const afterAbortMs = 1_000;
 const closeMs = 2_000;
 /** They fit into that. */
 const unregisterTries = 5;
-/** Of runs that were cancelled while a claim was in flight; where claims wait, one always is. */
-const maxMeanwhile = 10_000;
 
 export class EngineWorker implements LocalWorker {
   readonly ready: Promise<void>;
@@ -54,20 +48,15 @@ export class EngineWorker implements LocalWorker {
   readonly #open: () => Promise<WorkerTransport>;
   readonly #served: ReadonlyMap<string, AnyDefinition>;
   readonly #feeders = new Map<string, Feeder>();
-  readonly #executions = new Map<string, Execution>();
+  readonly #executions = new Executions();
   /** Ids of claims whose call is in flight. */
   readonly #claiming = new Set<string>();
-  /** Runs that were cancelled while a claim was in flight, which may bring them. */
-  readonly #cancelledMeanwhile = new Set<string>();
   #transport: WorkerTransport | undefined;
   #store!: WorkerStore;
-  #flusher!: Flusher<Commit, Verdict>;
-  #recorder!: Flusher<JournalEntry, RecordVerdict>;
   #watcher!: Watcher;
   #releaser!: Releaser;
   #holdings!: Holdings;
   #hub!: Hub;
-  #surroundings!: Surroundings;
   #heartbeat: Heartbeat | undefined;
   #sweeper: Sweeper | undefined;
   /** null while there is no lease. */
@@ -149,7 +138,7 @@ export class EngineWorker implements LocalWorker {
     this.#hub.workers.delete(this);
     this.#workerId = null;
     for (const feeder of this.#feeders.values()) void feeder.stop();
-    this.#abortAll(new Error("the worker has died"));
+    this.#executions.abortAll(new Error("the worker has died"));
     this.#watcher.stop();
     void this.#sweeper?.stop();
     await this.#heartbeat?.stop();
@@ -158,7 +147,7 @@ export class EngineWorker implements LocalWorker {
 
   /** What it executes just now, or has claimed for that. At rest is what only waits, in its slot for a time or a signal, or for a slot. */
   executing(): { readonly runId: string; readonly queue: string; readonly isAtRest: boolean }[] {
-    const begun = [...this.#executions.values()].map(({ runId, queue, isAtRest }) => {
+    const begun = [...this.#executions].map(({ runId, queue, isAtRest }) => {
       return { runId, queue, isAtRest: isAtRest?.() ?? false };
     });
     const unstarted = [...this.#feeders].flatMap(([queue, feeder]) =>
@@ -190,20 +179,7 @@ export class EngineWorker implements LocalWorker {
   }
 
   cancel(runId: string, reason?: string): void {
-    this.#flusher.drop(runId);
-    if (this.#claiming.size === 0 || this.#cancelledMeanwhile.size > maxMeanwhile)
-      this.#cancelledMeanwhile.clear();
-    if (this.#claiming.size > 0) this.#cancelledMeanwhile.add(runId);
-    const unstarted = [...this.#feeders.values()].map((feeder) => feeder.drop(runId)).find(Boolean);
-    if (unstarted !== undefined) this.#releaser.release([{ runId, claimId: unstarted.claimId }]);
-    const execution = this.#executions.get(runId);
-    if (execution === undefined || execution.isCancelled) return;
-    execution.abort(new RunCancelled(runId, reason));
-    // The code has this long to notice; then its partition key is given to the next, as after a lost claim.
-    const timer = setTimeout(() => {
-      if (this.#executions.get(runId) === execution) this.#releaser.release([execution]);
-    }, this.#settings.drainMs);
-    timer.unref();
+    this.#executions.cancel(runId, reason);
   }
 
   expect(queue: string, delayMs: number): void {
@@ -215,7 +191,7 @@ export class EngineWorker implements LocalWorker {
   }
 
   async #begin(): Promise<void> {
-    const { logger, maxStepMs, maxPayloadBytes } = this.#settings;
+    const { logger, maxStepMs, maxPayloadBytes, drainMs } = this.#settings;
     this.#transport = await this.#persist("reach its runs", this.#open);
     if (this.#transport === undefined) throw new Unavailable("the worker was stopped before it was ready");
     this.#store = this.#transport.store;
@@ -227,7 +203,37 @@ export class EngineWorker implements LocalWorker {
       onClaimable: (claimable: readonly Claimable[]) => this.#hub.claimable(claimable),
       onOrphan: (orphan: { runId: string; claimId: string }) => this.#releaser.release([orphan]),
     };
-    this.#flusher = commitFlusher(this.#store, logger, isOutage, commits, this.events);
+    const flusher = commitFlusher(this.#store, logger, isOutage, commits, this.events);
+    const recorder = recordFlusher(this.#store, logger, isOutage, this.events);
+    this.#watcher = new Watcher(this.#store, logger);
+    this.#executions.open({
+      surroundings: {
+        store: this.#store,
+        flusher,
+        recorder,
+        watcher: this.#watcher,
+        hub: this.#hub,
+        observer: this.#observer,
+        logger,
+        maxStepMs,
+        maxPayloadBytes,
+        workerId: () => this.#workerId,
+        claiming: this.#claiming,
+        hasBacklog: (queue) => this.#feeders.get(queue)?.hasBacklog ?? false,
+        expect: (queue, delayMs) => this.expect(queue, delayMs),
+        patiently: (execution, read) => persist(() => execution.aborted, isOutage, read),
+        isOutage,
+        letGo: (execution) => void this.#releaser.persist(execution),
+        isStopping: () => this.#isStopping || this.#database.isHeld,
+      },
+      releaser: this.#releaser,
+      feeders: this.#feeders,
+      served: this.#served,
+      drainMs,
+      mayBegin: () => !this.#isStopping && this.#workerId !== null,
+      onBusy: () => this.#sweeper?.hurry(),
+      onEnded: () => this.#tellIfIdle(),
+    });
     this.#holdings = new Holdings({
       store: this.#store,
       logger,
@@ -235,30 +241,9 @@ export class EngineWorker implements LocalWorker {
       executions: this.#executions,
       feeders: this.#feeders,
       claiming: this.#claiming,
-      flusher: this.#flusher,
+      flusher,
       cancel: (runId) => this.cancel(runId),
     });
-    this.#recorder = recordFlusher(this.#store, logger, isOutage, this.events);
-    this.#watcher = new Watcher(this.#store, logger);
-    this.#surroundings = {
-      store: this.#store,
-      flusher: this.#flusher,
-      recorder: this.#recorder,
-      watcher: this.#watcher,
-      hub: this.#hub,
-      observer: this.#observer,
-      logger,
-      maxStepMs,
-      maxPayloadBytes,
-      workerId: () => this.#workerId,
-      claiming: this.#claiming,
-      hasBacklog: (queue) => this.#feeders.get(queue)?.hasBacklog ?? false,
-      expect: (queue, delayMs) => this.expect(queue, delayMs),
-      patiently: (execution, read) => persist(() => execution.aborted, isOutage, read),
-      isOutage,
-      letGo: (execution) => void this.#releaser.persist(execution),
-      isStopping: () => this.#isStopping || this.#database.isHeld,
-    };
     await this.#metrics.open(this.#transport, logger);
     await this.#register();
     for (const limit of this.#settings.limits) {
@@ -277,7 +262,7 @@ export class EngineWorker implements LocalWorker {
   /** The runs it executes, by definition; of those that it serves also if there are none. */
   *#inFlight(): Generator<Reading> {
     for (const { name } of this.#settings.definitions) yield [0, name];
-    for (const { definition } of this.#executions.values()) yield [1, definition.name];
+    for (const { definition } of this.#executions) yield [1, definition.name];
   }
 
   /** Takes a new worker id and its lease. */
@@ -328,7 +313,7 @@ export class EngineWorker implements LocalWorker {
     this.events.emit("lease.lost", { reason });
     this.#workerId = null;
     const heartbeat = this.#heartbeat;
-    this.#abortAll(new Error(`the worker lost its lease: ${reason}`));
+    this.#executions.abortAll(new Error(`the worker lost its lease: ${reason}`));
     void heartbeat?.stop();
     for (const feeder of this.#feeders.values()) feeder.endWait();
     this.#registering = this.#register().then(() => {
@@ -338,62 +323,12 @@ export class EngineWorker implements LocalWorker {
     });
   }
 
-  #abortAll(reason: Error): void {
-    for (const execution of this.#executions.values()) execution.abort(reason);
-    this.#executions.clear();
-    for (const feeder of this.#feeders.values()) feeder.takeUnstarted();
-    this.#flusher.dropAll();
-    this.#recorder.dropAll();
-  }
-
   /** What the database said at a beat of this worker id. */
   #hear(workerId: string, confirmed: ConfirmedBeat): void {
     if (workerId !== this.#workerId) return;
     this.#database.hear(confirmed.databaseHeld, workerId);
-    if (this.#claiming.size === 0) this.#cancelledMeanwhile.clear();
+    this.#executions.forgetCancelled();
     this.#holdings.compare(confirmed);
-  }
-
-  async #execute(given: Successor, queue: string): Promise<Successor | null> {
-    const { run, claimId } = given;
-    const { runId } = run;
-    const definition = this.#served.get(`${run.name}@${run.version}`);
-    if (definition === undefined) {
-      const error = new WorkflowVersionMismatch(`this worker does not serve ${run.name}@${run.version}`);
-      this.#settings.logger.error({ err: error, runId }, "pawl: a run was released");
-      this.#releaser.release([{ runId, claimId }]);
-      return null;
-    }
-    if (this.#cancelledMeanwhile.delete(runId)) {
-      this.#releaser.release([{ runId, claimId }]);
-      return null;
-    }
-    if (run.uniqueLost) {
-      this.#settings.logger.warn({ runId }, "pawl: unique_lost: the unique key was taken meanwhile");
-      this.#observer.uniqueLost(runId, run.name, run.version);
-    }
-    const older = this.#executions.get(runId);
-    if (older !== undefined) {
-      older.abort(new Error("the claim on this run was lost"));
-      this.#flusher.drop(runId);
-    }
-    const execution = new Execution(given, definition, queue);
-    if (this.#executions.size === 0) this.#sweeper?.hurry();
-    this.#executions.set(runId, execution);
-    this.#observer.begin(execution);
-    await execute(execution, this.#surroundings);
-    this.#observer.end(execution);
-    if (this.#executions.get(runId) === execution) this.#executions.delete(runId);
-    // The code of the step has returned: a cancelled run loses its holder, one stopped midway is runnable again.
-    if (execution.isCancelled) void this.#releaser.persist(execution);
-    else if (execution.aborted && execution.isStopping) await this.#releaser.letGo([execution]);
-    const { successor } = execution;
-    if (successor !== null && (this.#isStopping || this.#workerId === null)) {
-      await this.#releaser.letGo([{ runId: successor.run.runId, claimId: successor.claimId }]);
-      execution.successor = null;
-    }
-    this.#tellIfIdle();
-    return execution.successor;
   }
 
   async #end(): Promise<void> {
@@ -406,10 +341,10 @@ export class EngineWorker implements LocalWorker {
     const unstarted = [...this.#feeders.values()].flatMap((feeder) => feeder.takeUnstarted());
     await this.#releaser.letGo(unstarted.map(({ run, claimId }) => ({ runId: run.runId, claimId })));
     await this.#drained(this.#settings.drainMs);
-    for (const execution of this.#executions.values()) execution.interruptToStop();
+    for (const execution of this.#executions) execution.interruptToStop();
     await this.#drained(afterAbortMs);
-    const left = [...this.#executions.values()];
-    this.#abortAll(new Error("the worker has stopped"));
+    const left = [...this.#executions];
+    this.#executions.abortAll(new Error("the worker has stopped"));
     await this.#releaser.letGo(left);
     this.#watcher.stop();
     if (this.#sweeper !== undefined) await atMost(this.#sweeper.stop(), closeMs);
@@ -484,7 +419,7 @@ export class EngineWorker implements LocalWorker {
         workerId: () => this.#workerId,
         claiming: this.#claiming,
         isClockStill: () => this.#hub.clock.isStill,
-        execute: (run) => this.#execute(run, queue),
+        execute: (run) => this.#executions.execute(run, queue),
       },
     );
   }
