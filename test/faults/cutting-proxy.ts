@@ -50,7 +50,7 @@ export async function cuttingProxy(target: string, at: number): Promise<CuttingP
     client.on("data", (chunk: Buffer) => {
       for (const { type, bytes } of asked.take(chunk)) {
         group.push(bytes);
-        if (type === "P" || type === "Q") {
+        if (type === "P" || type === "B" || type === "Q") {
           const text = bytes.toString("latin1");
           if (writes.some((part) => text.includes(part))) kind = "write";
           else if (text.includes(claim)) kind = "claim";

@@ -34,7 +34,7 @@ export async function countingProxyTo(target: string): Promise<CountingProxy> {
     let text = "";
     client.on("data", (chunk: Buffer) => {
       for (const { type, bytes } of asked.take(chunk)) {
-        if (type === "P" || type === "Q") text = bytes.toString("latin1");
+        if (type === "P" || type === "B" || type === "Q") text += bytes.toString("latin1");
         if (type !== "S" && type !== "Q") continue;
         const kind = /"pawl"\.(\w+)\(/.exec(text)?.[1] ?? "other";
         counts[kind] = (counts[kind] ?? 0) + 1;

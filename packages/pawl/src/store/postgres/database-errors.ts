@@ -20,6 +20,12 @@ export function isRetryable(error: unknown): boolean {
   return code === "40P01" || code === "40001";
 }
 
+/** Whether a prepared statement is not, or no longer, what was prepared: nothing was executed, and sent whole it will be. */
+export function isUnprepared(error: unknown): boolean {
+  const code = sqlState(error);
+  return code === "26000" || code === "42P05" || code === "0A000";
+}
+
 /**
  * Whether the database, rather than this call, is at fault: no connection (08), shutdown and recovery (57P), read
  * only after a failover (25006), out of connections, disk or memory (53), I/O errors (58), or no answer at all.

@@ -36,11 +36,16 @@ export function connectionOptions(url: string): pg.ClientConfig {
   };
 }
 
+interface PoolOptions extends pg.ClientConfig {
+  /** Is waited for before a new connection is used. */
+  onConnect?(client: pg.ClientBase): Promise<void>;
+}
+
 /** A pool that never ends the process by an error and, when idle, never keeps it alive. */
-export function openPool(url: string, size: number, options: pg.ClientConfig = {}): pg.Pool {
+export function openPool(url: string, size: number, options: PoolOptions = {}): pg.Pool {
   const pool = new pg.Pool({
     ...connectionOptions(url),
-    ...options,
+    ...(options as pg.PoolConfig),
     max: size,
     idleTimeoutMillis: 60_000,
     allowExitOnIdle: true,

@@ -1,7 +1,7 @@
 /**
  * Finds out whether a pooler is between us and the database, and how it shares connections: a pooler tells another process id than
  * the server does, and one that pools by transaction gives the connection of one client to the next between two statements. Called by
- * `pawl doctor` and before a database is copied.
+ * `pawl doctor`, before a database is copied, and before statements are prepared.
  */
 
 import pg from "pg";
@@ -34,7 +34,7 @@ export async function findPooling(address: Address): Promise<Pooling> {
 }
 
 /** Whether a pooler answers this connection. */
-export async function isPooled(client: pg.Client): Promise<boolean> {
+export async function isPooled(client: pg.ClientBase): Promise<boolean> {
   return told(client) !== (await backendOf(client));
 }
 
@@ -45,11 +45,11 @@ function open({ url }: Address): pg.Client {
 }
 
 /** The process id that came with the connection. */
-function told(client: pg.Client): number | null {
+function told(client: pg.ClientBase): number | null {
   return (client as { processID?: number | null }).processID ?? null;
 }
 
-async function backendOf(client: pg.Client): Promise<number> {
+async function backendOf(client: pg.ClientBase): Promise<number> {
   const { rows } = await client.query<{ pid: number }>("select pg_backend_pid() as pid");
   return rows[0]!.pid;
 }

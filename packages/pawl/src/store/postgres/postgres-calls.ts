@@ -1,24 +1,43 @@
 /**
- * Calls of the SQL functions (`migrations/`): each operation is one call of one function, sent as one unnamed statement, so it
- * works the same behind a pooler in transaction mode. The base of the stores on PostgreSQL.
+ * Calls of the SQL functions (`migrations/`): each operation is one call of one function. On connections of its own the statement is
+ * prepared once, which saves the server the parsing; a pooler in transaction mode may lead each call to another server process, where
+ * nothing is prepared, so there (and in transactions of others) it is sent whole. The base of the stores on PostgreSQL.
  */
 
 import type pg from "pg";
 import { InvalidOption, KeyConflict } from "../../define/errors.js";
 import { type Address, openPool, types } from "./database.js";
-import { explain, isRetryable, sqlState } from "./database-errors.js";
+import { explain, isRetryable, isUnprepared, sqlState } from "./database-errors.js";
 import { quoteName } from "./literals.js";
+import { isPooled } from "./pooler.js";
 
 const retries = 5;
+/** What the server keeps of a name. */
+const longestName = 63;
+
+interface Statement {
+  readonly text: string;
+  readonly name: string | undefined;
+}
 
 export class PostgresCalls {
   readonly address: Address;
   readonly #pool: pg.Pool;
   readonly #schema: string;
+  readonly #statements = new Map<string, Statement>();
+  /** Whether connections keep what was prepared on them, as far as is known. */
+  #keepsPrepared: boolean | undefined;
 
   constructor(address: Address, options: { connections: number; pool?: pg.Pool }) {
     this.address = address;
-    this.#pool = options.pool ?? openPool(address.url, options.connections);
+    this.#pool =
+      options.pool ??
+      openPool(address.url, options.connections, {
+        onConnect: async (client) => {
+          const isOwn = !(await isPooled(client));
+          this.#keepsPrepared = isOwn && this.#keepsPrepared !== false;
+        },
+      });
     this.#schema = quoteName(address.schema);
   }
 
@@ -29,17 +48,37 @@ export class PostgresCalls {
 
   /** Calls one function of the schema; a deadlock or serialization failure has written nothing and is tried again. */
   protected async call<Row>(name: string, values: readonly unknown[]): Promise<Row[]> {
-    const text = `select * from ${this.#schema}.${name}(${values.map((_, index) => `$${index + 1}`).join(",")})`;
+    const statement = this.#statement(name, values.length);
     for (let attempt = 0; ; attempt++) {
+      const isPrepared = this.#keepsPrepared === true;
       try {
-        const { rows } = await this.#pool.query({ text, values: values as unknown[], types });
+        const query = { text: statement.text, values: values as unknown[], types };
+        const { rows } = await this.#pool.query(isPrepared ? { ...query, name: statement.name } : query);
         return rows as Row[];
       } catch (error) {
+        if (isPrepared && isUnprepared(error)) {
+          this.#keepsPrepared = false;
+          continue;
+        }
         if (isRetryable(error) && attempt < retries) continue;
         if (sqlState(error) === "PW409") throw new KeyConflict((error as Error).message, { cause: error });
         if (sqlState(error) === "PW422") throw new InvalidOption((error as Error).message, { cause: error });
         throw explain(error, this.address);
       }
     }
+  }
+
+  /** The call of a function. Its name tells it from all others, because processes may share a server. */
+  #statement(called: string, count: number): Statement {
+    const name = `${this.#schema}.${called}(${count})`;
+    const known = this.#statements.get(name);
+    if (known !== undefined) return known;
+    const parameters = Array.from({ length: count }, (_, index) => `$${index + 1}`);
+    const statement = {
+      text: `select * from ${this.#schema}.${called}(${parameters.join(",")})`,
+      name: Buffer.byteLength(name) > longestName ? undefined : name,
+    };
+    this.#statements.set(name, statement);
+    return statement;
   }
 }
