@@ -5,12 +5,16 @@
 
 import { fromJson } from "../define/json.js";
 import { InvalidOutcome, InvalidState, KeyConflict, type PawlError } from "../define/errors.js";
-import type { Claim, Claimable, Commit, StoreTransaction, Transition, Verdict } from "../store/store.js";
+import type { Claimable, Commit, NextClaim, StoreTransaction, Transition, Verdict } from "../store/store.js";
 import { newClaimId } from "./claim-id.js";
 import { attemptOf, type Execution } from "./execution.js";
 import { sliceMs, sliceSteps, type Surroundings } from "./surroundings.js";
 import { abandonTransaction, CommitUnknown, commitTransaction } from "./transaction.js";
 import type { Decision } from "./transition.js";
+
+/** After so many runs of a key in a row, the whole line for it is looked at so often: a run that has got a place further ahead waits no longer. */
+const quickRuns = 10;
+const wholeLookMs = 10;
 
 /** Commits a decision. Null: it is settled (committed, or dropped with the claim); else why the database refused it. */
 export async function commit(
@@ -27,9 +31,10 @@ export async function commit(
   around.observer.stepReturned(execution);
   const next = partitionKey === null || transition.kind === "keep" ? null : offerNext(execution, around);
   const item = { runId, queue, claimId, turn, inboxSeq, parentId, partitionKey, next, transition };
+  const isEnd = transition.kind !== "keep" && next === null;
   const verdict =
     execution.opened === null
-      ? await around.flusher.write(item)
+      ? await write(item, isEnd ? around.ends(queue) : undefined, around)
       : await commitOpened(execution, execution.opened, item, around);
   if (next !== null) around.claiming.delete(next.claimId);
   switch (verdict.kind) {
@@ -40,8 +45,8 @@ export async function commit(
         around.observer.uniqueLost(runId, name, version);
       }
       if (verdict.handed !== null && next !== null) {
-        const { sinceMs, count } = execution.chain;
-        const chain = { sinceMs, count: count + 1 };
+        const { sinceMs, count, lookedMs } = execution.chain;
+        const chain = { sinceMs, count: count + 1, lookedMs: next.bounded ? lookedMs : performance.now() };
         execution.successor = { run: verdict.handed, claimId: next.claimId, chain };
       }
       break;
@@ -97,6 +102,19 @@ export async function commit(
       break;
   }
   return null;
+}
+
+/** Writes an outcome, and lets the slot's next run be claimed meanwhile, if this is the end of the claim. */
+async function write(
+  item: Commit,
+  ends: ReturnType<Surroundings["ends"]>,
+  { flusher }: Surroundings,
+): Promise<Verdict> {
+  if (ends === undefined) return flusher.write(item);
+  ends.endBegins();
+  const verdict = await flusher.write(item);
+  ends.endIsOver();
+  return verdict;
 }
 
 /** Tells what has become of the present step, and of the run. */
@@ -173,16 +191,18 @@ export async function commitFailure(
 
 /**
  * A claim for the next run in line for the key, so that it need not go through the queue: only while nothing else waits for
- * the slot, as far as is known, and for one slice.
+ * the slot, as far as is known; where all slots are taken nothing more is known, so that it is for one slice.
  */
-function offerNext({ queue, chain }: Execution, around: Surroundings): Claim | null {
+function offerNext({ queue, chain }: Execution, around: Surroundings): NextClaim | null {
   if (around.isStopping() || around.hasBacklog(queue)) return null;
-  if (chain.count >= sliceSteps || performance.now() - chain.sinceMs >= sliceMs) return null;
+  const nowMs = performance.now();
+  const isUsedUp = chain.count >= sliceSteps || nowMs - chain.sinceMs >= sliceMs;
+  if (isUsedUp && !around.hasRoom(queue)) return null;
   const workerId = around.workerId();
   if (workerId === null) return null;
   const claimId = newClaimId();
   around.claiming.add(claimId);
-  return { workerId, claimId };
+  return { workerId, claimId, bounded: chain.count >= quickRuns && nowMs - chain.lookedMs < wholeLookMs };
 }
 
 /** What a log line says of an error. The messages of Pawl's own errors may quote a payload: they are left out. */

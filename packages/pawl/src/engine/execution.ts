@@ -19,10 +19,11 @@ export interface Successor {
   readonly chain: Chain;
 }
 
-/** Runs handed over one after the other: since when, and how many. */
+/** Runs handed over one after the other: since when, how many, and when the whole line for their key was last looked at. */
 export interface Chain {
   readonly sinceMs: number;
   readonly count: number;
+  readonly lookedMs: number;
 }
 
 export class Execution implements Watched {

@@ -1,6 +1,7 @@
 /**
  * Keeps the slots of one queue filled: claims as many runs as there are free slots (and prefetch), again at once
  * while batches come back full, else when a slot frees, a nudge comes, a run falls due, or the poll interval passes.
+ * While more work waits, a slot counts as free as soon as the outcome of its run is on the way to the database.
  * The interval adapts: short after work, growing while the queue stays empty. Where claims can wait (at a server), none of this is
  * needed: one is held open until there is work. An outage only makes it wait.
  * Owned by the worker, which executes what it claims.
@@ -17,6 +18,8 @@ import { Patience } from "./patience.js";
 const maxClaim = 500;
 /** A walk over runs that cannot be claimed is followed by a rest ten times as long, up to the longest poll interval. */
 const walkRest = 10;
+/** So long what was claimed for a slot waits for it; then others may have it. */
+const aheadMs = 100;
 /** After a claim that came back with nothing although it could have waited: the server is about to stop. */
 const earlyMs = 100;
 
@@ -41,20 +44,32 @@ export interface FeederHost {
   workerId(): string | null;
   /** The ids of claims in flight: what they hold is not to be let go by a beat. */
   readonly claiming: Set<string>;
+  /** Claims that are not wanted after all. */
+  letGo(claims: readonly { readonly runId: string; readonly claimId: string }[]): void;
   /** Whether the clock stands still: who moves it nudges. */
   isClockStill(): boolean;
   /** Executes a run; resolves when its claim has ended, with the run that was handed over to its slot, if one was. */
   execute(run: Successor): Promise<Successor | null>;
 }
 
-const newChain = (): Successor["chain"] => ({ sinceMs: performance.now(), count: 0 });
+interface Unstarted {
+  readonly run: ClaimedRun;
+  readonly claimId: string;
+  readonly sinceMs: number;
+}
+
+const newChain = (): Successor["chain"] => ({ sinceMs: performance.now(), count: 0, lookedMs: 0 });
 
 export class Feeder {
   readonly #options: FeederOptions;
   readonly #host: FeederHost;
   readonly #patience = new Patience();
-  #buffer: { run: ClaimedRun; claimId: string }[] = [];
+  #buffer: Unstarted[] = [];
   #active = 0;
+  /** Slots whose runs have come to an outcome that is being written. */
+  #ending = 0;
+  #isEndingTold = false;
+  #givingBack: NodeJS.Timeout | undefined;
   #isRunning = false;
   #loop: Promise<void> = Promise.resolve();
   /** Set by whatever makes another look worth while. */
@@ -82,6 +97,10 @@ export class Feeder {
     return this.#isBehind || this.#buffer.length > 0;
   }
 
+  get hasRoom(): boolean {
+    return this.#active < this.#options.concurrency;
+  }
+
   start(): void {
     if (this.#isRunning) return;
     this.#isRunning = true;
@@ -103,7 +122,7 @@ export class Feeder {
   }
 
   /** Claimed runs whose execution has not begun, taken out of the buffer. */
-  takeUnstarted(): { run: ClaimedRun; claimId: string }[] {
+  takeUnstarted(): Unstarted[] {
     const unstarted = this.#buffer;
     this.#buffer = [];
     return unstarted;
@@ -133,7 +152,7 @@ export class Feeder {
   }
 
   /** Takes a run out of the buffer whose execution has not begun. */
-  drop(runId: string): { run: ClaimedRun; claimId: string } | undefined {
+  drop(runId: string): Unstarted | undefined {
     const index = this.#buffer.findIndex(({ run }) => run.runId === runId);
     return index === -1 ? undefined : this.#buffer.splice(index, 1)[0];
   }
@@ -162,6 +181,24 @@ export class Feeder {
     this.#free();
   }
 
+  /** What has become of a run is being written, and then its slot is free. */
+  endBegins(): void {
+    this.#ending++;
+    if (!this.#isBehind || this.#isEndingTold) return;
+    this.#isEndingTold = true;
+    // One turn of the event loop: the ends that are written together are claimed for together.
+    setImmediate(() => {
+      this.#isEndingTold = false;
+      this.nudge();
+    });
+  }
+
+  /** It is written. */
+  endIsOver(): void {
+    // What took too long is not counted any more.
+    if (this.#ending > 0) this.#ending--;
+  }
+
   /** Executes a run in a slot that `reserve` took. */
   async fill(run: ClaimedRun, claimId: string): Promise<void> {
     await this.#work({ run, claimId, chain: newChain() });
@@ -170,7 +207,7 @@ export class Feeder {
   async #run(): Promise<void> {
     while (this.#isRunning) {
       const { concurrency, prefetch, minDemand } = this.#options;
-      const demand = concurrency + prefetch - this.#active - this.#buffer.length;
+      const demand = concurrency + prefetch + this.#ending - this.#active - this.#buffer.length;
       const workerId = this.#host.workerId();
       if (demand < Math.min(minDemand, concurrency + prefetch) || workerId === null) {
         // Whatever was announced meanwhile is looked for as soon as a slot frees.
@@ -238,8 +275,26 @@ export class Feeder {
     this.#isBehind = more;
     if (runs.length > 0) this.#pollMs = this.#options.pollMs;
     if (after !== null) this.#walkSinceMs ??= performance.now();
-    for (const run of runs) this.#buffer.push({ run, claimId });
+    const sinceMs = performance.now();
+    for (const run of runs) this.#buffer.push({ run, claimId, sinceMs });
     this.#dispatch();
+    if (this.#buffer.length > 0) this.#watchBuffer();
+  }
+
+  /** What has waited too long for a slot that was about to be free is let go. */
+  #watchBuffer(): void {
+    this.#givingBack ??= setTimeout(() => {
+      this.#givingBack = undefined;
+      const [oldest] = this.#buffer;
+      if (oldest === undefined) return;
+      if (performance.now() - oldest.sinceMs < aheadMs) return this.#watchBuffer();
+      this.#ending = 0;
+      const { concurrency, prefetch } = this.#options;
+      const surplus = this.#buffer.splice(Math.max(0, concurrency + prefetch - this.#active));
+      if (surplus.length === 0) return;
+      const claims = surplus.map(({ run, claimId }) => ({ runId: run.runId, claimId }));
+      this.#host.letGo(claims);
+    }, aheadMs).unref();
   }
 
   #dispatch(): void {

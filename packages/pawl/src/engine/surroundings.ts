@@ -29,6 +29,10 @@ export interface Surroundings {
   readonly claiming: Set<string>;
   /** Whether other runs of this queue wait for a slot. */
   hasBacklog(queue: string): boolean;
+  /** Whether this queue has a slot free, so that the worker looks for other runs of it. */
+  hasRoom(queue: string): boolean;
+  /** Who is to know that a run of this queue ends; undefined: nobody. */
+  ends(queue: string): { endBegins(): void; endIsOver(): void } | undefined;
   /** A run of this queue becomes due again after this time. */
   expect(queue: string, delayMs: number): void;
   /** Reads something for a run: an outage only delays it, as long as the claim lasts. Undefined: the claim is lost. */

@@ -220,6 +220,8 @@ export class EngineWorker implements LocalWorker {
         workerId: () => this.#workerId,
         claiming: this.#claiming,
         hasBacklog: (queue) => this.#feeders.get(queue)?.hasBacklog ?? false,
+        ends: (queue) => this.#feeders.get(queue),
+        hasRoom: (queue) => this.#feeders.get(queue)?.hasRoom ?? false,
         expect: (queue, delayMs) => this.expect(queue, delayMs),
         patiently: (execution, read) => persist(() => execution.aborted, isOutage, read),
         isOutage,
@@ -420,6 +422,7 @@ export class EngineWorker implements LocalWorker {
         claiming: this.#claiming,
         isClockStill: () => this.#hub.clock.isStill,
         execute: (run) => this.#executions.execute(run, queue),
+        letGo: (claims) => this.#releaser.release(claims),
       },
     );
   }

@@ -51,6 +51,12 @@ export interface Claim {
   readonly claimId: string;
 }
 
+/** The claim for the next run in line for a key. */
+export interface NextClaim extends Claim {
+  /** Only behind the run that ends: the whole line was looked at a moment ago. */
+  readonly bounded: boolean;
+}
+
 /** Where a claim begins to look: at the low-water mark of the last call, or behind what it had to pass over. */
 export interface LookFrom {
   readonly floor: readonly [priority: number, microseconds: number] | null;
@@ -212,7 +218,7 @@ export interface Commit {
   /** The key that the claim holds. */
   readonly partitionKey: string | null;
   /** If this frees the key: the claim for the next run in line for it, should the store hand that over at once. */
-  readonly next: Claim | null;
+  readonly next: NextClaim | null;
   readonly transition: Transition;
 }
 

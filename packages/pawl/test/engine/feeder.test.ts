@@ -6,8 +6,12 @@ const silent = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {
 const nothing: Claimed = { runs: [], more: false, floor: null, after: null, dueMs: null, throttled: 0 };
 
 /** A feeder whose looks find what `find` says, after as long as it says. */
-function feederThat(find: (request: ClaimRequest) => { found?: Partial<Claimed>; tookMs?: number }) {
+function feederThat(
+  find: (request: ClaimRequest) => { found?: Partial<Claimed>; tookMs?: number },
+  execute: () => Promise<null> = async () => null,
+) {
   const looks: (ClaimRequest & { readonly atMs: number })[] = [];
+  const released: string[] = [];
   const feeder = new Feeder(
     {
       queue: "default",
@@ -35,10 +39,11 @@ function feederThat(find: (request: ClaimRequest) => { found?: Partial<Claimed>;
       workerId: () => "w",
       claiming: new Set(),
       isClockStill: () => false,
-      execute: async () => null,
+      execute,
+      letGo: (claims) => released.push(...claims.map(({ runId }) => runId)),
     },
   );
-  return { feeder, looks };
+  return { feeder, looks, released };
 }
 
 /** Stops it, whatever it waits for. */
@@ -121,5 +126,74 @@ it("an idle queue is not looked at more often because looks are slow", async () 
   looks.length = 0;
   await vi.advanceTimersByTimeAsync(6_000);
   expect(looks.length).toBeLessThan(6_000 / 50);
+  await ended(feeder);
+});
+
+/** As many runs as are asked for, and more are left. */
+const plenty = () => {
+  let count = 0;
+  return ({ limit }: ClaimRequest) => ({
+    found: {
+      runs: Array.from({ length: limit }, () => ({ runId: String(++count) }) as ClaimedRun),
+      more: true,
+    },
+  });
+};
+const never = () => new Promise<null>(() => {});
+
+it("while more work waits, the successors of runs that end are claimed in one call while that is written", async () => {
+  const ends: (() => void)[] = [];
+  const { feeder, looks, released } = feederThat(
+    plenty(),
+    () => new Promise((resolve) => ends.push(() => resolve(null))),
+  );
+  feeder.start();
+  await vi.advanceTimersByTimeAsync(20);
+  expect(looks.map(({ limit }) => limit)).toEqual([10]);
+  for (let run = 0; run < 4; run++) feeder.endBegins();
+  await vi.advanceTimersByTimeAsync(20);
+  expect(looks.map(({ limit }) => limit)).toEqual([10, 4]);
+  expect(ends.length).toBe(10);
+  expect(feeder.unstartedIds()).toEqual(["11", "12", "13", "14"]);
+  for (const end of ends.slice(0, 4)) {
+    feeder.endIsOver();
+    end();
+  }
+  await vi.advanceTimersByTimeAsync(20);
+  expect(ends.length).toBe(14);
+  expect(feeder.unstartedIds()).toEqual([]);
+  expect(looks.length).toBe(2);
+  await vi.advanceTimersByTimeAsync(200);
+  expect(released).toEqual([]);
+  await ended(feeder);
+});
+
+it("what was claimed for a slot that does not become free is let go, and not claimed again for it", async () => {
+  const { feeder, looks, released } = feederThat(plenty(), never);
+  feeder.start();
+  await vi.advanceTimersByTimeAsync(20);
+  feeder.endBegins();
+  await vi.advanceTimersByTimeAsync(90);
+  expect(feeder.unstartedIds()).toEqual(["11"]);
+  await vi.advanceTimersByTimeAsync(200);
+  expect({ released, unstarted: feeder.unstartedIds() }).toEqual({ released: ["11"], unstarted: [] });
+  feeder.nudge();
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(looks.length).toBe(2);
+  await ended(feeder);
+});
+
+it("without more work nothing is claimed for a slot before it is free", async () => {
+  const { feeder, looks } = feederThat(
+    ({ limit }) => ({
+      found: { runs: Array.from({ length: limit }, (_, index) => ({ runId: String(index) }) as ClaimedRun) },
+    }),
+    never,
+  );
+  feeder.start();
+  await vi.advanceTimersByTimeAsync(20);
+  feeder.endBegins();
+  await vi.advanceTimersByTimeAsync(20);
+  expect(looks.length).toBe(1);
   await ended(feeder);
 });

@@ -118,7 +118,7 @@ begin
   if p_worker is not null then
     for i in 1 .. cardinality(p_key) loop
       if p_claim_id[i] is not null then
-        v_run := hand_over(p_shard, p_key[i], p_queue[i], p_worker, p_claim_id[i], p_now);
+        v_run := hand_over(p_shard, p_key[i], p_queue[i], p_worker, p_claim_id[i], p_now, '-32768', '-infinity', -1);
         if v_run is not null then
           handed := handed || jsonb_build_array(jsonb_build_array(i, v_run));
         end if;
@@ -131,9 +131,12 @@ begin
 end $f$;
 
 -- Claims the first due run of a key for the worker that has just freed it: one call less between two runs of a key. Only a
--- run that was blocked by the key, of the same queue, without a rate limit, and that needs nothing else than the key.
+-- run of the same queue, blocked by the key or not seen by a claim yet, without a rate limit, that needs nothing else than the key, and only
+-- behind the place (p_priority, p_at, p_id): entries of ended runs, which stay in the index until a vacuum, are before it.
 -- Answers it like claim does; null if there is none. The caller has the advisory lock of the key.
-create function hand_over(p_shard smallint, p_key text, p_queue text, p_worker text, p_claim_id bigint, p_now timestamptz)
+create function hand_over(
+  p_shard smallint, p_key text, p_queue text, p_worker text, p_claim_id bigint, p_now timestamptz,
+  p_priority smallint, p_at timestamptz, p_id bigint)
 returns jsonb language plpgsql as $f$
 declare
   v_run jsonb;
@@ -146,10 +149,11 @@ begin
       and r.id = (select l.id
         from (select t.id from runs t where t.shard = p_shard and t.partition_key = p_key
             and case when t.status in ('runnable', 'awaiting_signal') then (t.hold & 6) = 0 else false end
+            and (t.priority, t.eligible_at, t.id) > (p_priority, p_at, p_id)
           order by t.priority, t.eligible_at, t.id limit 1) f
         cross join lateral (select n.id from runs n where n.shard = p_shard and n.id = f.id limit 1 for no key update skip locked) l)
       and w.id = p_worker
-      and r.eligible_at <= p_now and r.hold = 1 and r.queue = p_queue and r.rate_limit is null
+      and r.eligible_at <= p_now and r.queue = p_queue and r.rate_limit is null
       and (r.unique_key is null or r.unique_guard is not null)
       and w.seen_at + w.lease > clock_timestamp() and r.name || '@' || r.version = any (w.serves) and not (select s.held from settings s where s.only_row)
       and not exists (select 1 from runs h where h.shard = p_shard and h.partition_key = p_key

@@ -1,17 +1,16 @@
 -- Commits `done` of one run without a parent: what commit does, in the fewest statements, because a lone commit is what
--- somebody waits for. With a key (p_key) the next run in line for it is handed over to p_worker, under p_next_claim_id, or let in.
+-- somebody waits for. With a key (p_key) the next run in line for it is handed over to p_worker, under p_next_claim_id, or let in. With
+-- p_bounded the line is looked at behind this run alone: the worker has just looked at the whole of it.
 -- Answers one row, or none if the guard does not hold (nothing was written: commit tells why). If it fails, nothing was written
 -- either, and commit isolates the cause.
 create function finish(
   p_shard smallint, p_id bigint, p_claim_id bigint, p_turn int, p_step text, p_result text,
-  p_key text, p_worker text, p_next_claim_id bigint
+  p_key text, p_worker text, p_next_claim_id bigint, p_bounded boolean
 ) returns table (claimable text, handed text)
 language plpgsql as $f$
 declare
   v_now timestamptz;
-  v_queue text;
-  v_inbox_seq int;
-  v_kind text;
+  v_run record;
 begin
   if current_setting('transaction_isolation') <> 'read committed' then
     perform require_read_committed();
@@ -24,19 +23,24 @@ begin
       error = null, crashes = 0, completed_at = v_now, expires_at = v_now + r.retention, timed_out = false, awaits = null,
       shown = null, rate_limit = null, weight = null, children_pending = 0
     where r.shard = p_shard and r.id = p_id and r.claim_id = p_claim_id and r.turn = p_turn and (r.status = 'executing') is true
-    returning r.queue, r.inbox_seq, r.kind into v_queue, v_inbox_seq, v_kind;
+    returning r.id, r.priority, r.eligible_at, r.queue, r.inbox_seq, r.kind into v_run;
   if not found then
     return;
   end if;
-  if v_kind = 'workflow' and timeline() <> (select s.timeline from settings s where s.only_row) then
+  if v_run.kind = 'workflow' and timeline() <> (select s.timeline from settings s where s.only_row) then
     raise exception 'the server has gone on to another timeline' using errcode = 'PW410';
   end if;
-  if v_inbox_seq > 0 then
+  if v_run.inbox_seq > 0 then
     perform clear_inboxes(p_shard, array[p_id], v_now);
   end if;
   if p_key is not null and lock_key(key_lock(p_shard, p_key)) then
     if p_next_claim_id is not null then
-      handed := hand_over(p_shard, p_key, v_queue, p_worker, p_next_claim_id, v_now);
+      if not p_bounded then
+        v_run.priority := -32768;
+        v_run.eligible_at := '-infinity';
+        v_run.id := -1;
+      end if;
+      handed := hand_over(p_shard, p_key, v_run.queue, p_worker, p_next_claim_id, v_now, v_run.priority, v_run.eligible_at, v_run.id);
     end if;
     if handed is null then
       claimable := nullif(unblock_first(p_shard, array[p_key], v_now), '[]');
