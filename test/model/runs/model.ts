@@ -104,8 +104,6 @@ export type Outcome =
 interface NextClaim {
   readonly worker: string;
   readonly claimId: string;
-  /** The runs that the key has blocked by now: only those may be handed over, and only the database knows them. */
-  readonly blocked: readonly number[];
 }
 
 export type Command =

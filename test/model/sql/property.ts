@@ -27,10 +27,9 @@ export const play = async (
     emptyModel,
   );
   let session = newSession;
-  let blocked: number[] = [];
   const done: Command[] = [];
   for (const [index, intent] of sequence.entries()) {
-    const commands = commandsOf(session, model, blocked, intent);
+    const commands = commandsOf(session, model, intent);
     if (commands.length === 0) continue;
     done.push(...commands);
     const before = model;
@@ -49,7 +48,6 @@ export const play = async (
     const stored = await database.look();
     const difference = differenceOf(model, stored);
     if (difference !== null) throw new Difference(done, difference);
-    blocked = stored.runs.filter(({ hold }) => hold > 0).map(({ id }) => id);
   }
   return done;
 };

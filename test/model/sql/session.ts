@@ -31,13 +31,8 @@ export const newSession: Session = { claims: [], sent: [], lastClaim: 0 };
 const unknownRun = 999;
 const unknownPick = 12;
 
-/** The commands of an intent, sent in one call. `blocked` are the runs that the database says are blocked by their key. */
-export const commandsOf = (
-  session: Session,
-  model: Model,
-  blocked: readonly number[],
-  intent: Intent,
-): readonly Command[] => {
+/** The commands of an intent, sent in one call. */
+export const commandsOf = (session: Session, model: Model, intent: Intent): readonly Command[] => {
   const nextClaimId = String(session.lastClaim + 1);
   const current = session.claims.filter((claim) => isCurrent(model, claim));
   switch (intent.what) {
@@ -60,7 +55,7 @@ export const commandsOf = (
     case "commit": {
       const claim = pickOf(current, intent.pick);
       if (claim === undefined) return [towardsClaim(model, nextClaimId)];
-      const next = { worker: claim.worker, claimId: nextClaimId, blocked };
+      const next = { worker: claim.worker, claimId: nextClaimId };
       const commit = commitOf(model, claim, intent.outcome);
       return [intent.handOver ? { ...commit, next } : commit];
     }

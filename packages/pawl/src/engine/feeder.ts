@@ -283,7 +283,8 @@ export class Feeder {
 
   /** What has waited too long for a slot that was about to be free is let go. */
   #watchBuffer(): void {
-    this.#givingBack ??= setTimeout(() => {
+    if (this.#givingBack !== undefined) return;
+    this.#givingBack = setTimeout(() => {
       this.#givingBack = undefined;
       const [oldest] = this.#buffer;
       if (oldest === undefined) return;

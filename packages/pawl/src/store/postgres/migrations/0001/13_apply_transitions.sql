@@ -150,34 +150,36 @@ begin
     if v_invoked is not null then
       claimable := claimable || deliver_replies(p_shard, v_invoked, v_now);
     end if;
-    if p_key is not null and v_applied is not null then
-      if cardinality(p_id) = 1 then
-        v_keys := p_key;
-        v_claims := p_next_claim_id;
-        v_positions := array[1];
-      else
-        select array_agg(u.key), array_agg(u.claim_id), array_agg(e.queue), array_agg(u.o) into v_keys, v_claims, v_queues, v_positions
-        from unnest(v_applied, v_queues) e(o, queue)
-        cross join lateral (select p_key[e.o] as key, p_next_claim_id[e.o] as claim_id, e.o) u
-        where u.key is not null;
-      end if;
-      if v_keys is not null then
-        select f.claimable, f.handed into v_freed from free_keys(p_shard, v_keys, v_now, p_worker, v_claims, v_queues) f;
-        claimable := claimable || v_freed.claimable;
-        if v_freed.handed <> '[]' then
-          handed := (select jsonb_agg(jsonb_build_array(v_positions[(h.value ->> 0)::int], h.value -> 1)) from jsonb_array_elements(v_freed.handed) h);
-        end if;
+  end if;
+
+  if p_detail is not null then
+    perform consume_signals(p_shard, array_agg(c.id), array_agg(c.seq), v_now) from (
+      select u.id, x::int as seq from unnest(p_id, p_detail) with ordinality u(id, detail, o)
+      cross join lateral jsonb_array_elements_text(u.detail::jsonb -> 'consumed') x
+      where u.detail is not null and u.o = any (coalesce(v_kept, '{}') || coalesce(v_applied, '{}'))) c having count(*) > 0;
+  end if;
+  -- last, so that a run that is handed over, perhaps one of these, is as it will be
+  if p_key is not null and v_applied is not null then
+    if cardinality(p_id) = 1 then
+      v_keys := p_key;
+      v_claims := p_next_claim_id;
+      v_positions := array[1];
+    else
+      select array_agg(u.key), array_agg(u.claim_id), array_agg(e.queue), array_agg(u.o) into v_keys, v_claims, v_queues, v_positions
+      from unnest(v_applied, v_queues) e(o, queue)
+      cross join lateral (select p_key[e.o] as key, p_next_claim_id[e.o] as claim_id, e.o) u
+      where u.key is not null;
+    end if;
+    if v_keys is not null then
+      select f.claimable, f.handed into v_freed from free_keys(p_shard, v_keys, v_now, p_worker, v_claims, v_queues) f;
+      claimable := claimable || v_freed.claimable;
+      if v_freed.handed <> '[]' then
+        handed := (select jsonb_agg(jsonb_build_array(v_positions[(h.value ->> 0)::int], h.value -> 1)) from jsonb_array_elements(v_freed.handed) h);
       end if;
     end if;
   end if;
 
   v_applied := coalesce(v_kept, '{}') || coalesce(v_applied, '{}');
-  if p_detail is not null then
-    perform consume_signals(p_shard, array_agg(c.id), array_agg(c.seq), v_now) from (
-      select u.id, x::int as seq from unnest(p_id, p_detail) with ordinality u(id, detail, o)
-      cross join lateral jsonb_array_elements_text(u.detail::jsonb -> 'consumed') x
-      where u.detail is not null and u.o = any (v_applied)) c having count(*) > 0;
-  end if;
   if cardinality(v_applied) = cardinality(p_id) then
     return;
   end if;
