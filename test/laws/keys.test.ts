@@ -41,6 +41,22 @@ const waitUntilBlocked = (runId: string): Promise<unknown> =>
   });
 
 describe("runs that share a key", () => {
+  it("do not keep others waiting however long their line is, also where the worker looks for more only when several slots are free", async () => {
+    const order: string[] = [];
+    const hot = job({ name: "hot", queue: "hot", run: (_ctx, label: string) => void order.push(label) });
+    const given = { input: "hot", partitionKey: "hot" };
+    await pawl.startMany(
+      hot,
+      Array.from({ length: 1_500 }, () => given),
+    );
+    await serve([hot], { queues: { hot: 2 }, minDemand: 2 });
+    await until("the line moves", async () => order.length > 20);
+    // Nobody in this process hears of it.
+    await sql("select start('hot', '\"other\"')");
+    await until("all have ended", async () => order.length === 1_501);
+    expect(order.indexOf("other")).toBeLessThan(1_400);
+  });
+
   it("let a run of higher priority that comes meanwhile go first, however many wait and however quick they are", async () => {
     const order: string[] = [];
     const held = gate();

@@ -283,6 +283,24 @@ describe("several claimers at once", { timeout: 90_000 }, () => {
     expect(await deadlocks()).toBe(before);
   });
 
+  it("find work although others are claiming at that moment: no claim locks many more keys than it takes runs", async () => {
+    const ids = await start(
+      database,
+      ...Array.from({ length: 900 }, (_, index) => ({ partitionKey: `own-${index}` })),
+    );
+    const claiming = (claimId: number) =>
+      transaction(
+        "select count(*) from claim(0::smallint, 'default', 'worker', $1, 10, '{counter}', '{1}', null, null, null, null, null)",
+        [claimId],
+      );
+    const [one, other] = [await claiming(1), await claiming(2)];
+    const { runs } = await claim(database, { limit: 10 });
+    expect(runs.length).toBe(10);
+    for (const { runId } of runs) expect(ids.indexOf(runId)).toBeLessThan(500);
+    await one.commit();
+    await other.commit();
+  });
+
   it("need no repair when nothing but claims and commits touches the runs", async () => {
     await patiently(async () => {
       for (let round = 0; round < 100; round++) {

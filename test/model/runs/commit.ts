@@ -48,6 +48,7 @@ const handOver = (model: Model, freedBy: Run, { next }: Command & { op: "commit"
     next === undefined ||
     model.workers.get(next.worker) !== "live" ||
     first?.queue !== freedBy.queue ||
+    first.id === freedBy.id ||
     !isDue(model, first)
   ) {
     return { model, answer: { op: "commit", verdict: "committed" } };

@@ -34,7 +34,7 @@ export async function commit(
   const isEnd = transition.kind !== "keep" && next === null;
   const verdict =
     execution.opened === null
-      ? await write(item, isEnd ? around.ends(queue) : undefined, around)
+      ? await write(item, isEnd ? around.feeder(queue) : undefined, around)
       : await commitOpened(execution, execution.opened, item, around);
   if (next !== null) around.claiming.delete(next.claimId);
   switch (verdict.kind) {
@@ -107,14 +107,15 @@ export async function commit(
 /** Writes an outcome, and lets the slot's next run be claimed meanwhile, if this is the end of the claim. */
 async function write(
   item: Commit,
-  ends: ReturnType<Surroundings["ends"]>,
+  feeder: ReturnType<Surroundings["feeder"]>,
   { flusher }: Surroundings,
 ): Promise<Verdict> {
-  if (ends === undefined) return flusher.write(item);
-  ends.endBegins();
-  const verdict = await flusher.write(item);
-  ends.endIsOver();
-  return verdict;
+  feeder?.endBegins();
+  try {
+    return await flusher.write(item);
+  } finally {
+    feeder?.endIsOver();
+  }
 }
 
 /** Tells what has become of the present step, and of the run. */
@@ -191,13 +192,14 @@ export async function commitFailure(
 
 /**
  * A claim for the next run in line for the key, so that it need not go through the queue: only while nothing else waits for
- * the slot, as far as is known; where all slots are taken nothing more is known, so that it is for one slice.
+ * the slot, as far as is known; where too few slots are free to look for more, it is for one slice.
  */
 function offerNext({ queue, chain }: Execution, around: Surroundings): NextClaim | null {
-  if (around.isStopping() || around.hasBacklog(queue)) return null;
+  const feeder = around.feeder(queue);
+  if (around.isStopping() || feeder?.hasBacklog) return null;
   const nowMs = performance.now();
   const isUsedUp = chain.count >= sliceSteps || nowMs - chain.sinceMs >= sliceMs;
-  if (isUsedUp && !around.hasRoom(queue)) return null;
+  if (isUsedUp && !feeder?.isLooking) return null;
   const workerId = around.workerId();
   if (workerId === null) return null;
   const claimId = newClaimId();

@@ -137,7 +137,7 @@ async function executeMachine(
         if (execution.interrupted || around.isStopping()) return false;
         const isUsedUp = count >= sliceSteps || performance.now() - begunMs >= sliceMs;
         // Others that wait for its key are not in the queue's backlog.
-        return !(isUsedUp && (execution.partitionKey !== null || around.hasBacklog(execution.queue)));
+        return !(isUsedUp && (execution.partitionKey !== null || around.feeder(execution.queue)?.hasBacklog));
       },
     };
     let decision = await takeStep(execution, definition, stored, at, isNew && steps === 1, around);

@@ -18,8 +18,9 @@ import { Patience } from "./patience.js";
 const maxClaim = 500;
 /** A walk over runs that cannot be claimed is followed by a rest ten times as long, up to the longest poll interval. */
 const walkRest = 10;
-/** So long what was claimed for a slot waits for it; then others may have it. */
+/** So long what was claimed for a slot waits for it; then others may have it, and for a while nothing is claimed ahead. */
 const aheadMs = 100;
+const notAheadMs = 1_000;
 /** After a claim that came back with nothing although it could have waited: the server is about to stop. */
 const earlyMs = 100;
 
@@ -69,6 +70,8 @@ export class Feeder {
   /** Slots whose runs have come to an outcome that is being written. */
   #ending = 0;
   #isEndingTold = false;
+  /** Before this, slots are taken until they are free. */
+  #aheadFromMs = 0;
   #givingBack: NodeJS.Timeout | undefined;
   #isRunning = false;
   #loop: Promise<void> = Promise.resolve();
@@ -97,8 +100,20 @@ export class Feeder {
     return this.#isBehind || this.#buffer.length > 0;
   }
 
-  get hasRoom(): boolean {
-    return this.#active < this.#options.concurrency;
+  /** It looks for more runs, because enough slots are free. */
+  get isLooking(): boolean {
+    return this.#isDemand(this.#free);
+  }
+
+  /** Slots and places to claim ahead that nothing has. */
+  get #free(): number {
+    const { concurrency, prefetch } = this.#options;
+    return concurrency + prefetch - this.#active - this.#buffer.length;
+  }
+
+  #isDemand(places: number): boolean {
+    const { concurrency, prefetch, minDemand } = this.#options;
+    return places >= Math.min(minDemand, concurrency + prefetch);
   }
 
   start(): void {
@@ -178,13 +193,13 @@ export class Feeder {
 
   /** Gives a slot back that `reserve` took. */
   unreserve(): void {
-    this.#free();
+    this.#freeSlot();
   }
 
   /** What has become of a run is being written, and then its slot is free. */
   endBegins(): void {
     this.#ending++;
-    if (!this.#isBehind || this.#isEndingTold) return;
+    if (!this.#isBehind || this.#isEndingTold || performance.now() < this.#aheadFromMs) return;
     this.#isEndingTold = true;
     // One turn of the event loop: the ends that are written together are claimed for together.
     setImmediate(() => {
@@ -195,8 +210,7 @@ export class Feeder {
 
   /** It is written. */
   endIsOver(): void {
-    // What took too long is not counted any more.
-    if (this.#ending > 0) this.#ending--;
+    this.#ending--;
   }
 
   /** Executes a run in a slot that `reserve` took. */
@@ -206,10 +220,9 @@ export class Feeder {
 
   async #run(): Promise<void> {
     while (this.#isRunning) {
-      const { concurrency, prefetch, minDemand } = this.#options;
-      const demand = concurrency + prefetch + this.#ending - this.#active - this.#buffer.length;
+      const demand = this.#free + (performance.now() < this.#aheadFromMs ? 0 : this.#ending);
       const workerId = this.#host.workerId();
-      if (demand < Math.min(minDemand, concurrency + prefetch) || workerId === null) {
+      if (!this.#isDemand(demand) || workerId === null) {
         // Whatever was announced meanwhile is looked for as soon as a slot frees.
         this.#wantsSlot = true;
         this.#isBehind ||= this.#isNudged;
@@ -278,7 +291,7 @@ export class Feeder {
     const sinceMs = performance.now();
     for (const run of runs) this.#buffer.push({ run, claimId, sinceMs });
     this.#dispatch();
-    if (this.#buffer.length > 0) this.#watchBuffer();
+    if (this.#free < 0) this.#watchBuffer();
   }
 
   /** What has waited too long for a slot that was about to be free is let go. */
@@ -286,20 +299,18 @@ export class Feeder {
     if (this.#givingBack !== undefined) return;
     this.#givingBack = setTimeout(() => {
       this.#givingBack = undefined;
-      const [oldest] = this.#buffer;
-      if (oldest === undefined) return;
-      if (performance.now() - oldest.sinceMs < aheadMs) return this.#watchBuffer();
-      this.#ending = 0;
-      const { concurrency, prefetch } = this.#options;
-      const surplus = this.#buffer.splice(Math.max(0, concurrency + prefetch - this.#active));
-      if (surplus.length === 0) return;
-      const claims = surplus.map(({ run, claimId }) => ({ runId: run.runId, claimId }));
+      const surplus = -this.#free;
+      if (surplus <= 0) return;
+      const nowMs = performance.now();
+      if (nowMs - this.#buffer.at(-surplus)!.sinceMs < aheadMs) return this.#watchBuffer();
+      this.#aheadFromMs = nowMs + notAheadMs;
+      const claims = this.#buffer.splice(-surplus).map(({ run, claimId }) => ({ runId: run.runId, claimId }));
       this.#host.letGo(claims);
     }, aheadMs).unref();
   }
 
   #dispatch(): void {
-    if (this.#buffer.length === 0) return;
+    if (this.#buffer.length === 0 || !this.#isRunning) return;
     const chain = newChain();
     while (this.#active < this.#options.concurrency) {
       const next = this.#buffer.shift();
@@ -312,11 +323,11 @@ export class Feeder {
   /** Executes a run, and whatever is handed over to its slot after it. */
   async #work(first: Successor): Promise<void> {
     for (let next: Successor | null = first; next !== null;) next = await this.#host.execute(next);
-    this.#free();
+    this.#freeSlot();
   }
 
   /** A slot is free: for the buffer, else for another look, if work was left over at the last. */
-  #free(): void {
+  #freeSlot(): void {
     this.#active--;
     this.#dispatch();
     if (this.#isBehind || this.#wantsSlot) this.nudge();

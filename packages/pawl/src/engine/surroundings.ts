@@ -4,6 +4,7 @@ import type { Logger } from "../define/logger.js";
 import type { JournalEntry, RecordVerdict } from "../store/journal.js";
 import type { Commit, Verdict, WorkerStore } from "../store/store.js";
 import type { Execution } from "./execution.js";
+import type { Feeder } from "./feeder.js";
 import type { Flusher } from "./flusher.js";
 import type { Hub } from "./nudge.js";
 import type { Observer } from "./observer.js";
@@ -27,12 +28,8 @@ export interface Surroundings {
   workerId(): string | null;
   /** The ids of claims in flight: what they hold is not to be let go by a beat. */
   readonly claiming: Set<string>;
-  /** Whether other runs of this queue wait for a slot. */
-  hasBacklog(queue: string): boolean;
-  /** Whether this queue has a slot free, so that the worker looks for other runs of it. */
-  hasRoom(queue: string): boolean;
-  /** Who is to know that a run of this queue ends; undefined: nobody. */
-  ends(queue: string): { endBegins(): void; endIsOver(): void } | undefined;
+  /** Who keeps the slots of a queue filled: whether other runs wait for one, and who is to know that one will be free. */
+  feeder(queue: string): Pick<Feeder, "hasBacklog" | "isLooking" | "endBegins" | "endIsOver"> | undefined;
   /** A run of this queue becomes due again after this time. */
   expect(queue: string, delayMs: number): void;
   /** Reads something for a run: an outage only delays it, as long as the claim lasts. Undefined: the claim is lost. */

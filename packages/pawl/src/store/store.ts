@@ -54,7 +54,7 @@ export interface Claim {
 /** The claim for the next run in line for a key. */
 export interface NextClaim extends Claim {
   /** Only behind the run that ends: the whole line was looked at a moment ago. */
-  readonly bounded: boolean;
+  readonly bounded?: boolean;
 }
 
 /** Where a claim begins to look: at the low-water mark of the last call, or behind what it had to pass over. */

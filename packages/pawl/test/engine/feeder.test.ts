@@ -168,7 +168,7 @@ it("while more work waits, the successors of runs that end are claimed in one ca
   await ended(feeder);
 });
 
-it("what was claimed for a slot that does not become free is let go, and not claimed again for it", async () => {
+it("what was claimed for a slot that does not become free is let go, and for a second nothing is claimed ahead", async () => {
   const { feeder, looks, released } = feederThat(plenty(), never);
   feeder.start();
   await vi.advanceTimersByTimeAsync(20);
@@ -177,10 +177,28 @@ it("what was claimed for a slot that does not become free is let go, and not cla
   expect(feeder.unstartedIds()).toEqual(["11"]);
   await vi.advanceTimersByTimeAsync(200);
   expect({ released, unstarted: feeder.unstartedIds() }).toEqual({ released: ["11"], unstarted: [] });
-  feeder.nudge();
-  await vi.advanceTimersByTimeAsync(1_000);
+  await vi.advanceTimersByTimeAsync(700);
   expect(looks.length).toBe(2);
+  await vi.advanceTimersByTimeAsync(500);
+  expect(looks.length).toBeGreaterThan(2);
   await ended(feeder);
+});
+
+it("what waits in the buffer is not begun any more once it is to stop", async () => {
+  const ends: (() => void)[] = [];
+  const { feeder } = feederThat(plenty(), () => new Promise((resolve) => ends.push(() => resolve(null))));
+  feeder.start();
+  await vi.advanceTimersByTimeAsync(20);
+  feeder.endBegins();
+  await vi.advanceTimersByTimeAsync(20);
+  expect(feeder.unstartedIds()).toEqual(["11"]);
+  const stopped = feeder.stop();
+  feeder.endIsOver();
+  ends[0]!();
+  await vi.advanceTimersByTimeAsync(20);
+  await stopped;
+  expect(ends.length).toBe(10);
+  expect(feeder.takeUnstarted().map(({ run }) => run.runId)).toEqual(["11"]);
 });
 
 it("without more work nothing is claimed for a slot before it is free", async () => {

@@ -20,10 +20,16 @@ export function isRetryable(error: unknown): boolean {
   return code === "40P01" || code === "40001";
 }
 
-/** Whether a prepared statement is not, or no longer, what was prepared: nothing was executed, and sent whole it will be. */
+/** Whether a connection does not have what was prepared on it, as it is with a pooler in between: nothing was executed. */
 export function isUnprepared(error: unknown): boolean {
   const code = sqlState(error);
-  return code === "26000" || code === "42P05" || code === "0A000";
+  return code === "26000" || code === "42P05";
+}
+
+/** Whether a prepared statement may have met a function that was replaced since: nothing was written, and sent whole it fits. */
+export function isOutdated(error: unknown): boolean {
+  const code = sqlState(error);
+  return code === "0A000" || code === "42883";
 }
 
 /**

@@ -7,7 +7,7 @@
 import type pg from "pg";
 import { InvalidOption, KeyConflict } from "../../define/errors.js";
 import { type Address, openPool, types } from "./database.js";
-import { explain, isRetryable, isUnprepared, sqlState } from "./database-errors.js";
+import { explain, isOutdated, isRetryable, isUnprepared, sqlState } from "./database-errors.js";
 import { quoteName } from "./literals.js";
 import { isPooled } from "./pooler.js";
 
@@ -49,8 +49,9 @@ export class PostgresCalls {
   /** Calls one function of the schema; a deadlock or serialization failure has written nothing and is tried again. */
   protected async call<Row>(name: string, values: readonly unknown[]): Promise<Row[]> {
     const statement = this.#statement(name, values.length);
+    let isWhole = false;
     for (let attempt = 0; ; attempt++) {
-      const isPrepared = this.#keepsPrepared === true;
+      const isPrepared = this.#keepsPrepared === true && !isWhole;
       try {
         const query = { text: statement.text, values: values as unknown[], types };
         const { rows } = await this.#pool.query(isPrepared ? { ...query, name: statement.name } : query);
@@ -58,6 +59,10 @@ export class PostgresCalls {
       } catch (error) {
         if (isPrepared && isUnprepared(error)) {
           this.#keepsPrepared = false;
+          continue;
+        }
+        if (isPrepared && isOutdated(error)) {
+          isWhole = true;
           continue;
         }
         if (isRetryable(error) && attempt < retries) continue;

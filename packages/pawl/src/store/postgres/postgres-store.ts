@@ -169,7 +169,7 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
         only.partitionKey,
         next?.workerId,
         next?.claimId,
-        next?.bounded,
+        next?.bounded ?? false,
       ]);
       if (row === undefined) return null;
       const handed = row.handed === null ? null : toClaimedRun(JSON.parse(row.handed) as ClaimRow);

@@ -24,10 +24,10 @@ drop function decide_details(smallint, bigint[], bigint[], integer[], text[], te
 drop function deliver_replies(smallint, bigint[], timestamptz);
 drop function finish(smallint, bigint, bigint, integer, text, text, text, text, bigint, boolean);
 drop function first_of_key(smallint, text, timestamptz);
-drop function free_keys(smallint, text[], timestamptz, text, bigint[], text[]);
+drop function free_keys(smallint, text[], timestamptz, text, bigint[], text[], bigint[]);
 drop function gauges(smallint, integer);
 drop function get(smallint, bigint[]);
-drop function hand_over(smallint, text, text, text, bigint, timestamptz, smallint, timestamptz, bigint);
+drop function hand_over(smallint, text, text, text, bigint, timestamptz, bigint, smallint, timestamptz);
 drop function has_match(smallint, bigint, jsonb, jsonb);
 drop function held(smallint, bigint[], bigint[]);
 drop function inbox(smallint, bigint, integer, integer);

@@ -92,10 +92,10 @@ end $f$;
 
 -- After runs of these keys were let go, or left the line: lets the next of each in. Takes the locks of the keys in one
 -- order, after all row locks; a key that stays locked too long is left to the repair (1 s), and nothing else is lost.
--- With p_worker and a claim id at its position, the next run of a key is handed over to that worker, if it serves it in that
--- queue, instead of going through the claim index: `handed` is [[position, run], …]; see hand_over.
+-- With p_worker and a claim id at its position, the next run of a key that the run p_run has freed is handed over to that worker, if it
+-- serves it in that queue, instead of going through the claim index: `handed` is [[position, run], …]; see hand_over.
 create function free_keys(
-  p_shard smallint, p_key text[], p_now timestamptz, p_worker text, p_claim_id bigint[], p_queue text[],
+  p_shard smallint, p_key text[], p_now timestamptz, p_worker text, p_claim_id bigint[], p_queue text[], p_run bigint[],
   out claimable jsonb, out handed jsonb)
 language plpgsql as $f$
 declare
@@ -118,7 +118,7 @@ begin
   if p_worker is not null then
     for i in 1 .. cardinality(p_key) loop
       if p_claim_id[i] is not null then
-        v_run := hand_over(p_shard, p_key[i], p_queue[i], p_worker, p_claim_id[i], p_now, '-32768', '-infinity', -1);
+        v_run := hand_over(p_shard, p_key[i], p_queue[i], p_worker, p_claim_id[i], p_now, p_run[i], null, null);
         if v_run is not null then
           handed := handed || jsonb_build_array(jsonb_build_array(i, v_run));
         end if;
@@ -131,12 +131,13 @@ begin
 end $f$;
 
 -- Claims the first due run of a key for the worker that has just freed it: one call less between two runs of a key. Only a
--- run of the same queue, blocked by the key or not seen by a claim yet, without a rate limit, that needs nothing else than the key, and only
--- behind the place (p_priority, p_at, p_id): entries of ended runs, which stay in the index until a vacuum, are before it.
+-- run of the same queue, blocked by the key or not seen by a claim yet, without a rate limit, that needs nothing else than the key; not
+-- p_run itself, which has freed it. With the place (p_priority, p_at) of that run, only behind it: entries of ended runs, which stay in
+-- the index until a vacuum, are before it.
 -- Answers it like claim does; null if there is none. The caller has the advisory lock of the key.
 create function hand_over(
   p_shard smallint, p_key text, p_queue text, p_worker text, p_claim_id bigint, p_now timestamptz,
-  p_priority smallint, p_at timestamptz, p_id bigint)
+  p_run bigint, p_priority smallint, p_at timestamptz)
 returns jsonb language plpgsql as $f$
 declare
   v_run jsonb;
@@ -149,10 +150,11 @@ begin
       and r.id = (select l.id
         from (select t.id from runs t where t.shard = p_shard and t.partition_key = p_key
             and case when t.status in ('runnable', 'awaiting_signal') then (t.hold & 6) = 0 else false end
-            and (t.priority, t.eligible_at, t.id) > (p_priority, p_at, p_id)
+            and (t.priority, t.eligible_at, t.id) > (coalesce(p_priority, '-32768'), coalesce(p_at, '-infinity'), p_run)
           order by t.priority, t.eligible_at, t.id limit 1) f
         cross join lateral (select n.id from runs n where n.shard = p_shard and n.id = f.id limit 1 for no key update skip locked) l)
-      and w.id = p_worker
+      and w.id = p_worker and r.id <> p_run
+      and (r.status in ('runnable', 'awaiting_signal') and (r.hold & 6) = 0) is true
       and r.eligible_at <= p_now and r.queue = p_queue and r.rate_limit is null
       and (r.unique_key is null or r.unique_guard is not null)
       and w.seen_at + w.lease > clock_timestamp() and r.name || '@' || r.version = any (w.serves) and not (select s.held from settings s where s.only_row)

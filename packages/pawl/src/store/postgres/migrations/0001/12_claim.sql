@@ -1,7 +1,7 @@
 -- Claims up to p_limit due runs of one queue that this worker serves, in the order (priority, eligible_at, id), and
 -- answers them in that order, then one row with id null whose meta says what the feeder needs for its next call:
 --   floor   [priority, µs] of the first run claimed: the next call may begin there instead of at the dead head
---   after   [priority, µs, id] where it stopped looking because 1,000 runs of other workers' definitions lay in the way
+--   after   [priority, µs, id] where it stopped looking because 1,000 runs lay in the way, of other workers' definitions or busy keys
 --   more    whether it stopped because p_limit or 16 MiB were reached
 --   due_ms  milliseconds until the next run is due, when there was nothing left to claim
 --   throttled  how many runs were put off by their rate limits
@@ -240,7 +240,8 @@ begin
     exit when v_found >= p_limit or v_is_full;
     if v_is_left and v_foreign < c_foreign then
       v_lowest := v_last_priority; v_bound_priority := v_last_priority; v_bound_at := v_last_at; v_bound_id := v_last_id;
-      v_page := c_foreign;
+      -- each key of a page is locked until the end: of few runs more than are wanted
+      v_page := case when v_keys is null and not v_contended then c_foreign else greatest(200, p_limit - v_found) end;
     elsif not v_is_left and v_bounded and not p_bounded then
       v_lowest := -32768; v_bound_priority := null; v_bounded := false; v_page := p_limit;
     else

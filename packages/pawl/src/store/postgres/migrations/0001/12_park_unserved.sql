@@ -1,6 +1,6 @@
 -- Takes runs that nobody serves out of the way of claims, and out of the line for their partition keys: of the runs p_id,
 -- which have been due for a minute, those whose definition no live worker serves in their queue get hold bit 2. place_runs brings
--- them back. Never waits for a lock.
+-- them back. Waits for no run, and for their keys no longer than lock_timeout.
 create function park_unserved(p_shard smallint, p_id bigint[], p_now timestamptz) returns void language plpgsql as $f$
 declare
   v_ids bigint[];
@@ -23,6 +23,6 @@ begin
     returning r.partition_key)
   select array_agg(p.partition_key) filter (where p.partition_key is not null) into v_keys from parked p;
   if v_keys is not null then
-    perform free_keys(p_shard, v_keys, p_now, null, null, null);
+    perform free_keys(p_shard, v_keys, p_now, null, null, null, null);
   end if;
 end $f$;

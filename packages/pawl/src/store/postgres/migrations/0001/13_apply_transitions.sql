@@ -29,6 +29,7 @@ declare
   v_keys text[];
   v_claims bigint[];
   v_positions int[];
+  v_runs bigint[];
   v_freed record;
 begin
   others := '[]';
@@ -164,14 +165,16 @@ begin
       v_keys := p_key;
       v_claims := p_next_claim_id;
       v_positions := array[1];
+      v_runs := p_id;
     else
-      select array_agg(u.key), array_agg(u.claim_id), array_agg(e.queue), array_agg(u.o) into v_keys, v_claims, v_queues, v_positions
+      select array_agg(u.key), array_agg(u.claim_id), array_agg(e.queue), array_agg(u.o), array_agg(u.id)
+      into v_keys, v_claims, v_queues, v_positions, v_runs
       from unnest(v_applied, v_queues) e(o, queue)
-      cross join lateral (select p_key[e.o] as key, p_next_claim_id[e.o] as claim_id, e.o) u
+      cross join lateral (select p_key[e.o] as key, p_next_claim_id[e.o] as claim_id, p_id[e.o] as id, e.o) u
       where u.key is not null;
     end if;
     if v_keys is not null then
-      select f.claimable, f.handed into v_freed from free_keys(p_shard, v_keys, v_now, p_worker, v_claims, v_queues) f;
+      select f.claimable, f.handed into v_freed from free_keys(p_shard, v_keys, v_now, p_worker, v_claims, v_queues, v_runs) f;
       claimable := claimable || v_freed.claimable;
       if v_freed.handed <> '[]' then
         handed := (select jsonb_agg(jsonb_build_array(v_positions[(h.value ->> 0)::int], h.value -> 1)) from jsonb_array_elements(v_freed.handed) h);

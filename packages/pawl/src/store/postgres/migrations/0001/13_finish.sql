@@ -23,7 +23,7 @@ begin
       error = null, crashes = 0, completed_at = v_now, expires_at = v_now + r.retention, timed_out = false, awaits = null,
       shown = null, rate_limit = null, weight = null, children_pending = 0
     where r.shard = p_shard and r.id = p_id and r.claim_id = p_claim_id and r.turn = p_turn and (r.status = 'executing') is true
-    returning r.id, r.priority, r.eligible_at, r.queue, r.inbox_seq, r.kind into v_run;
+    returning r.priority, r.eligible_at, r.queue, r.inbox_seq, r.kind into v_run;
   if not found then
     return;
   end if;
@@ -35,12 +35,11 @@ begin
   end if;
   if p_key is not null and lock_key(key_lock(p_shard, p_key)) then
     if p_next_claim_id is not null then
-      if not p_bounded then
-        v_run.priority := -32768;
-        v_run.eligible_at := '-infinity';
-        v_run.id := -1;
+      if p_bounded is not true then
+        v_run.priority := null;
+        v_run.eligible_at := null;
       end if;
-      handed := hand_over(p_shard, p_key, v_run.queue, p_worker, p_next_claim_id, v_now, v_run.priority, v_run.eligible_at, v_run.id);
+      handed := hand_over(p_shard, p_key, v_run.queue, p_worker, p_next_claim_id, v_now, p_id, v_run.priority, v_run.eligible_at);
     end if;
     if handed is null then
       claimable := nullif(unblock_first(p_shard, array[p_key], v_now), '[]');

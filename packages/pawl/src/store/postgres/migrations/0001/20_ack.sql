@@ -25,7 +25,7 @@ begin
   end if;
   queues := '[]';
   if v_keys is not null then
-    queues := freed_queues((select f.claimable from free_keys(v_shard, v_keys, v_now, null, null, null) f));
+    queues := freed_queues((select f.claimable from free_keys(v_shard, v_keys, v_now, null, null, null, null) f));
   end if;
   return next;
 end $f$;
@@ -70,7 +70,7 @@ begin
   end if;
   queues := v_given;
   if v_keys is not null then
-    perform free_keys(v_shard, v_keys, v_now, null, null, null);
+    perform free_keys(v_shard, v_keys, v_now, null, null, null, null);
   end if;
   return next;
 end $f$;

@@ -172,7 +172,7 @@ begin
     if v_is_left and v_passed < c_walk and clock_timestamp() < v_until then
       v_bound_at := v_last_at;
       v_bound_id := v_last_id;
-      v_page := case when p_match is null then c_walk else 100 end;
+      v_page := case when p_match is not null then 100 when v_keys is null and not v_contended then c_walk else greatest(200, p_limit - v_found) end;
     elsif not v_is_left and v_bounded then
       v_bounded := false;
       v_bound_at := '-infinity';
