@@ -41,6 +41,13 @@ const openRuns = `
   from runs r cross join settings s left join workers w on w.id = r.locked_by
   where r.completed_at is null order by r.id limit 10`;
 
+/** What is still there after all that has ended was deleted. */
+const leftOvers = `
+  select 'run' as what, r.id, r.name, r.status::text, r.inserted_at, r.completed_at, r.expires_at from runs r
+  union all select 'step', s.run_id, s.name, s.kind, null, s.completed_at, null from steps s
+  union all select 'signal', s.run_id, s.name, null, s.inserted_at, s.consumed_at, null from signals s
+  limit 20`;
+
 export async function makeArena(
   options: {
     settings?: Record<string, string | number>;
@@ -118,13 +125,11 @@ export async function makeArena(
       await expectAll(invariants);
       load.history.started.length = 0;
       await sql("update runs set expires_at = clock_timestamp()");
-      const sweep = async () => (await sql<{ n: number }>("select sweep(0::smallint, 1000) as n"))[0]!.n;
+      const sweep = async () => (await sql<{ n: number }>("select swept as n from sweep(0::smallint, 1000)"))[0]!.n;
       while ((await sweep()) > 0);
       await sql("truncate public.transfers, public.turns");
       await ledger.sql("truncate public.ledger");
-      expect(await sql("select from runs union all select from steps union all select from signals")).toEqual(
-        [],
-      );
+      expect(await sql(leftOvers)).toEqual([]);
       await until("nobody looks", () => !isLooking);
       seenEnds.clear();
     },

@@ -1,6 +1,6 @@
 /** A standby of the server under test, made by copying its files, that can take its place. */
 
-import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdtempSync, readFileSync, rmSync, statfsSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type LocalPostgres, startLocalPostgres } from "@pawl/local-postgres";
@@ -33,6 +33,9 @@ export async function makeStandby(
   { server, sql }: Pick<Arena, "server" | "sql">,
   { isSynchronous, link = server.url, under = tmpdir(), settings: own = primarySettings }: StandbyOptions,
 ): Promise<Standby> {
+  // Each promotion leaves the segment it happened in once more, under its new timeline: on to the next, and without the old ones.
+  await sql("select pg_switch_wal()");
+  await sql("checkpoint");
   await server.kill();
   const place = mkdtempSync(join(under, "pawl-standby-"));
   const directory = join(place, "data");
@@ -42,6 +45,7 @@ export async function makeStandby(
   const { hostname, port, password } = new URL(link);
   const settings = {
     ...own,
+    ...ownLog,
     // Without encryption: what lies between may read the protocol.
     primary_conninfo: `host=${hostname} port=${port} user=postgres password=${password} sslmode=disable gssencmode=disable`,
   };
@@ -56,13 +60,27 @@ export async function makeStandby(
     server: standby,
     url: standby.url,
     promote: async () => {
-      await until("the standby is promoted", () => ask(standby.url, "select pg_promote()"), 60_000);
+      await until("the standby is promoted", () => ask(standby.url, "select pg_promote()"), 60_000).catch(
+        (error: Error) => {
+          throw new Error(`${error.message}\n${describe(directory)}`);
+        },
+      );
     },
     stop: async () => {
       await standby.stop();
       rmSync(place, { recursive: true, force: true });
     },
   };
+}
+
+/** In its own directory, where it can be read when something went wrong. */
+const ownLog = { logging_collector: "on", log_directory: "log", log_filename: "standby.log" };
+
+/** The end of its log, and what is left of its disk. */
+function describe(directory: string): string {
+  const { bavail, bsize } = statfsSync(directory);
+  const lines = readFileSync(join(directory, "log", "standby.log"), "utf8").trimEnd().split("\n").slice(-40);
+  return [`${Math.round((bavail * bsize) / 1024 ** 2)} MiB of its disk are free; its log:`, ...lines].join("\n");
 }
 
 const streaming = (sql: Arena["sql"]) =>

@@ -24,7 +24,7 @@ const mayGrow: Sample = { heapBytes: 24 * 1024 * 1024, files: 12, listeners: 2, 
 
 const disk = mountDisk(1_000);
 /** Little is kept: the disk is small, and holds the files of two servers during a failover. */
-const settings = { max_wal_size: "64MB", min_wal_size: "32MB", wal_keep_size: "64MB" };
+const settings = { max_wal_size: "64MB", min_wal_size: "32MB", wal_keep_size: "32MB" };
 let network!: Network;
 const arena = await makeArena({
   ...(disk === null ? {} : { directory: join(disk, "data") }),

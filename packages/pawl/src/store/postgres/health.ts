@@ -114,12 +114,12 @@ export function requireSchema(address: Address): Promise<number> {
   });
 }
 
-/** The runs. */
+/** The runs, all judged at one time, the transaction's: a worker is not alive in one fact and dead in the next. */
 export function readSchemaHealth(address: Address): Promise<SchemaHealth> {
   return reading(address, async (query) => {
     await query(`set local search_path = ${quoteName(address.schema)}, pg_catalog`);
     const [alive] = await query<{ n: number }>(
-      "select count(*)::int4 as n from workers w where w.seen_at + w.lease > clock_timestamp()",
+      "select count(*)::int4 as n from workers w where w.seen_at + w.lease > now()",
     );
     const [oldestDue] = await query<DueFact>(
       `${lines} select d.id::text as "runId", d.name, d.version, d.queue,
@@ -157,10 +157,10 @@ function findDeadWorkers(query: Query): Promise<DeadWorkerFact[]> {
       union all
         select (select r.locked_by from runs r where r.shard = $1 and r.locked_by > holder.id order by r.locked_by limit 1), holder.n + 1
         from holder where holder.id is not null and holder.n < 10000)
-    select h.id, extract(epoch from clock_timestamp() - w.seen_at)::float8 * 1000 as "silentMs",
+    select h.id, extract(epoch from now() - w.seen_at)::float8 * 1000 as "silentMs",
       (select count(*)::int4 from (select 1 from runs r where r.shard = $1 and r.locked_by = h.id limit 10000) c) as claims
     from holder h left join workers w on w.id = h.id
-    where h.id is not null and (w.id is null or w.seen_at + w.lease <= clock_timestamp())
+    where h.id is not null and (w.id is null or w.seen_at + w.lease <= now())
     order by h.id limit 20`,
     [shard],
   );
@@ -197,7 +197,7 @@ function findBlockedKeys(query: Query): Promise<BlockedKeyFact[]> {
       select r.id, r.locked_by, r.lease_expires_at from runs r
       where r.shard = $1 and r.partition_key = b.key and (r.locked_by is not null or r.lease_expires_at is not null) limit 1) h on true
     where b.key is not null and (h.id is null or (h.lease_expires_at is null and not exists (
-      select 1 from workers w where w.id = h.locked_by and w.seen_at + w.lease > clock_timestamp())))
+      select 1 from workers w where w.id = h.locked_by and w.seen_at + w.lease > now())))
     order by b.key limit 20`,
     [shard],
   );
