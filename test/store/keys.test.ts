@@ -104,6 +104,46 @@ describe("runs that share a key", () => {
     expect(await claimedIds()).toEqual([second]);
   });
 
+  it("and are started together are blocked from the beginning, but for the first that is due of each key", async () => {
+    const ids = await start(
+      database,
+      { partitionKey: "a", at: new Date(Date.now() + 60_000) },
+      { partitionKey: "a", delayMs: 60_000 },
+      { partitionKey: "a", priority: 1 },
+      { partitionKey: "a" },
+      { partitionKey: "a", at: minutesAgo(1) },
+      { partitionKey: "b" },
+      {},
+      {},
+      { partitionKey: "a", name: "never-registered", kind: null },
+      { partitionKey: "a", priority: 1 },
+    );
+    expect(await holds(ids)).toEqual([0, 0, 1, 1, 0, 0, 0, 0, 2, 1]);
+    expect(await claimedIds()).toEqual([ids[4], ids[5], ids[6], ids[7]]);
+  });
+
+  it("are let in although the first of those started together never begins", async () => {
+    const [first, second, third] = await line("a", 3);
+    await store.cancel(first!, { reason: null, cascade: false });
+    const run = await claimOne(database);
+    expect(run.runId).toBe(second);
+    await store.cancel(third!, { reason: null, cascade: false });
+    await commit(database, run, done());
+    expect(await claimedIds()).toEqual([]);
+  });
+
+  it("and are started together wait for whoever came before them", async () => {
+    await line("a", 1);
+    const run = await claimOne(database);
+    const [first, second] = await line("a", 2);
+    expect(await claimedIds()).toEqual([]);
+    await commit(database, run, done());
+    const ahead = await claimOne(database);
+    expect(ahead.runId).toBe(first);
+    await commit(database, ahead, done());
+    expect(await claimedIds()).toEqual([second]);
+  });
+
   it("are blocked, out of the claim index, and let in one by one", async () => {
     const ids = await line("a", 4);
     let run = await claimOne(database);

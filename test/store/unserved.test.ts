@@ -214,7 +214,7 @@ describe("a run that nobody serves is not in line for its key", () => {
   it("and several of one key come back one by one", async () => {
     const ids = await ghosts(3, { partitionKey });
     await claim(database);
-    expect(await holds(ids)).toEqual([2, 2, 2]);
+    expect(await holds(ids)).toEqual([2, 3, 3]);
     await serveGhosts("comes");
     await store.place(100);
     for (const id of ids) {
@@ -223,6 +223,16 @@ describe("a run that nobody serves is not in line for its key", () => {
       expect(await claimGhosts("comes")).toEqual([]);
       await commit(database, run, done());
     }
+  });
+
+  it("and a line of them does not keep those behind it waiting one by one", async () => {
+    const ids = await ghosts(5, { partitionKey });
+    const [later] = await ghosts(1, { partitionKey, at: new Date() });
+    const [behind] = await start(database, { partitionKey });
+    await claim(database);
+    expect(await holds([...ids, later!])).toEqual([2, 3, 3, 3, 3, 0]);
+    await store.cancel(later!, { reason: null, cascade: false });
+    expect(await claimedIds()).toEqual([behind]);
   });
 
   it("nor when it is in a queue that nobody looks at", async () => {

@@ -7,7 +7,7 @@ create function new_rows(
   p_step text[], p_delay_ms bigint[], p_at timestamptz[], p_retention_ms bigint[],
   p_idempotency_key text[], p_unique_key bytea[], p_unique_scope text[],
   p_partition_key text[], p_rate_limit text[], p_weight int[], p_parent_id bigint[], p_child_of int[], p_position int[], p_trace text[],
-  p_worker text, p_claim_id bigint, p_direct boolean[]
+  p_worker text, p_claim_id bigint, p_direct boolean[], p_behind boolean[]
 ) returns table (shard smallint, id bigint, status run_status, hold smallint, name text, version int, kind text, queue text, priority smallint,
   input jsonb, step text, eligible_at timestamptz, inserted_at timestamptz, retention interval, idempotency_key text, unique_key bytea,
   unique_scope run_status[], partition_key text, rate_limit text, weight int, parent_id bigint, child_of int, "position" int, trace text,
@@ -15,7 +15,7 @@ create function new_rows(
 language sql stable as $$
   select p_shard, i.id,
     case when i.direct then 'executing'::run_status else 'runnable'::run_status end,
-    case when i.kind is null and i.known is null then 2::smallint else 0::smallint end,
+    case when i.kind is null and i.known is null then 2::smallint when i.behind then 1::smallint else 0::smallint end,
     i.name,
     coalesce(i.version, (i.known ->> 'version')::int, 1),
     coalesce(i.kind, i.known ->> 'kind'),
@@ -38,10 +38,10 @@ language sql stable as $$
       case when u.kind is null then p_known -> (u.name || coalesce('@' || u.version, '')) end as known
     from unnest(p_name, p_version, p_kind, p_queue, p_priority, p_input, p_step, p_delay_ms, p_at, p_retention_ms,
                 p_idempotency_key, p_unique_key, p_unique_scope, p_partition_key, p_rate_limit, p_weight,
-                p_parent_id, p_child_of, p_position, p_trace, p_direct) with ordinality
+                p_parent_id, p_child_of, p_position, p_trace, p_direct, p_behind) with ordinality
       u(name, version, kind, queue, priority, input, step, delay_ms, at, retention_ms,
         idempotency_key, unique_key, unique_scope, partition_key, rate_limit, weight,
-        parent_id, child_of, position, trace, direct, o)
+        parent_id, child_of, position, trace, direct, behind, o)
     where p_only is null or u.o = any (p_only)) i
 $$;
 
@@ -50,7 +50,8 @@ $$;
 -- A taken key starts nothing and answers its holder. Two keys with different holders answer `conflict`, or raise
 -- when p_all_or_nothing. A key held by an open transaction is waited for only when p_all_or_nothing; else the whole
 -- call fails with 55P03 and its callers are served one by one. An unknown rate limit raises. With p_worker and p_direct, a
--- run is inserted already claimed, unless the database is held. Children are started by commit (see spawn_children).
+-- run is inserted already claimed, unless the database is held. Of those that are due and share a partition key only the first may be
+-- claimed at once; the others are inserted blocked, as a claim would leave them (claim_keyed), and let in one by one. Children are started by commit (see spawn_children).
 -- Rides runs_unique and runs_idempotency.
 create function start(
   p_shard smallint, p_name text[], p_version int[], p_kind text[], p_queue text[], p_priority smallint[], p_input text[],
@@ -72,6 +73,7 @@ declare
   v_inserted int;
   v_taken record;
   v_known jsonb;
+  v_behind boolean[];        -- which are put aside from the beginning, behind another of this call in the line of their partition key
 begin
   perform require_durable_commit();
   if not p_all_or_nothing then
@@ -96,12 +98,22 @@ begin
 
   -- without keys nothing can be in the way, and a plain insert is cheaper
   if p_unique_key is null and p_idempotency_key is null then
+    if p_partition_key is not null then
+      v_behind := array(
+        select u.is_in_line and count(*) filter (where u.is_in_line) over (partition by u.key order by u.priority, u.at, u.o) > 1
+        from (select k.key, coalesce(k.priority, 0) as priority, coalesce(k.at, v_now) as at, k.o,
+            k.key is not null and k.kind is not null and k.direct is not true
+              and coalesce(k.at <= v_now, coalesce(k.delay_ms, 0) = 0) as is_in_line
+          from unnest(p_partition_key, p_kind, p_direct, p_priority, p_at, p_delay_ms) with ordinality
+            k(key, kind, direct, priority, at, delay_ms, o)) u
+        order by u.o);
+    end if;
     insert into runs (shard, id, status, hold, name, version, kind, queue, priority, input, step,
       eligible_at, inserted_at, retention, idempotency_key, unique_key, unique_scope, partition_key, rate_limit, weight,
       parent_id, child_of, position, trace, locked_by, claim_id)
     select n.* from new_rows(p_shard, v_ids, v_pending, v_known, v_now, v_ceiling, p_name, p_version, p_kind, p_queue, p_priority, p_input, p_step,
       p_delay_ms, p_at, p_retention_ms, p_idempotency_key, p_unique_key, p_unique_scope, p_partition_key, p_rate_limit, p_weight, p_parent_id,
-      p_child_of, p_position, p_trace, p_worker, p_claim_id, p_direct) n;
+      p_child_of, p_position, p_trace, p_worker, p_claim_id, p_direct, v_behind) n;
     return query
       select u.o::int, u.id, true, case when u.direct then 'executing'::run_status else 'runnable'::run_status end, null::bigint
       from unnest(v_ids, p_direct) with ordinality u(id, direct, o);
@@ -114,7 +126,7 @@ begin
       parent_id, child_of, position, trace, locked_by, claim_id)
     select n.* from new_rows(p_shard, v_ids, v_pending, v_known, v_now, v_ceiling, p_name, p_version, p_kind, p_queue, p_priority, p_input, p_step,
       p_delay_ms, p_at, p_retention_ms, p_idempotency_key, p_unique_key, p_unique_scope, p_partition_key, p_rate_limit, p_weight, p_parent_id,
-      p_child_of, p_position, p_trace, p_worker, p_claim_id, p_direct) n
+      p_child_of, p_position, p_trace, p_worker, p_claim_id, p_direct, v_behind) n
     order by n.unique_key nulls first, n.name, n.idempotency_key nulls first, n.id
     on conflict do nothing;
     get diagnostics v_inserted = row_count;

@@ -1,5 +1,6 @@
 -- Takes runs that nobody serves out of the way of claims, and out of the line for their partition keys: of the runs p_id,
--- which have been due for a minute, those whose definition no live worker serves in their queue get hold bit 2. place_runs brings
+-- which have been due for a minute, those whose definition no live worker serves in their queue get hold bit 2, and so do others of
+-- that definition among the first 1,000 that are blocked by the same key: who stands behind them would wait for each. place_runs brings
 -- them back. Waits for no run, and for their keys no longer than lock_timeout.
 create function park_unserved(p_shard smallint, p_id bigint[], p_now timestamptz) returns void language plpgsql as $f$
 declare
@@ -16,6 +17,17 @@ begin
       where t.shard = p_shard and t.id = u.id and t.hold = 0 and t.status in ('runnable', 'awaiting_signal')
       limit 1 for no key update skip locked) l
     where not is_served(d.name, d.version, d.queue));
+  v_ids := v_ids || array(
+    select l.id
+    from (select distinct r.partition_key, r.name, r.version, r.queue from unnest(v_ids) u(id)
+      cross join lateral (select t.* from runs t where t.shard = p_shard and t.id = u.id limit 1) r
+      where r.partition_key is not null) d
+    cross join lateral (select t.* from runs t where t.shard = p_shard and t.partition_key = d.partition_key and (t.hold & 1) <> 0
+      order by t.id limit 1000) b
+    cross join lateral (select t.id from runs t
+      where t.shard = p_shard and t.id = b.id and t.hold = 1 and t.status in ('runnable', 'awaiting_signal')
+      limit 1 for no key update skip locked) l
+    where (b.name, b.version, b.queue) = (d.name, d.version, d.queue) and b.eligible_at < p_now - interval '1 minute');
   with parked as (
     update runs r set hold = r.hold | 2
     from (select p_shard as shard, u.id from unnest(v_ids) u(id) limit cardinality(v_ids)) v
