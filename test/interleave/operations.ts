@@ -72,7 +72,7 @@ const commitOf = (
   neverWaits: true,
   call: async ({ on, scene, subject, patient }) => {
     const transition = outcome(subject, scene);
-    const next = handsOver ? { workerId: "live", claimId: newClaimId(), bounded: false } : null;
+    const next = handsOver ? { workerId: "live", claimId: newClaimId() } : null;
     const { verdicts } = await on.store.commit([{ ...aCommit(subject.claim, transition), next }], {
       patient,
     });

@@ -109,7 +109,7 @@ export async function commitEach(
 ): Promise<Map<string, Verdict["kind"]>> {
   const verdicts = new Map<string, Verdict["kind"]>();
   let waiting: Commit[] = runs.map((run) => {
-    const next = onHanded ? { workerId: "live", claimId: newClaimId(), bounded: false } : null;
+    const next = onHanded ? { workerId: "live", claimId: newClaimId() } : null;
     return { ...aCommit(run, outcome(run)), next };
   });
   for (let patient = true; waiting.length > 0; patient = false) {

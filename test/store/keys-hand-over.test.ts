@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { newClaimId } from "../../packages/pawl/dist/engine/claim-id.js";
-import type { NewRun } from "../../packages/pawl/dist/store/store.js";
+import type { NewRun, NextClaim, Transition } from "../../packages/pawl/dist/store/store.js";
 import { testDatabase } from "../support/database.js";
-import { aCommit, claim, claimOne, done, next, register, start } from "../support/store.js";
+import { aCommit, claim, claimOne, done, next, register, signal, start } from "../support/store.js";
 
 const database = await testDatabase();
 const { store, sql } = database;
@@ -18,15 +18,26 @@ const claimFirst = async () => {
   return first;
 };
 type Held = Awaited<ReturnType<typeof claimOne>>;
+type Passed = Held & { line: readonly string[] };
 /** Ends a run and offers to take the next of its key. */
-const pass = async (run: Held, { bounded = false, transition = done() } = {}): Promise<Held | null> => {
+const pass = async (
+  run: Held,
+  { transition = done(), ...asked }: Partial<NextClaim> & { transition?: Transition } = {},
+): Promise<Passed | null> => {
   const claimId = newClaimId();
-  const commit = { ...aCommit(run, transition), next: { workerId: "worker", claimId, bounded } };
+  const commit = { ...aCommit(run, transition), next: { workerId: "worker", claimId, ...asked } };
   const { verdicts } = await store.commit([commit], { patient: true });
   const [verdict] = verdicts;
   expect(verdict).toMatchObject({ kind: "committed" });
   if (verdict?.kind !== "committed" || verdict.handed === null) return null;
-  return { ...verdict.handed, claimId };
+  return { ...verdict.handed, claimId, line: verdict.line ?? [] };
+};
+const phases = async (ids: readonly string[]): Promise<string[]> => {
+  const rows = await sql<{ status: string }>(
+    "select r.status from unnest($1::bigint[]) with ordinality u(id, o) join runs r on r.id = u.id order by u.o",
+    [ids],
+  );
+  return rows.map(({ status }) => status);
 };
 
 describe("who frees a key and offers to go on", () => {
@@ -48,31 +59,117 @@ describe("who frees a key and offers to go on", () => {
     expect((await pass(handed!))?.runId).toBe(second);
   });
 
-  it("and has just looked at the whole line is handed what is behind the run that ends; the next whole look finds what is ahead", async () => {
+  it("is told who is in line behind it, if it asks", async () => {
+    const [, second, ...others] = await line(40);
+    const handed = await pass(await claimFirst(), { wantsLine: true });
+    expect(handed).toMatchObject({ runId: second, line: others.slice(0, 32) });
+    expect(await pass(handed!)).toMatchObject({ runId: others[0], line: [] });
+  });
+
+  it("is told of those in line that are like the first alone", async () => {
+    const [, second, third] = await line(3);
+    await line(1, { name: "other" });
+    await line(1);
+    const handed = await pass(await claimFirst(), { wantsLine: true });
+    expect(handed).toMatchObject({ runId: second, line: [third] });
+  });
+  it("is handed the next after an outcome that does not end the run too", async () => {
+    const [first, second] = await line(2);
+    const run = await claimFirst();
+    const handed = await pass(run, { transition: next("later"), expected: second! });
+    expect([run.runId, handed?.runId]).toEqual([first, second]);
+  });
+});
+
+describe("who frees a key and names the next", () => {
+  it("is handed that without a look at the line; the next look finds what has got a place further ahead", async () => {
     const [, second, third] = await line(3);
     const first = await claimFirst();
     const [urgent] = await line(1, { priority: -1 });
     expect((await claim(database)).runs).toEqual([]);
-    const near = await pass(first, { bounded: true });
-    expect(near?.runId).toBe(second);
+    const near = await pass(first, { expected: second! });
+    expect(near).toMatchObject({ runId: second, partitionKey: "a", attempt: 0 });
+    expect(await phases([first.runId, second!, third!])).toEqual(["done", "executing", "runnable"]);
     const found = await pass(near!);
     expect(found?.runId).toBe(urgent);
-    expect((await pass(found!, { bounded: true }))?.runId).toBe(third);
+    expect((await pass(found!, { expected: third! }))?.runId).toBe(third);
   });
 
-  it("and finds nothing behind the run that ends lets in what is ahead", async () => {
-    await line(1);
+  it("is handed it as claim would hand it out", async () => {
+    const given = { input: '{"n":[1,"zwei"]}', priority: 3, trace: "00-aa-bb-01", retentionMs: 5_000 };
+    const [, second] = await line(2, given);
+    const { claimId: _first, line: _line, ...handed } = (await pass(await claimFirst(), { expected: second! }))!;
+    await sql("delete from runs");
+    await line(1, given);
+    const { claimId: _second, ...claimed } = await claimOne(database);
+    expect(handed).toEqual({ ...claimed, runId: second, startedMs: handed.startedMs });
+  });
+
+  const changes: Record<string, (id: string) => Promise<unknown>> = {
+    "is cancelled": (id) => store.cancel(id, { reason: null, cascade: false }),
+    "is not due any more": (id) =>
+      sql("update runs set eligible_at = eligible_at + interval '1 hour' where id = $1", [id]),
+    "is held": (id) => sql("update runs set hold = hold | 4 where id = $1", [id]),
+    "has another key": (id) => sql("update runs set partition_key = 'b' where id = $1", [id]),
+    "has ended": (id) => sql("update runs set status = 'done', hold = 0 where id = $1", [id]),
+    "is gone": (id) => sql("delete from runs where id = $1", [id]),
+  };
+  it.each(Object.entries(changes))("is handed the one behind it, if that %s", async (_what, change) => {
+    const [, second, third, fourth] = await line(4);
     const first = await claimFirst();
-    const [urgent] = await line(1, { priority: -1 });
-    expect((await claim(database)).runs).toEqual([]);
-    expect(await pass(first, { bounded: true })).toBeNull();
-    expect((await claim(database)).runs.map(({ runId }) => runId)).toEqual([urgent]);
+    await change(second!);
+    const handed = await pass(first, { expected: second!, wantsLine: true });
+    expect(handed).toMatchObject({ runId: third, line: [fourth] });
   });
 
-  it("is handed the next after an outcome that does not end the run too", async () => {
-    const [first, second] = await line(2);
-    const run = await claimFirst();
-    const handed = await pass(run, { transition: next("later"), bounded: true });
-    expect([run.runId, handed?.runId]).toEqual([first, second]);
+  const wanted: Record<string, (id: string) => Promise<unknown>> = {
+    "has got a signal": (id) => signal(database, id, "go"),
+    "has crashed before": (id) => sql("update runs set crashes = 2, attempt = 2 where id = $1", [id]),
+    "has failed before": (id) => sql(`update runs set error = '{"name":"E"}', attempt = 1 where id = $1`, [id]),
+  };
+  it.each(Object.entries(wanted))("is handed it with all that it has, if it %s", async (_what, change) => {
+    const [, second] = await line(2);
+    const first = await claimFirst();
+    await change(second!);
+    const before = await sql("select crashes, attempt, error, inbox_seq from runs where id = $1", [second]);
+    const handed = await pass(first, { expected: second! });
+    expect(handed).toMatchObject({ runId: second, attempt: before[0]!["attempt"], crashes: before[0]!["crashes"] });
+    expect(handed!.inbox).toHaveLength(Number(before[0]!["inbox_seq"]));
+    expect(await sql("select crashes, attempt, error, inbox_seq from runs where id = $1", [second])).toEqual(before);
+  });
+
+  it("gets nothing and writes nothing with a claim that is gone", async () => {
+    const [, second] = await line(2);
+    const first = await claimFirst();
+    const commit = { ...aCommit({ ...first, claimId: newClaimId() }, done()) };
+    const next = { workerId: "worker", claimId: newClaimId(), expected: second! };
+    const { verdicts } = await store.commit([{ ...commit, next }], { patient: true });
+    expect(verdicts).toEqual([{ kind: "stale" }]);
+    expect(await phases([first.runId, second!])).toEqual(["executing", "runnable"]);
+    expect((await pass(first, { expected: second! }))?.runId).toBe(second);
+  });
+
+  it("gets nothing while the database is held; nor is a run handed over to itself", async () => {
+    const [, second] = await line(2);
+    const first = await claimFirst();
+    await sql("select set_held(true)");
+    expect(await pass(first, { expected: second! })).toBeNull();
+    await sql("select set_held(false)");
+    const run = await claimOne(database);
+    expect(await pass(run, { expected: run.runId })).toBeNull();
+    expect(await phases([first.runId, second!])).toEqual(["done", "done"]);
+  });
+
+  it("does not wait for a next run that somebody has locked, and lets nobody in before it", async () => {
+    const [, second, third] = await line(3);
+    const first = await claimFirst();
+    const locker = await database.connect();
+    await locker.query("begin");
+    await locker.query("select from runs where id = $1 for update", [second]);
+    expect(await pass(first, { expected: second! })).toBeNull();
+    expect(await phases([first.runId, second!, third!])).toEqual(["done", "runnable", "runnable"]);
+    await locker.query("commit");
+    await store.repairKeys(null, 100);
+    expect((await claimOne(database)).runId).toBe(second);
   });
 });

@@ -128,7 +128,10 @@ async function hotCalls(database: TestDatabase): Promise<string[]> {
     `select commit(0::smallint, array_agg(id), array_agg(83::bigint), array_agg(0), array_agg('done'::text), null, null, array_agg('1'::text),
       null, null, null, null, null, array_agg(partition_key), null, 'w', array_agg(85::bigint), true) from (select * from runs where queue = 'keyed' and locked_by = 'w' limit 50) r`,
     claimFrom("keyed", 86),
-    "select finish(0::smallint, id, 86, 0, null, '1', partition_key, 'w', 87, true) from (select id, partition_key from runs where queue = 'keyed' and locked_by = 'w' and claim_id = 86 limit 5) r",
+    "select finish(0::smallint, id, 86, 0, null, '1', partition_key, 'w', 87, null, true) from (select id, partition_key from runs where queue = 'keyed' and locked_by = 'w' and claim_id = 86 limit 5) r",
+    `select finish(0::smallint, id, 87, 0, null, '1', partition_key, 'w', 88, next, false) from (
+      select h.id, h.partition_key, n.id as next from runs h cross join lateral (select r.id from runs r where r.partition_key = h.partition_key and r.status = 'runnable' limit 1) n
+      where h.queue = 'keyed' and h.locked_by = 'w' and h.claim_id = 87 limit 5) r`,
     claimFrom("keyed", 90),
     "select unregister(0::smallint, 'w')",
     "insert into workers (id, lease, serves, queues, registered_at, seen_at) values ('w', '1 hour', '{counter@1}', '{keyed}', now(), now())",

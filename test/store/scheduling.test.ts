@@ -238,7 +238,7 @@ describe("crash recovery", () => {
     expect((await claim(database, { workerId: "leaving" })).runs).toEqual([]);
     expect(await sql("select id from runs where locked_by = 'leaving'")).toEqual([{ id: locked }]);
     expect((await claim(database)).runs.map(({ runId }) => runId)).toEqual([free]);
-    const nextClaim = { workerId: "leaving", claimId: "77", bounded: false };
+    const nextClaim = { workerId: "leaving", claimId: "77" };
     const { verdicts } = await store.commit(
       [
         {

@@ -178,7 +178,14 @@ export const commit = strict({
   inboxSeq: int,
   parentId: orNull(id),
   partitionKey: orNull(key),
-  next: orNull(strict({ workerId, claimId: id, bounded: Type.Optional(Type.Boolean()) })),
+  next: orNull(
+    strict({
+      workerId,
+      claimId: id,
+      expected: Type.Optional(orNull(id)),
+      wantsLine: Type.Optional(Type.Boolean()),
+    }),
+  ),
   transition: byKind(Object.keys(transitions), "kind"),
 });
 

@@ -138,7 +138,7 @@ const commitOf = (
     inboxSeq: inboxSeq ?? 0,
     parentId: run === undefined || run.parentId === null ? null : storedId(run.parentId),
     partitionKey: run?.partitionKey ?? null,
-    next: next === undefined ? null : { workerId: next.worker, claimId: next.claimId, bounded: false },
+    next: next === undefined ? null : { workerId: next.worker, claimId: next.claimId },
     transition: transitionOf(outcome),
   };
 };

@@ -45,9 +45,14 @@ export async function commit(
         around.observer.uniqueLost(runId, name, version);
       }
       if (verdict.handed !== null && next !== null) {
-        const { sinceMs, count, lookedMs } = execution.chain;
-        const chain = { sinceMs, count: count + 1, lookedMs: next.bounded ? lookedMs : performance.now() };
-        execution.successor = { run: verdict.handed, claimId: next.claimId, chain };
+        const { handed, line = [] } = verdict;
+        const { sinceMs, count } = execution.chain;
+        const looked =
+          handed.runId === next.expected
+            ? { lookedMs: execution.chain.lookedMs, line: execution.chain.line.slice(1) }
+            : { lookedMs: performance.now(), line };
+        const chain = { sinceMs, count: count + 1, ...looked };
+        execution.successor = { run: handed, claimId: next.claimId, chain };
       }
       break;
     case "already":
@@ -204,7 +209,9 @@ function offerNext({ queue, chain }: Execution, around: Surroundings): NextClaim
   if (workerId === null) return null;
   const claimId = newClaimId();
   around.claiming.add(claimId);
-  return { workerId, claimId, bounded: chain.count >= quickRuns && nowMs - chain.lookedMs < wholeLookMs };
+  if (chain.count < quickRuns) return { workerId, claimId };
+  const expected = nowMs - chain.lookedMs < wholeLookMs ? (chain.line[0] ?? null) : null;
+  return { workerId, claimId, expected, wantsLine: expected === null };
 }
 
 /** What a log line says of an error. The messages of Pawl's own errors may quote a payload: they are left out. */

@@ -53,8 +53,10 @@ export interface Claim {
 
 /** The claim for the next run in line for a key. */
 export interface NextClaim extends Claim {
-  /** Only behind the run that ends: the whole line was looked at a moment ago. */
-  readonly bounded?: boolean;
+  /** The run that was next in line a moment ago: handed over without another look at the line, if it still can be. */
+  readonly expected?: string | null;
+  /** Tell who is in line behind it. */
+  readonly wantsLine?: boolean;
 }
 
 /** Where a claim begins to look: at the low-water mark of the last call, or behind what it had to pass over. */
@@ -226,13 +228,14 @@ export type Verdict =
   /**
    * Committed. `uniqueLost`: the run re-entered its unique scope while its key was taken, and gave the key up.
    * `inboxSeq`: the claim is kept and the inbox has more than the worker has read, up to this seq. `handed`: the next run in line
-   * for the key, claimed as the commit asked for.
+   * for the key, claimed as the commit asked for. `line`: who is in line behind that one, if it was asked for and is known.
    */
   | {
       readonly kind: "committed";
       readonly uniqueLost: boolean;
       readonly inboxSeq: number | null;
       readonly handed: ClaimedRun | null;
+      readonly line?: readonly string[];
     }
   /** Committed by an earlier call whose answer was lost. `inboxSeq` is the last signal delivered by now. */
   | { readonly kind: "already"; readonly inboxSeq: number }

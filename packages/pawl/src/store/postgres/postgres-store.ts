@@ -31,6 +31,7 @@ import { PostgresClientStore } from "./postgres-client-store.js";
 import {
   childOf,
   type ClaimRow,
+  type FinishRow,
   committed,
   detailOf,
   isEnd,
@@ -38,6 +39,7 @@ import {
   shard,
   toClaimable,
   toClaimedRun,
+  toFinished,
   toVerdict,
 } from "./rows.js";
 import { UserTransactions } from "./user-transactions.js";
@@ -159,7 +161,7 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
     const { transition, parentId, next } = only;
     if (transition.kind !== "done" || parentId !== null) return null;
     try {
-      const [row] = await this.call<{ claimable: string | null; handed: string | null }>("finish", [
+      const [row] = await this.call<FinishRow>("finish", [
         shard,
         only.runId,
         only.claimId,
@@ -169,11 +171,11 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
         only.partitionKey,
         next?.workerId,
         next?.claimId,
-        next?.bounded ?? false,
+        next?.expected,
+        next?.wantsLine ?? false,
       ]);
       if (row === undefined) return null;
-      const handed = row.handed === null ? null : toClaimedRun(JSON.parse(row.handed) as ClaimRow);
-      return { verdicts: [{ ...committed, handed }], claimable: toClaimable(row.claimable) };
+      return { verdicts: [toFinished(row)], claimable: toClaimable(row.claimable) };
     } catch (error) {
       if (isOutage(error)) throw error;
       // Locked, or refused: the general way tells which, and what to do about it.

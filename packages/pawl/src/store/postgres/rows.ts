@@ -152,6 +152,21 @@ type Committed = Extract<Verdict, { kind: "committed" }>;
 
 export const committed: Committed = { kind: "committed", uniqueLost: false, inboxSeq: null, handed: null };
 
+export interface FinishRow {
+  claimable: string | null;
+  handed: string | null;
+  line: string | null;
+}
+
+export function toFinished({ handed, line }: FinishRow): Committed {
+  if (handed === null) return committed;
+  return {
+    ...committed,
+    handed: toClaimedRun(JSON.parse(handed) as ClaimRow),
+    line: line === null ? [] : (JSON.parse(line) as string[]),
+  };
+}
+
 export function toVerdict({ verdict, code = "", message = "", inboxSeq = 0 }: OtherVerdict): Verdict {
   switch (verdict) {
     case "failed":

@@ -118,7 +118,7 @@ begin
   if p_worker is not null then
     for i in 1 .. cardinality(p_key) loop
       if p_claim_id[i] is not null then
-        v_run := hand_over(p_shard, p_key[i], p_queue[i], p_worker, p_claim_id[i], p_now, p_run[i], null, null);
+        v_run := hand_over(p_shard, p_key[i], p_queue[i], p_worker, p_claim_id[i], p_now, p_run[i]);
         if v_run is not null then
           handed := handed || jsonb_build_array(jsonb_build_array(i, v_run));
         end if;
@@ -132,12 +132,10 @@ end $f$;
 
 -- Claims the first due run of a key for the worker that has just freed it: one call less between two runs of a key. Only a
 -- run of the same queue, blocked by the key or not seen by a claim yet, without a rate limit, that needs nothing else than the key; not
--- p_run itself, which has freed it. With the place (p_priority, p_at) of that run, only behind it: entries of ended runs, which stay in
--- the index until a vacuum, are before it.
+-- p_run itself, which has freed it.
 -- Answers it like claim does; null if there is none. The caller has the advisory lock of the key.
 create function hand_over(
-  p_shard smallint, p_key text, p_queue text, p_worker text, p_claim_id bigint, p_now timestamptz,
-  p_run bigint, p_priority smallint, p_at timestamptz)
+  p_shard smallint, p_key text, p_queue text, p_worker text, p_claim_id bigint, p_now timestamptz, p_run bigint)
 returns jsonb language plpgsql as $f$
 declare
   v_run jsonb;
@@ -150,7 +148,6 @@ begin
       and r.id = (select l.id
         from (select t.id from runs t where t.shard = p_shard and t.partition_key = p_key
             and case when t.status in ('runnable', 'awaiting_signal') then (t.hold & 6) = 0 else false end
-            and (t.priority, t.eligible_at, t.id) > (coalesce(p_priority, '-32768'), coalesce(p_at, '-infinity'), p_run)
           order by t.priority, t.eligible_at, t.id limit 1) f
         cross join lateral (select n.id from runs n where n.shard = p_shard and n.id = f.id limit 1 for no key update skip locked) l)
       and w.id = p_worker and r.id <> p_run
@@ -166,4 +163,22 @@ begin
     select claimed_run(r) into v_run from runs r where r.shard = p_shard and r.id = (v_run ->> 'id')::bigint;
   end if;
   return v_run;
+end $f$;
+
+-- Who is in line for its key behind a run, as a JSON array of ids: of the next 32 those that are due, as far as they are of the same
+-- definition and queue. What a quick chain of runs of one key goes by for a moment, instead of looking at the line for each: entries of
+-- ended runs, which stay in runs_keyed until a vacuum, are before them all.
+create function line_behind(p_shard smallint, p_id bigint, p_now timestamptz) returns text language plpgsql stable as $f$
+begin
+  return (
+    select jsonb_agg(l.id::text order by l.o) filter (where l.is_alike)
+    from (select t.id, t.o, bool_and((t.name, t.version, t.queue) = (b.name, b.version, b.queue)) over (order by t.o) as is_alike
+      from runs b cross join lateral (
+        select n.*, row_number() over () as o
+        from (select r.id, r.name, r.version, r.queue, r.eligible_at from runs r where r.shard = p_shard and r.partition_key = b.partition_key
+            and case when r.status in ('runnable', 'awaiting_signal') then (r.hold & 6) = 0 else false end
+            and (r.priority, r.eligible_at, r.id) > (b.priority, b.eligible_at, b.id)
+          order by r.priority, r.eligible_at, r.id limit 32) n
+        where n.eligible_at <= p_now) t
+      where b.shard = p_shard and b.id = p_id) l)::text;
 end $f$;
