@@ -46,7 +46,12 @@ export const keys: Bench = {
       ...costs("many_keys", "run", several.usage, many),
       rate("others_alone_per_s", "other work alone", 2 * count, others.aloneSeconds),
       rate("others_beside_per_s", "other work beside a crowd of one key", 2 * count, others.besideSeconds),
-      share("others_kept_percent", "other work keeps of its speed", others.aloneSeconds, others.besideSeconds),
+      share(
+        "others_kept_percent",
+        "other work keeps of its speed",
+        others.aloneSeconds,
+        others.besideSeconds,
+      ),
       { key: "aside_s", label: "until the crowd is put aside", value: others.asideSeconds, unit: "s" },
       limitFigure(limit),
     ];
@@ -56,7 +61,10 @@ export const keys: Bench = {
 /** Alone, beside a crowd, beside a crowd, alone: a machine that becomes slower or faster meanwhile does so to both. */
 async function measureOthers(request: BenchRequest) {
   const first = await besideCrowd(request, 0);
-  const crowded = [await besideCrowd(request, request.count), await besideCrowd(request, request.count)] as const;
+  const crowded = [
+    await besideCrowd(request, request.count),
+    await besideCrowd(request, request.count),
+  ] as const;
   const last = await besideCrowd(request, 0);
   return {
     aloneSeconds: first.seconds + last.seconds,

@@ -79,8 +79,13 @@ const ownLog = { logging_collector: "on", log_directory: "log", log_filename: "s
 /** The end of its log, and what is left of its disk. */
 function describe(directory: string): string {
   const { bavail, bsize } = statfsSync(directory);
-  const lines = readFileSync(join(directory, "log", "standby.log"), "utf8").trimEnd().split("\n").slice(-40);
-  return [`${Math.round((bavail * bsize) / 1024 ** 2)} MiB of its disk are free; its log:`, ...lines].join("\n");
+  const lines = readFileSync(join(directory, "log", "standby.log"), "utf8")
+    .trimEnd()
+    .split("\n")
+    .slice(-40);
+  return [`${Math.round((bavail * bsize) / 1024 ** 2)} MiB of its disk are free; its log:`, ...lines].join(
+    "\n",
+  );
 }
 
 const streaming = (sql: Arena["sql"]) =>

@@ -6,7 +6,7 @@
 
 import { claim, claimOne, commit, spawn } from "../support/store.js";
 import type { End } from "./barrier.js";
-import { handing, type Operation, operations, spawning } from "./operations.js";
+import { handing, naming, type Operation, operations, spawning } from "./operations.js";
 import { newClaimId, type Phase, type Scene, type Subject } from "./scene.js";
 
 export interface Case {
@@ -81,6 +81,16 @@ const onOneKey =
     return isFirstEarlier ? { first: earlier, second: later } : { first: later, second: earlier };
   };
 
+/** A run that holds its key and two more in line for it. */
+const onHolder: Prepare = async (scene) => {
+  const partitionKey = `key of ${scene.queue}`;
+  const subject = await scene.bring(await scene.start({ partitionKey }), "executing", { partitionKey });
+  await scene.start({ partitionKey });
+  await scene.start({ partitionKey });
+  await claim(scene.database, { queue: scene.queue, workerId: "live" });
+  return { first: subject, second: subject };
+};
+
 function* layouts(first: Operation, second: Operation): Generator<{ where: string; prepare: Prepare }> {
   for (const phase of new Set([first.from, second.from])) {
     yield { where: `one run, ${phase}`, prepare: onOneRun(phase) };
@@ -131,7 +141,14 @@ export function* furtherCases(): Generator<Case> {
   yield* named(operations.cancel, spawning, alone);
   for (const other of all.filter(({ from }) => !executes(from))) {
     const where = "two runs of one key";
-    yield* named(handing, other, { where, prepare: onOneKey("executing", other.from) });
-    yield* named(other, handing, { where, prepare: onOneKey(other.from, "executing") });
+    for (const passing of [handing, naming]) {
+      yield* named(passing, other, { where, prepare: onOneKey("executing", other.from) });
+      yield* named(other, passing, { where, prepare: onOneKey(other.from, "executing") });
+    }
+  }
+  for (const other of all) {
+    const where = "the run that ends";
+    yield* named(naming, other, { where, prepare: onHolder });
+    yield* named(other, naming, { where, prepare: onHolder });
   }
 }

@@ -65,14 +65,15 @@ const claimFrom = (name: string, from: Phase): Operation => ({
 const commitOf = (
   name: string,
   outcome: (subject: Subject, scene: Scene) => Transition,
-  { handsOver = false } = {},
+  { handsOver = false, names = false } = {},
 ): Operation => ({
   name,
   from: "executing",
   neverWaits: true,
   call: async ({ on, scene, subject, patient }) => {
     const transition = outcome(subject, scene);
-    const next = handsOver ? { workerId: "live", claimId: newClaimId() } : null;
+    const expected = names ? await nextOf(scene, subject) : null;
+    const next = handsOver ? { workerId: "live", claimId: newClaimId(), expected } : null;
     const { verdicts } = await on.store.commit([{ ...aCommit(subject.claim, transition), next }], {
       patient,
     });
@@ -179,5 +180,15 @@ export const operations = { claim, commit, park: parking, signal, heartbeat, rea
 /** Not one of the nine, but it makes the tree grow that a cancel goes down. */
 export const spawning = commitOf("spawn", (_, { queue }) => spawn({ queue }, { queue }));
 
-/** A commit, too: it claims the next run in line for its key at once. */
+/** Commits, too, that claim the next run in line for their key at once, and that name the one that they expect there. */
 export const handing = commitOf("commit with a hand-over", end, { handsOver: true });
+export const naming = commitOf("commit that names the next", end, { handsOver: true, names: true });
+
+/** Who is next in line for the key of a run, as far as can be seen. */
+async function nextOf({ database }: Scene, { claim: { partitionKey } }: Subject): Promise<string | null> {
+  const [next] = await database.sql<{ id: string }>(
+    "select id from runs where partition_key = $1 and status = 'runnable' order by priority, eligible_at, id limit 1",
+    [partitionKey],
+  );
+  return next?.id ?? null;
+}

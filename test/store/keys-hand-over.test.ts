@@ -98,7 +98,11 @@ describe("who frees a key and names the next", () => {
   it("is handed it as claim would hand it out", async () => {
     const given = { input: '{"n":[1,"zwei"]}', priority: 3, trace: "00-aa-bb-01", retentionMs: 5_000 };
     const [, second] = await line(2, given);
-    const { claimId: _first, line: _line, ...handed } = (await pass(await claimFirst(), { expected: second! }))!;
+    const {
+      claimId: _first,
+      line: _line,
+      ...handed
+    } = (await pass(await claimFirst(), { expected: second! }))!;
     await sql("delete from runs");
     await line(1, given);
     const { claimId: _second, ...claimed } = await claimOne(database);
@@ -125,7 +129,8 @@ describe("who frees a key and names the next", () => {
   const wanted: Record<string, (id: string) => Promise<unknown>> = {
     "has got a signal": (id) => signal(database, id, "go"),
     "has crashed before": (id) => sql("update runs set crashes = 2, attempt = 2 where id = $1", [id]),
-    "has failed before": (id) => sql(`update runs set error = '{"name":"E"}', attempt = 1 where id = $1`, [id]),
+    "has failed before": (id) =>
+      sql(`update runs set error = '{"name":"E"}', attempt = 1 where id = $1`, [id]),
   };
   it.each(Object.entries(wanted))("is handed it with all that it has, if it %s", async (_what, change) => {
     const [, second] = await line(2);
@@ -133,9 +138,15 @@ describe("who frees a key and names the next", () => {
     await change(second!);
     const before = await sql("select crashes, attempt, error, inbox_seq from runs where id = $1", [second]);
     const handed = await pass(first, { expected: second! });
-    expect(handed).toMatchObject({ runId: second, attempt: before[0]!["attempt"], crashes: before[0]!["crashes"] });
+    expect(handed).toMatchObject({
+      runId: second,
+      attempt: before[0]!["attempt"],
+      crashes: before[0]!["crashes"],
+    });
     expect(handed!.inbox).toHaveLength(Number(before[0]!["inbox_seq"]));
-    expect(await sql("select crashes, attempt, error, inbox_seq from runs where id = $1", [second])).toEqual(before);
+    expect(await sql("select crashes, attempt, error, inbox_seq from runs where id = $1", [second])).toEqual(
+      before,
+    );
   });
 
   it("gets nothing and writes nothing with a claim that is gone", async () => {
@@ -147,6 +158,15 @@ describe("who frees a key and names the next", () => {
     expect(verdicts).toEqual([{ kind: "stale" }]);
     expect(await phases([first.runId, second!])).toEqual(["executing", "runnable"]);
     expect((await pass(first, { expected: second! }))?.runId).toBe(second);
+  });
+
+  it("gets nothing once its lease has passed", async () => {
+    const [, second] = await line(2);
+    const first = await claimFirst();
+    await sql("update workers set seen_at = seen_at - interval '1 day' where id = 'worker'");
+    expect(await pass(first, { expected: second! })).toBeNull();
+    expect(await phases([first.runId, second!])).toEqual(["done", "runnable"]);
+    await sql("update workers set seen_at = clock_timestamp() where id = 'worker'");
   });
 
   it("gets nothing while the database is held; nor is a run handed over to itself", async () => {

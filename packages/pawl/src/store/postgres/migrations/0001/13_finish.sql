@@ -53,7 +53,8 @@ begin
               -- nothing that the end of the other would wipe out
               and r.inbox_seq = 0 and r.rate_limit is null and r.awaits is null and r.error is null and r.crashes = 0
               and (r.unique_key is null or r.unique_guard is not null)
-              and not (select s.held from settings s where s.only_row) end
+              and (select w.seen_at + w.lease > clock_timestamp() and not s.held from workers w, settings s
+                where w.id = p_worker and s.only_row) end
         returning v.is_end, r.queue, r.inbox_seq, r.kind, case when not v.is_end then claimed_run(r) end as handed
     loop
       if v_run.is_end then
