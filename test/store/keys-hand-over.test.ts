@@ -152,9 +152,11 @@ describe("who frees a key and names the next", () => {
   it("gets nothing and writes nothing with a claim that is gone", async () => {
     const [, second] = await line(2);
     const first = await claimFirst();
-    const commit = { ...aCommit({ ...first, claimId: newClaimId() }, done()) };
-    const next = { workerId: "worker", claimId: newClaimId(), expected: second! };
-    const { verdicts } = await store.commit([{ ...commit, next }], { patient: true });
+    const commit = {
+      ...aCommit({ ...first, claimId: newClaimId() }, done()),
+      next: { workerId: "worker", claimId: newClaimId(), expected: second! },
+    };
+    const { verdicts } = await store.commit([commit], { patient: true });
     expect(verdicts).toEqual([{ kind: "stale" }]);
     expect(await phases([first.runId, second!])).toEqual(["executing", "runnable"]);
     expect((await pass(first, { expected: second! }))?.runId).toBe(second);
