@@ -106,6 +106,16 @@ describe("pawl doctor", () => {
     },
   );
 
+  it("finds nothing wrong with a line whose first run can be claimed", async () => {
+    const hold = job({ name: "hold", run: (_ctx, _n: number) => null });
+    const started = await client.startMany(
+      hold,
+      [1, 2, 3].map((input) => ({ input, partitionKey: "line" })),
+    );
+    expect((await wrongs("--patience", "10m"))["partition keys"]).toBeUndefined();
+    for (const { runId } of started) await client.runs.cancel(runId);
+  });
+
   it("finds a run that is due for long on a served queue", async () => {
     const busy = job({ name: "busy", run: (ctx) => once(ctx.signal, "abort").then(() => null) });
     const worker = serve([busy], { url, queues: { default: 1 } });

@@ -224,40 +224,46 @@ describe("crash recovery", () => {
     expect((await claim(database)).runs.map(({ runId }) => runId)).toEqual([held]);
   });
 
-  it("a worker that unregisters keeps what somebody has locked, and its row for the reaper; nothing more is handed over to it", async () => {
-    await register(database, "leaving");
-    const [locked, free] = await start(database, { partitionKey: "a" }, { partitionKey: "b" });
-    const { claimId } = await claim(database, { workerId: "leaving" });
-    const [behind] = await start(database, { partitionKey: "a" });
-    const other = await database.connect();
-    await other.query("begin");
-    await other.query("select from runs where id = $1 for update", [locked]);
-    expect(await store.unregister("leaving")).toBe(1);
-    await other.query("commit");
-    expect(await sql("select serves from workers where id = 'leaving'")).toEqual([{ serves: [] }]);
-    expect((await claim(database, { workerId: "leaving" })).runs).toEqual([]);
-    expect(await sql("select id from runs where locked_by = 'leaving'")).toEqual([{ id: locked }]);
-    expect((await claim(database)).runs.map(({ runId }) => runId)).toEqual([free]);
-    const nextClaim = { workerId: "leaving", claimId: "77" };
-    const { verdicts } = await store.commit(
-      [
-        {
-          runId: locked!,
-          claimId,
-          turn: 0,
-          inboxSeq: 0,
-          parentId: null,
-          partitionKey: "a",
-          next: nextClaim,
-          transition: { kind: "done", step: null, result: "1" },
-        },
-      ],
-      { patient: true },
-    );
-    expect(verdicts).toEqual([{ kind: "committed", uniqueLost: false, inboxSeq: null, handed: null }]);
-    expect((await claim(database)).runs.map(({ runId }) => runId)).toEqual([behind]);
-    expect(await store.unregister("leaving")).toBe(0);
-  });
+  it.each([
+    ["nothing more is handed over to it", false],
+    ["not even what it names", true],
+  ])(
+    "a worker that unregisters keeps what somebody has locked, and its row for the reaper; %s",
+    async (_what, names) => {
+      await register(database, "leaving");
+      const [locked, free] = await start(database, { partitionKey: "a" }, { partitionKey: "b" });
+      const { claimId } = await claim(database, { workerId: "leaving" });
+      const [behind] = await start(database, { partitionKey: "a" });
+      const other = await database.connect();
+      await other.query("begin");
+      await other.query("select from runs where id = $1 for update", [locked]);
+      expect(await store.unregister("leaving")).toBe(1);
+      await other.query("commit");
+      expect(await sql("select serves from workers where id = 'leaving'")).toEqual([{ serves: [] }]);
+      expect((await claim(database, { workerId: "leaving" })).runs).toEqual([]);
+      expect(await sql("select id from runs where locked_by = 'leaving'")).toEqual([{ id: locked }]);
+      expect((await claim(database)).runs.map(({ runId }) => runId)).toEqual([free]);
+      const nextClaim = { workerId: "leaving", claimId: "77", expected: names ? behind! : null };
+      const { verdicts } = await store.commit(
+        [
+          {
+            runId: locked!,
+            claimId,
+            turn: 0,
+            inboxSeq: 0,
+            parentId: null,
+            partitionKey: "a",
+            next: nextClaim,
+            transition: { kind: "done", step: null, result: "1" },
+          },
+        ],
+        { patient: true },
+      );
+      expect(verdicts).toEqual([{ kind: "committed", uniqueLost: false, inboxSeq: null, handed: null }]);
+      expect((await claim(database)).runs.map(({ runId }) => runId)).toEqual([behind]);
+      expect(await store.unregister("leaving")).toBe(0);
+    },
+  );
 
   it("a worker that unregisters does not wait for a transaction of a user that has the key of its run", async () => {
     await register(database, "leaving");

@@ -235,6 +235,16 @@ describe("a run that nobody serves is not in line for its key", () => {
     expect(await claimedIds()).toEqual([behind]);
   });
 
+  it("and many lines of them are parked a bounded number at a time", async () => {
+    const keys = Array.from({ length: 30 }, (_, n) => ({ ...ghost, partitionKey: `line-${n}` }));
+    await start(database, ...Array.from({ length: 60 }, () => keys).flat());
+    const parked = async (): Promise<number> => (await sql("select from runs where (hold & 2) <> 0")).length;
+    await claim(database);
+    expect(await parked()).toBe(30 + 1_000);
+    for (let look = 0; look < 30; look++) await claim(database);
+    expect(await parked()).toBe(30 * 60);
+  });
+
   it("nor when it is in a queue that nobody looks at", async () => {
     await ghosts(1, { partitionKey, queue: "deserted" });
     const [runId] = await start(database, { partitionKey });

@@ -114,12 +114,12 @@ export function requireSchema(address: Address): Promise<number> {
   });
 }
 
-/** The runs, all judged at one time, the transaction's: a worker is not alive in one fact and dead in the next. */
+/** The runs. Workers are judged at one time, the transaction's: none is alive in one fact and dead in the next. */
 export function readSchemaHealth(address: Address): Promise<SchemaHealth> {
   return reading(address, async (query) => {
     await query(`set local search_path = ${quoteName(address.schema)}, pg_catalog`);
     const [alive] = await query<{ n: number }>(
-      "select count(*)::int4 as n from workers w where w.seen_at + w.lease > now()",
+      "select count(*)::int4 as n from workers w where w.seen_at + w.lease > transaction_timestamp()",
     );
     const [oldestDue] = await query<DueFact>(
       `${lines} select d.id::text as "runId", d.name, d.version, d.queue,
@@ -157,10 +157,10 @@ function findDeadWorkers(query: Query): Promise<DeadWorkerFact[]> {
       union all
         select (select r.locked_by from runs r where r.shard = $1 and r.locked_by > holder.id order by r.locked_by limit 1), holder.n + 1
         from holder where holder.id is not null and holder.n < 10000)
-    select h.id, extract(epoch from now() - w.seen_at)::float8 * 1000 as "silentMs",
+    select h.id, extract(epoch from transaction_timestamp() - w.seen_at)::float8 * 1000 as "silentMs",
       (select count(*)::int4 from (select 1 from runs r where r.shard = $1 and r.locked_by = h.id limit 10000) c) as claims
     from holder h left join workers w on w.id = h.id
-    where h.id is not null and (w.id is null or w.seen_at + w.lease <= now())
+    where h.id is not null and (w.id is null or w.seen_at + w.lease <= transaction_timestamp())
     order by h.id limit 20`,
     [shard],
   );
@@ -182,7 +182,7 @@ function findUnserved(query: Query): Promise<UnservedFact[]> {
   );
 }
 
-/** Of the first 1,000 keys that runs wait for, those that no live worker holds: a skip scan over runs_blocked. */
+/** Of the first 1,000 keys that runs wait for, those that no live worker holds and whose first run cannot be claimed: a skip scan over runs_blocked. */
 function findBlockedKeys(query: Query): Promise<BlockedKeyFact[]> {
   return query(
     `with recursive blocked(key, n) as (
@@ -196,8 +196,9 @@ function findBlockedKeys(query: Query): Promise<BlockedKeyFact[]> {
     from blocked b left join lateral (
       select r.id, r.locked_by, r.lease_expires_at from runs r
       where r.shard = $1 and r.partition_key = b.key and (r.locked_by is not null or r.lease_expires_at is not null) limit 1) h on true
-    where b.key is not null and (h.id is null or (h.lease_expires_at is null and not exists (
-      select 1 from workers w where w.id = h.locked_by and w.seen_at + w.lease > now())))
+    left join lateral (select r.hold from runs r where r.shard = $1 and r.id = first_of_key($1::int2, b.key, now()) limit 1) f on true
+    where b.key is not null and case when h.id is null then f.hold <> 0 else h.lease_expires_at is null and not exists (
+      select 1 from workers w where w.id = h.locked_by and w.seen_at + w.lease > transaction_timestamp()) end
     order by b.key limit 20`,
     [shard],
   );

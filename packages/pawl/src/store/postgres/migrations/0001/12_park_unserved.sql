@@ -1,6 +1,6 @@
 -- Takes runs that nobody serves out of the way of claims, and out of the line for their partition keys: of the runs p_id,
 -- which have been due for a minute, those whose definition no live worker serves in their queue get hold bit 2, and so do others of
--- that definition among the first 1,000 that are blocked by the same key: who stands behind them would wait for each. place_runs brings
+-- that definition that are blocked by the same key, up to 1,000: who stands behind them would wait for each. place_runs brings
 -- them back. Waits for no run, and for their keys no longer than lock_timeout.
 create function park_unserved(p_shard smallint, p_id bigint[], p_now timestamptz) returns void language plpgsql as $f$
 declare
@@ -27,13 +27,14 @@ begin
     cross join lateral (select t.id from runs t
       where t.shard = p_shard and t.id = b.id and t.hold = 1 and t.status in ('runnable', 'awaiting_signal')
       limit 1 for no key update skip locked) l
-    where (b.name, b.version, b.queue) = (d.name, d.version, d.queue) and b.eligible_at < p_now - interval '1 minute');
+    where (b.name, b.version, b.queue) = (d.name, d.version, d.queue) and b.eligible_at < p_now - interval '1 minute'
+    limit 1000);
   with parked as (
     update runs r set hold = r.hold | 2
     from (select p_shard as shard, u.id from unnest(v_ids) u(id) limit cardinality(v_ids)) v
     where r.shard = v.shard and r.id = v.id
     returning r.partition_key)
-  select array_agg(p.partition_key) filter (where p.partition_key is not null) into v_keys from parked p;
+  select array_agg(distinct p.partition_key) filter (where p.partition_key is not null) into v_keys from parked p;
   if v_keys is not null then
     perform free_keys(p_shard, v_keys, p_now, null, null, null, null);
   end if;
