@@ -10,6 +10,8 @@ const shared = {
   pool: "forks" as const,
   testTimeout: 30_000,
   hookTimeout: 60_000,
+  // Whatever is logged while a file is being left goes straight out: sent to the runner, it would fail the whole run.
+  disableConsoleIntercept: true,
 };
 
 export default defineConfig({
@@ -55,7 +57,6 @@ export default defineConfig({
           ...shared,
           name: "soak",
           include: ["test/soak/*.test.ts"],
-          disableConsoleIntercept: true,
         },
       },
       {
