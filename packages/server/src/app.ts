@@ -124,7 +124,7 @@ export function makeApp({ perimeter, maxConnections, maxPayloadBytes, logger }: 
 
 function sendProblem(reply: FastifyReply, told: Problem): void {
   if (told.status === 401) void reply.header("www-authenticate", "Bearer");
-  if (told.status === 503) void reply.header("retry-after", "1");
+  if (told.status === 503 || told.status === 429) void reply.header("retry-after", "1");
   // As bytes: no schema of the route is about it.
   void reply
     .code(told.status)

@@ -10,6 +10,7 @@ import { Type } from "typebox";
 import { announceCommits, announceRecords } from "../announce.js";
 import type { App } from "../app.js";
 import type { Parts } from "../parts.js";
+import { RequestError } from "../problems.js";
 import { Waiters } from "../waiters.js";
 import * as schemas from "../worker-schemas.js";
 
@@ -56,6 +57,7 @@ export function workerRoutes(app: App, parts: Parts, hurry: () => void): void {
       const info = JSON.stringify(body.info);
       if (info.length > 10_000)
         throw new InvalidOption("body.info must be at most 10,000 characters of JSON");
+      checkTwice(body.definitions);
       await refusing(() => store.register({ ...body, info }));
       hurry();
       return {};
@@ -336,6 +338,22 @@ function toCommit(sent: SentCommit, index: number): Commit {
 
 function toEntry(sent: SentEntry, index: number): JournalEntry {
   return { ...sent, change: schemas.toChange(sent.change, `body.entries.${index}.change`) };
+}
+
+/** A definition is registered once: its row cannot be written twice by one statement. */
+function checkTwice(definitions: readonly { readonly name: string; readonly version: number }[]): void {
+  const known = new Map<string, number>();
+  for (const [index, { name, version }] of definitions.entries()) {
+    const first = known.get(`${name}@${version}`);
+    known.set(`${name}@${version}`, first ?? index);
+    if (first === undefined) continue;
+    throw new RequestError(
+      422,
+      "InvalidOption",
+      `body.definitions.${index} is ${name}@${version}, as body.definitions.${first}: name each version of a definition once`,
+      `body.definitions.${index}`,
+    );
+  }
 }
 
 /** What `commit` demands: at most one transition of each run, and claims for successors of one worker. */

@@ -44,7 +44,15 @@ export function isOutage(error: unknown): boolean {
 
 /** Whether a value of the call is one that the database cannot take: out of range, of another form, against a constraint. */
 export function isValueFault(error: unknown): boolean {
-  return error instanceof Refused && /^(22|23514|54)/.test(sqlState(error.cause) ?? "");
+  return error instanceof Refused && /^(22|23|54)/.test(sqlState(error.cause) ?? "");
+}
+
+/**
+ * Whether the database refused because of what others do at the same time: a rollback (40), a lock or an object in use (55), or a
+ * cancelled statement (57). Nothing was written, and the same call may work later.
+ */
+export function isPassing(error: unknown): boolean {
+  return error instanceof Refused && /^(40|55|57)/.test(sqlState(error.cause) ?? "");
 }
 
 /** Whether a lock was not to be had in time: nothing was written, and trying again later will help. */
@@ -57,7 +65,8 @@ export function explain(error: unknown, { url, schema }: Address): PawlError {
   if (error instanceof PawlError) return error;
   const message = (error instanceof Error && error.message) || "no connection";
   const where = describeAddress(url);
-  if (isOutage(error)) {
+  // A statement that took too long: the database had no time for it, now.
+  if (isOutage(error) || sqlState(error) === "57014") {
     return new Unavailable(`the database at ${where} cannot be used: ${message}${outageAdvice(error)}`, {
       cause: error,
     });
@@ -79,6 +88,9 @@ function outageAdvice(error: unknown): string {
   }
   if (code?.startsWith("57P") === true)
     return ". It is starting or shutting down: repeat the call when it is up";
+  if (code === "57014") {
+    return ". It took too long, or somebody cancelled it. Nothing was written: repeat it later, or ask for less at a time";
+  }
   const check = ". Check that it is running, and that host and port of the URL can be reached from here";
   if (wasNeverReached(error)) return `${check}. The call was not executed`;
   return `${check}. Whether the call was executed is not known: repeat it with an idempotencyKey or a dedupKey`;

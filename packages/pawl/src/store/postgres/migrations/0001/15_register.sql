@@ -20,6 +20,12 @@ begin
     raise exception '%@% is registered as a %, not a %: give the changed definition a new version',
       v_clash.name, v_clash.version, v_clash.kind, v_clash.given using errcode = 'PW422';
   end if;
+  select u.name, u.version into v_clash
+    from unnest(p_name, p_version) u(name, version) group by u.name, u.version having count(*) > 1 limit 1;
+  if found then
+    raise exception '%@% is given twice: register each version of a definition once', v_clash.name, v_clash.version
+      using errcode = 'PW422';
+  end if;
   insert into definitions as d (name, version, kind, queue, priority, retention, registered)
     select u.name, u.version, u.kind, u.queue, u.priority, u.retention_ms * interval '1 millisecond', v_now
     from unnest(p_name, p_version, p_kind, p_queue, p_priority, p_retention_ms) u(name, version, kind, queue, priority, retention_ms)
