@@ -7,7 +7,7 @@ import { testServer } from "../support/server.js";
 
 const { url, sql, connect: open } = await testDatabase();
 const faults: Record<string, unknown>[] = [];
-const logger = { ...silent, error: (fields: object) => void faults.push({ ...fields }) };
+const logger = { ...silent, error: (fields: unknown) => void faults.push({ ...(fields as object) }) };
 const { url: address, call, server } = await testServer({ database: url, logger });
 
 it("a definition that is registered twice in one call is refused, with the field that repeats it", async () => {

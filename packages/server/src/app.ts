@@ -17,6 +17,7 @@ import fastify, {
 import type { Logger } from "pawl";
 import { admit, type Perimeter } from "./auth.js";
 import { readJsonBodies } from "./body.js";
+import { InFlight } from "./in-flight.js";
 import { problem, problemType, RequestError, type Problem, toProblem } from "./problems.js";
 import { type Route, RouteTable } from "./route-table.js";
 import { compileValidator } from "./validation.js";
@@ -58,6 +59,8 @@ const limits = {
   /** Longer than any long poll, and than the patience of the usual proxies. */
   idleMs: 75_000,
   pathPart: 1_024,
+  /** Requests under way for each connection that there may be. */
+  requestsPerConnection: 2,
 };
 
 export function makeApp({ perimeter, maxConnections, maxPayloadBytes, logger }: AppOptions): {
@@ -93,6 +96,8 @@ export function makeApp({ perimeter, maxConnections, maxPayloadBytes, logger }: 
   app.setValidatorCompiler(compileValidator);
   // The schemas of answers are for the documentation: what a handler returns is sent as it is.
   app.setSerializerCompiler(() => (value) => JSON.stringify(value));
+  const inFlight = new InFlight(maxConnections * limits.requestsPerConnection);
+  app.addHook("onRequest", (request, reply, done) => inFlight.admit(request, reply, done));
   app.addHook("onRequest", (request, reply, done) => {
     void reply.header("x-request-id", request.id);
     const { scope = request.is404 ? undefined : "admin" } = request.routeOptions.config as {

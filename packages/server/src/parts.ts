@@ -24,6 +24,8 @@ export interface Parts {
   readonly store: PostgresStore;
   /** For the heartbeats of workers alone: no other call may delay them. */
   readonly beats: PostgresStore;
+  /** For the question whether the database answers: it must not wait behind other calls. */
+  readonly probe: PostgresStore;
   /** Where the database is. */
   readonly databaseUrl: string;
   /** What this process tells itself about these runs. */
@@ -45,6 +47,8 @@ export interface Parts {
 }
 
 const beatConnections = 2;
+/** How long the database may take to answer that it is there. */
+const probeMs = 3_000;
 
 export interface PartsOptions {
   readonly database: string | undefined;
@@ -69,6 +73,7 @@ export async function openParts(options: PartsOptions): Promise<Parts> {
   if (isCopy) logger.warn({ identity }, copyWarning);
   if (isHeld) logger.warn({ identity }, heldWarning);
   const beats = new PostgresStore(address, { connections: beatConnections });
+  const probe = new PostgresStore(address, { connections: 1, statementMs: probeMs });
   const hub = hubOf(addressKey(address));
   const pawl = connect(located.url, { schema, pool: connections, maxPayloadBytes, logger });
   const results = new Results(store, hub, logger);
@@ -82,6 +87,7 @@ export async function openParts(options: PartsOptions): Promise<Parts> {
     pawl,
     store,
     beats,
+    probe,
     hub,
     events,
     starter: new Starter(store, hub, { isOutage, isBusy }),
@@ -96,6 +102,7 @@ export async function openParts(options: PartsOptions): Promise<Parts> {
       await pawl.close();
       await store.close();
       await beats.close();
+      await probe.close();
       await located.close();
     },
   };

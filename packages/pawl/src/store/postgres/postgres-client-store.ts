@@ -179,7 +179,7 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
   async list(
     filter: RunFilter,
   ): Promise<{ runs: StoredRun[]; last: { startedAt: string; runId: string } | null }> {
-    const rows = await this.call<RunRow>("list", [
+    const rows = await this.callAside<RunRow>("list", [
       ...filterValues(filter),
       filter.before?.startedAt,
       filter.before?.runId,
@@ -192,14 +192,14 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
 
   async count(filter: RunFilter): Promise<number> {
     const values = [...filterValues(filter), filter.input];
-    const [row] = await this.call<{ count_listed: string }>("count_listed", values);
+    const [row] = await this.callAside<{ count_listed: string }>("count_listed", values);
     return Number(row?.count_listed ?? 0);
   }
 
   /** How many runs of each name there are. */
   async countRuns(): Promise<RunCounts[]> {
     type Row = { name: string } & Record<Status, string>;
-    const rows = await this.call<Row>("count_runs", [shard, maxNames]);
+    const rows = await this.callAside<Row>("count_runs", [shard, maxNames]);
     return rows.map(({ name, running, completed, failed, cancelled }) => ({
       name,
       counts: {
@@ -228,7 +228,7 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
 
   /** What the metrics show; counts stop at `most`. */
   gauges(most: number): Promise<StoredGauge[]> {
-    return this.call<StoredGauge>("gauges", [shard, most]);
+    return this.callAside<StoredGauge>("gauges", [shard, most]);
   }
 
   async journal(runId: string, after: string): Promise<ListedStep[]> {

@@ -99,7 +99,7 @@ export class PostgresQueueStore extends PostgresCalls implements QueueStore, Top
   }
 
   async queueStats(queue: string | null): Promise<StoredStats[]> {
-    const rows = await this.call<{
+    const rows = await this.callAside<{
       queue: string;
       visible: string;
       in_flight: string;

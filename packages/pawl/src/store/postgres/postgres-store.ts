@@ -27,6 +27,7 @@ import { isOutage } from "./database-errors.js";
 import { type DatabaseStateRow, toDatabaseState } from "./database-state.js";
 import { recordArguments, toRecordVerdicts } from "./journal-rows.js";
 import { column } from "./literals.js";
+import type { CallsOptions } from "./postgres-calls.js";
 import { PostgresClientStore } from "./postgres-client-store.js";
 import {
   childOf,
@@ -47,7 +48,7 @@ import { UserTransactions } from "./user-transactions.js";
 export class PostgresStore extends PostgresClientStore implements WorkerStore {
   readonly #transactions: UserTransactions;
 
-  constructor(address: Address, options: { connections: number; pool?: pg.Pool }) {
+  constructor(address: Address, options: CallsOptions) {
     super(address, options);
     this.#transactions = new UserTransactions(address);
   }
