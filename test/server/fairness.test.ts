@@ -9,6 +9,7 @@ import { testServer } from "../support/server.js";
 import { until } from "../support/until.js";
 
 const database = await testDatabase();
+const { sql } = database;
 const proxy = await countingProxyTo(database.directUrl);
 const tokens = ["one:read+write:one-secret-0123456789", "two:read+write:two-secret-0123456789"];
 const { server, url, call: callOpenly } = await testServer({ database: proxy.url, tokens, logger: silent });
@@ -76,6 +77,79 @@ describe("a connection", () => {
     await until("the first waits", () => (sent().kinds["results"] ?? 0) > 3);
     socket.destroy();
     await until("the server has heard of it", async () => (await connections()) === 0);
-    expect(sent().kinds["get"]).toBe(1);
+    // The first looked once more when its wait was over, and none of the others was begun.
+    expect(sent().kinds["get"]).toBeLessThanOrEqual(2);
+  });
+});
+
+describe("waits", () => {
+  const ids = (from: number): string[] => Array.from({ length: 1_000 }, (_, index) => String(from + index));
+
+  it("are bounded per token: beyond its share a token is told to ask again, and others wait as before", async () => {
+    const { runId } = await pawl.start("endless");
+    await sql(
+      `insert into runs (shard, id, status, name, queue, priority, retention, input, eligible_at, inserted_at)
+        select 0, id, 'runnable', 'endless', 'default', 0, interval '0', 'null', 'infinity', now()
+        from generate_series(1000000, 1009999) id`,
+    );
+    const waits = Array.from({ length: 11 }, (_, index) => {
+      const runIds = ids(1_000_000 + (index % 10) * 1_000);
+      return call("one", "POST", "/v1/runs/ended", { runIds, waitSeconds: 30 });
+    });
+    const answer = await Promise.race(waits);
+    expect(answer.status).toBe(429);
+    expect(answer.headers.get("retry-after")).toBe("1");
+    expect(answer.body).toMatchObject({ code: "TooManyRequests" });
+    // What does not wait is answered.
+    expect((await call("one", "GET", `/v1/runs/${runId}`)).status).toBe(200);
+
+    const other = call("two", "GET", `/v1/runs/${runId}?waitSeconds=30`);
+    await pawl.runs.cancel(runId);
+    expect((await other).body).toMatchObject({ status: "cancelled" });
+    await sql("update runs set status = 'cancelled' where id between 1000000 and 1009999");
+    const statuses = (await Promise.all(waits)).map(({ status }) => status);
+    expect(statuses.toSorted()).toEqual([...Array<number>(10).fill(200), 429]);
+    const again = { runIds: ids(1_000_000), waitSeconds: 30 };
+    expect((await call("one", "POST", "/v1/runs/ended", again)).status).toBe(200);
+  });
+});
+
+describe("bodies", () => {
+  it("are bounded in bytes per token: what is too much is refused before it is read", async () => {
+    const batch = head(
+      "one",
+      "POST /v1/runs/batch",
+      `content-type: application/json\r\ncontent-length: ${30 * 1024 * 1024}\r\n`,
+    );
+    const callers = Array.from({ length: 12 }, open);
+    for (const { socket } of callers) socket.write(`${batch}{`);
+    const count = (status: number): number =>
+      callers.reduce((sum, { answers }) => sum + answers(status), 0);
+    await until("all but two are refused", () => count(429) === 10);
+    expect(callers.map(({ said }) => said()).join("")).toContain("retry-after: 1");
+    // Small bodies are free, and other tokens have a share of their own.
+    expect((await call("one", "POST", "/v1/workflows/small/runs", { input: 1 })).status).toBe(201);
+    const large = { input: "x".repeat(900_000) };
+    expect((await call("one", "POST", "/v1/workflows/large/runs", large)).status).toBe(201);
+    expect((await call("two", "POST", "/v1/workflows/large/runs", large)).status).toBe(201);
+
+    for (const { socket } of callers) socket.destroy();
+    await until("they have gone", async () => (await connections()) === 0);
+    const again = Array.from({ length: 3 }, open);
+    for (const { socket } of again) socket.write(`${batch}{`);
+    await until("the share was free", () => again.some(({ answers }) => answers(429) === 1));
+    expect(again.filter(({ answers }) => answers(429) === 1)).toHaveLength(1);
+    for (const { socket } of again) socket.destroy();
+  });
+
+  it("in chunks count as they come", async () => {
+    const chunk = `100000\r\n${"x".repeat(0x100000)}\r\n`;
+    const type = "content-type: application/json\r\ntransfer-encoding: chunked\r\n";
+    const callers = Array.from({ length: 3 }, open);
+    for (const { socket } of callers) socket.write(head("one", "POST /v1/runs/batch", type));
+    for (let count = 0; count < 31; count++) for (const { socket } of callers) socket.write(chunk);
+    await until("one of them is refused", () => callers.some(({ answers }) => answers(429) === 1));
+    expect(callers.filter(({ answers }) => answers(429) === 1)).toHaveLength(1);
+    for (const { socket } of callers) socket.destroy();
   });
 });

@@ -16,6 +16,7 @@ import fastify, {
 } from "fastify";
 import type { Logger } from "pawl";
 import { admit, type Perimeter } from "./auth.js";
+import { budgetBodies } from "./body-budget.js";
 import { readJsonBodies } from "./body.js";
 import { InFlight } from "./in-flight.js";
 import { problem, problemType, RequestError, type Problem, toProblem } from "./problems.js";
@@ -34,6 +35,10 @@ export type App = FastifyInstance<
 export type Scope = "read" | "write" | "worker" | "admin";
 
 declare module "fastify" {
+  interface FastifyRequest {
+    /** Who calls: the name of the token, or as much as is known (`admit`). */
+    caller: string;
+  }
   interface FastifyContextConfig {
     /** The scope that a caller needs; "open": none. Every route names one; who does not is for "admin". */
     readonly scope: Scope | "open";
@@ -92,6 +97,7 @@ export function makeApp({ perimeter, maxConnections, maxPayloadBytes, logger }: 
   }).withTypeProvider<TypeBoxTypeProvider>();
   app.server.maxConnections = maxConnections;
   const routes = new RouteTable(app);
+  app.decorateRequest("caller", "");
   readJsonBodies(app);
   app.setValidatorCompiler(compileValidator);
   // The schemas of answers are for the documentation: what a handler returns is sent as it is.
@@ -103,9 +109,10 @@ export function makeApp({ perimeter, maxConnections, maxPayloadBytes, logger }: 
     const { scope = request.is404 ? undefined : "admin" } = request.routeOptions.config as {
       scope?: Scope | "open";
     };
-    if (scope !== "open") admit(perimeter, request.headers, scope);
+    if (scope !== "open") request.caller = admit(perimeter, request.headers, scope);
     done();
   });
+  budgetBodies(app);
   app.setErrorHandler(answer);
   app.setNotFoundHandler((request, reply) => {
     const path = request.url.replace(/\?.*$/s, "");

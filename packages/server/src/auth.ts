@@ -56,22 +56,26 @@ export function checkPerimeter(given: {
   );
 }
 
-/** Lets a request pass that may do what takes this scope; throws `Unauthorized` or `Forbidden`. */
-export function admit(perimeter: Perimeter, headers: IncomingHttpHeaders, scope: Scope | undefined): void {
+/**
+ * Lets a request pass that may do what takes this scope; throws `Unauthorized` or `Forbidden`. Answers who calls, as far as it can be
+ * told: the name of the token; what the proxy lets through, as a hash; nobody in particular on this machine.
+ */
+export function admit(perimeter: Perimeter, headers: IncomingHttpHeaders, scope: Scope | undefined): string {
   switch (perimeter.kind) {
     case "tokens": {
       const token = findToken(perimeter.tokens, headers.authorization);
       // A path that there is none of takes a token of whatever scope.
-      if (scope === undefined || token.scopes.has(scope)) return;
+      if (scope === undefined || token.scopes.has(scope)) return token.name;
       throw new Forbidden(`the token "${token.name}" lacks the scope ${scope}`);
     }
     case "proxy":
-      if (headers.authorization) return;
+      if (headers.authorization) return `proxy:${hashOf(headers.authorization).toString("hex")}`;
       throw new Unauthorized(
         "the header authorization is missing: this server takes calls through its proxy only",
       );
     case "loopback":
-      return admitLocal(headers);
+      admitLocal(headers);
+      return "";
   }
 }
 

@@ -16,6 +16,7 @@ import {
   Starter,
 } from "pawl/engine";
 import { connect, type Logger, type Pawl, Unavailable } from "pawl";
+import { Budget } from "./budget.js";
 
 export interface Parts {
   /** The public API, for everything that it can do. */
@@ -36,6 +37,8 @@ export interface Parts {
   readonly starter: Starter;
   /** Who waits for the end of runs. */
   readonly results: Results;
+  /** How many things callers wait for: each is polled for. */
+  readonly waits: Budget;
   /** Aborted when the server begins to close: whatever is held back is to be answered at once (see `held.ts`). */
   readonly closing: AbortSignal;
   /** How long a value may be as JSON. */
@@ -46,6 +49,8 @@ export interface Parts {
   close(): Promise<void>;
 }
 
+/** How many runs, messages and claims may be waited for at once. */
+const waits = { perCaller: 10_000, inAll: 100_000 };
 const beatConnections = 2;
 /** How long the database may take to answer that it is there. */
 const probeMs = 3_000;
@@ -92,6 +97,11 @@ export async function openParts(options: PartsOptions): Promise<Parts> {
     events,
     starter: new Starter(store, hub, { isOutage, isBusy }),
     results,
+    waits: new Budget({
+      ...waits,
+      what: "waits",
+      advice: "wait for fewer things at a time, or ask again when some have come",
+    }),
     closing: closing.signal,
     maxPayloadBytes,
     logger,

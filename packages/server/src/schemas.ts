@@ -149,6 +149,7 @@ export const endedSchema = strict(
         error: nullable(errorRecord),
       }),
     ),
+    more: Type.Boolean({ description: "Others have ended too: ask again for the rest" }),
   },
   { description: "Those that have ended, or do not exist (status null)" },
 );

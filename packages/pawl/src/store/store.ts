@@ -413,8 +413,8 @@ export interface ClientStore {
   /** How many runs there are that a listing would show, on all its pages. */
   count(filter: RunFilter): Promise<number>;
   list(filter: RunFilter): Promise<{ runs: StoredRun[]; last: { startedAt: string; runId: string } | null }>;
-  /** Of these runs, those that have ended or do not exist. */
-  ended(runIds: readonly string[]): Promise<EndedRun[]>;
+  /** The runs among these that have ended or do not exist, up to 16 MiB of results; `more`: others have too, ask again for the rest. */
+  ended(runIds: readonly string[]): Promise<{ runs: EndedRun[]; more: boolean }>;
 }
 
 /** An open transaction that user code writes in. It must be ended by one of its two ends. */

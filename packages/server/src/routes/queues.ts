@@ -4,7 +4,7 @@ import type { FastifyReply } from "fastify";
 import { type Message, RunNotFound } from "pawl";
 import { Type } from "typebox";
 import type { App } from "../app.js";
-import { heldSignal } from "../held.js";
+import { countWaits, heldSignal } from "../held.js";
 import type { Parts } from "../parts.js";
 import {
   ackBody,
@@ -104,6 +104,7 @@ export function queueRoutes(app: App, parts: Parts): void {
     async (request, reply) => {
       const { queue } = request.params;
       const { max, waitSeconds, visibilitySeconds, match, maxReceives } = request.body ?? {};
+      if (waitSeconds !== undefined && waitSeconds > 0) countWaits(parts.waits, reply, 1);
       const messages = await queues.receive(queue, {
         max,
         maxReceives,

@@ -7,7 +7,7 @@ import { type EndedRun, statusOf } from "pawl/engine";
 import { Type } from "typebox";
 import type { App } from "../app.js";
 import { keyOf } from "../header-key.js";
-import { heldSignal } from "../held.js";
+import { countWaits, heldSignal } from "../held.js";
 import type { Parts } from "../parts.js";
 import {
   answers,
@@ -57,6 +57,7 @@ function placedRoutes(app: App, parts: Parts, { path, of, params }: (typeof plac
       const run = await find(request.params);
       const { waitSeconds: seconds = 0 } = request.query;
       if (seconds === 0 || run.status !== "running") return run;
+      countWaits(parts.waits, reply, 1);
       await parts.results.wait(run.runId, seconds * 1_000, heldSignal(reply, parts.closing));
       return pawl.runs.get(run.runId);
     },
@@ -163,7 +164,8 @@ function endedRoute(app: App, parts: Parts): void {
         operationId: "awaitRuns",
         summary: "Which of these runs have ended",
         description:
-          "Answers as soon as at least one has ended or does not exist, or with none when the time has passed.",
+          "Answers as soon as at least one has ended or does not exist, or with none when the time has passed. " +
+          "At most 16 MiB of results: `more` says that others have ended too, and are told when you ask for the rest.",
         tags: ["runs"],
         body: strict({
           runIds: Type.Array(Type.String(), { minItems: 1, maxItems: maxAwaited }),
@@ -178,12 +180,13 @@ function endedRoute(app: App, parts: Parts): void {
       const missing = runIds
         .filter((id) => !isRunId(id))
         .map((runId) => ({ runId, phase: null, result: null, error: null }));
-      let ended: EndedRun[] = [...missing, ...(await parts.store.ended(known))];
-      if (ended.length === 0 && seconds > 0) {
+      let ended = await parts.store.ended(known);
+      if (missing.length + ended.runs.length === 0 && seconds > 0) {
+        countWaits(parts.waits, reply, known.length);
         await firstEnd(parts, known, seconds * 1_000, reply);
         ended = await parts.store.ended(known);
       }
-      return { runs: ended.map(toEnded) };
+      return { runs: [...missing, ...ended.runs].map(toEnded), more: ended.more };
     },
   );
 }

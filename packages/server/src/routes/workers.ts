@@ -9,6 +9,7 @@ import { type Commit, type JournalEntry, setLimit, sqlState } from "pawl/engine"
 import { Type } from "typebox";
 import { announceCommits, announceRecords } from "../announce.js";
 import type { App } from "../app.js";
+import { countWaits } from "../held.js";
 import type { Parts } from "../parts.js";
 import { RequestError } from "../problems.js";
 import { Waiters } from "../waiters.js";
@@ -137,6 +138,7 @@ export function workerRoutes(app: App, parts: Parts, hurry: () => void): void {
       const { definitions, waitSeconds = 0, ...ask } = body;
       const names = definitions.map(({ name }) => name);
       const versions = definitions.map(({ version }) => version);
+      if (waitSeconds > 0) countWaits(parts.waits, reply, 1);
       const gone = goneSignal(reply);
       const found = await waiters.claim({ ...ask, names, versions }, waitSeconds * 1_000, gone);
       ifLost(reply, () => waiters.letGo(body.queue, found.runs, body.claimId));

@@ -216,14 +216,17 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
     await this.call("set_retention_ceiling", [days]);
   }
 
-  async ended(runIds: readonly string[]): Promise<EndedRun[]> {
+  async ended(runIds: readonly string[]): Promise<{ runs: EndedRun[]; more: boolean }> {
     const rows = await this.call<{
-      id: string;
+      id: string | null;
       status: EndedRun["phase"];
       result: string | null;
       error: string | null;
     }>("results", [shard, column(runIds, (id) => id)]);
-    return rows.map((row) => ({ runId: row.id, phase: row.status, result: row.result, error: row.error }));
+    const runs = rows.flatMap(({ id, status, result, error }) =>
+      id === null ? [] : [{ runId: id, phase: status, result, error }],
+    );
+    return { runs, more: runs.length < rows.length };
   }
 
   /** What the metrics show; counts stop at `most`. */
