@@ -35,8 +35,8 @@ it("no run is asked for a second time before every other that is due was asked f
   const last = results.wait(runId, null);
   for (const wait of waits) wait.catch(() => {});
   expect(await last).toMatchObject({ runId, phase: "cancelled" });
-  const asked = polls.flat();
-  expect(asked.length).toBe(new Set(asked).size);
+  const before = polls.slice(0, polls.findIndex((runIds) => runIds.includes(runId))).flat();
+  expect(before.length).toBe(new Set(before).size);
 });
 
 it("a run is asked for once, however many wait for it", async () => {
