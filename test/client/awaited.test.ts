@@ -35,7 +35,12 @@ it("no run is asked for a second time before every other that is due was asked f
   const last = results.wait(runId, null);
   for (const wait of waits) wait.catch(() => {});
   expect(await last).toMatchObject({ runId, phase: "cancelled" });
-  const before = polls.slice(0, polls.findIndex((runIds) => runIds.includes(runId))).flat();
+  const before = polls
+    .slice(
+      0,
+      polls.findIndex((runIds) => runIds.includes(runId)),
+    )
+    .flat();
   expect(before.length).toBe(new Set(before).size);
 });
 

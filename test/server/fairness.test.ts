@@ -11,7 +11,11 @@ import { until } from "../support/until.js";
 const database = await testDatabase();
 const { sql } = database;
 const proxy = await countingProxyTo(database.directUrl);
-const tokens = ["one:read+write:one-secret-0123456789", "two:read+write:two-secret-0123456789"];
+const tokens = [
+  "one:read+write:one-secret-0123456789",
+  "two:read+write:two-secret-0123456789",
+  "work:worker:work-secret-0123456789",
+];
 const { server, url, call: callOpenly } = await testServer({ database: proxy.url, tokens, logger: silent });
 const pawl = connect(database.url);
 afterAll(() => pawl.close());
@@ -123,8 +127,7 @@ describe("bodies", () => {
     );
     const callers = Array.from({ length: 12 }, open);
     for (const { socket } of callers) socket.write(`${batch}{`);
-    const count = (status: number): number =>
-      callers.reduce((sum, { answers }) => sum + answers(status), 0);
+    const count = (status: number): number => callers.reduce((sum, { answers }) => sum + answers(status), 0);
     await until("all but two are refused", () => count(429) === 10);
     expect(callers.map(({ said }) => said()).join("")).toContain("retry-after: 1");
     // Small bodies are free, and other tokens have a share of their own.
@@ -151,5 +154,47 @@ describe("bodies", () => {
     await until("one of them is refused", () => callers.some(({ answers }) => answers(429) === 1));
     expect(callers.filter(({ answers }) => answers(429) === 1)).toHaveLength(1);
     for (const { socket } of callers) socket.destroy();
+  });
+});
+
+describe("values", () => {
+  const numbers = Array.from({ length: 100_000 }, () => 1e308);
+
+  it("that would be stored fifty times as long are refused, whichever way they come", async () => {
+    const start = await call("one", "POST", "/v1/workflows/digits/runs", { input: numbers });
+    expect(start.status).toBe(413);
+    expect(start.body).toMatchObject({ code: "PayloadTooLarge", detail: expect.stringContaining("1e308") });
+    await expect(pawl.start("digits", numbers)).rejects.toMatchObject({ code: "PayloadTooLarge" });
+    await expect(pawl.queues.send("digits", numbers)).rejects.toMatchObject({ code: "PayloadTooLarge" });
+    await expect(pawl.topics.publish("digits", numbers)).rejects.toMatchObject({ code: "PayloadTooLarge" });
+    const { runId } = await pawl.start("digits", numbers.slice(0, 3_000));
+    await expect(pawl.signal(runId, "digits", numbers)).rejects.toMatchObject({ code: "PayloadTooLarge" });
+    const text = JSON.stringify(numbers);
+    await expect(sql("select pawl.start('digits', $1::jsonb)", [text])).rejects.toMatchObject({
+      code: "PW422",
+    });
+    const signal = sql("select pawl.signal($1, 'digits', $2::jsonb)", [runId, text]);
+    await expect(signal).rejects.toMatchObject({ code: "PW422" });
+  });
+
+  it("of workers are measured in the same way", async () => {
+    const transition = { kind: "done", step: null, result: JSON.stringify(numbers) };
+    const commit = {
+      runId: "64",
+      claimId: "1",
+      turn: 0,
+      inboxSeq: 0,
+      parentId: null,
+      partitionKey: null,
+      next: null,
+    };
+    const body = { commits: [{ ...commit, transition }], patient: false };
+    const answer = await callOpenly("POST", "/v1/workers/commit", body, {
+      authorization: "Bearer work-secret-0123456789",
+    });
+    expect(answer.status).toBe(413);
+    expect(answer.body).toMatchObject({
+      detail: expect.stringMatching(/^body\.commits\.0\.transition\.result is/),
+    });
   });
 });

@@ -43,7 +43,9 @@ async function pooled(): Promise<string> {
 
 /** Our statements that the server works on. */
 const working = (): Promise<unknown[]> =>
-  sql("select query from pg_stat_activity where application_name = 'pawl' and state = 'active' and datname = current_database()");
+  sql(
+    "select query from pg_stat_activity where application_name = 'pawl' and state = 'active' and datname = current_database()",
+  );
 
 async function locked<T>(table: string, during: () => Promise<T>): Promise<T> {
   const other = await connect();

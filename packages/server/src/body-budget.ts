@@ -36,11 +36,14 @@ export function budgetBodies(app: App): void {
   });
   app.addHook("preParsing", (request, _reply, payload, done) => {
     if (!isChunked(request)) return done(null, payload);
-    done(null, counted(payload as Readable, (bytes) => {
-      const share = shares.get(request);
-      if (share === undefined) take(request, bytes);
-      else share.grow(bytes);
-    }));
+    done(
+      null,
+      counted(payload as Readable, (bytes) => {
+        const share = shares.get(request);
+        if (share === undefined) take(request, bytes);
+        else share.grow(bytes);
+      }),
+    );
   });
 }
 

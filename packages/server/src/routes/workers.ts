@@ -12,6 +12,7 @@ import type { App } from "../app.js";
 import { countWaits } from "../held.js";
 import type { Parts } from "../parts.js";
 import { RequestError } from "../problems.js";
+import { checkStored } from "../stored-values.js";
 import { Waiters } from "../waiters.js";
 import * as schemas from "../worker-schemas.js";
 
@@ -178,6 +179,7 @@ export function workerRoutes(app: App, parts: Parts, hurry: () => void): void {
       },
     },
     async ({ body }, reply) => {
+      checkStored(body.commits, "body.commits");
       const commits = body.commits.map(toCommit);
       checkOnce(commits);
       const { verdicts, claimable } = await refusing(() => store.commit(commits, { patient: body.patient }));
@@ -209,6 +211,7 @@ export function workerRoutes(app: App, parts: Parts, hurry: () => void): void {
       },
     },
     async ({ body }) => {
+      checkStored(body.entries, "body.entries");
       const entries = body.entries.map(toEntry);
       const verdicts = await refusing(() => store.record(entries, { patient: body.patient }));
       announceRecords(hub, entries, verdicts);

@@ -130,7 +130,8 @@ export class PostgresCalls {
         }
         if (isRetryable(error) && attempt < retries) continue;
         if (sqlState(error) === "PW409") throw new KeyConflict((error as Error).message, { cause: error });
-        if (sqlState(error) === "PW413") throw new PayloadTooLarge((error as Error).message, { cause: error });
+        if (sqlState(error) === "PW413")
+          throw new PayloadTooLarge((error as Error).message, { cause: error });
         if (sqlState(error) === "PW422") throw new InvalidOption((error as Error).message, { cause: error });
         throw explain(error, this.address);
       }

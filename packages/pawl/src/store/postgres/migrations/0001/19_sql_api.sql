@@ -63,9 +63,13 @@ end $f$;
 create function signal(run_id bigint, name text, payload jsonb default '{}', dedup_key text default null)
 returns boolean language plpgsql as $f$
 declare
+  c_bytes constant int := 16 * 1024 * 1024;
   v_verdict text;
 begin
   perform require_name('signal', name, false);
+  if octet_length(payload::text) > c_bytes then
+    raise exception 'the payload must be at most % bytes long as JSON, not %', c_bytes, octet_length(payload::text) using errcode = 'PW422';
+  end if;
   if payload is null or payload = 'null' then
     raise exception 'the payload of signal % is null; leave it out, or give an object or a value', quote_literal(name)
       using errcode = 'PW422';
