@@ -27,6 +27,7 @@ export { copyWarning, heldWarning } from "./engine/database-warnings.js";
 export { givenUrl, type Located, locate, locateSchema } from "./locate.js";
 export { Results } from "./results.js";
 export { toStarted } from "./sender.js";
+export { stepsPage } from "./steps.js";
 export { addressKey, checkUrl, describeAddress, withoutPassword } from "./store/postgres/database.js";
 export { isBusy, isOutage, isPassing, isValueFault, sqlState } from "./store/postgres/database-errors.js";
 export { isUnreachable } from "./store/refused.js";

@@ -175,6 +175,7 @@ export const stepsSchema = strict(
         ),
       ),
     ),
+    cursor: nullable(Type.String({ description: "For the next page; null at the end" })),
   },
   { description: "The journal, in the order in which the body got it, then what is pending" },
 );

@@ -3,7 +3,7 @@
 import { setMaxListeners } from "node:events";
 import type { FastifyReply } from "fastify";
 import { type ErrorRecord, type Json, type Run, RunNotFound } from "pawl";
-import { type EndedRun, statusOf } from "pawl/engine";
+import { type EndedRun, statusOf, stepsPage } from "pawl/engine";
 import { Type } from "typebox";
 import type { App } from "../app.js";
 import { keyOf } from "../header-key.js";
@@ -70,12 +70,25 @@ function placedRoutes(app: App, parts: Parts, { path, of, params }: (typeof plac
       schema: {
         operationId: `listSteps${of}`,
         summary: "The recorded steps of a workflow run",
+        description:
+          "In the order in which the body got them, then the pending ones. At most 16 MiB at a time: `cursor` leads to the next page, " +
+          "which may show a step again that has completed meanwhile.",
         tags,
         params,
+        querystring: strict({
+          cursor: Type.Optional(Type.String({ description: "What the page before gave as cursor" })),
+        }),
         response: answers({ 200: stepsSchema }),
       },
     },
-    async (request) => ({ steps: await pawl.runs.steps(await checked(request.params)) }),
+    async (request) => {
+      const runId = await checked(request.params);
+      const { cursor } = request.query;
+      const page = isRunId(runId) ? await stepsPage(parts.store, runId, cursor) : { steps: [], cursor: null };
+      // Nothing recorded, or no such run?
+      if (page.steps.length === 0) await pawl.runs.get(runId);
+      return page;
+    },
   );
 
   app.get(

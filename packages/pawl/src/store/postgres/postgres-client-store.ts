@@ -4,7 +4,7 @@
 
 import { fromJson } from "../../define/json.js";
 import type { Status } from "../../define/phase.js";
-import type { ListedStep } from "../journal.js";
+import type { ListedStep, StepPlace } from "../journal.js";
 import type {
   Cancellation,
   Claim,
@@ -173,7 +173,7 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
 
   async get(runIds: readonly string[]): Promise<StoredRun[]> {
     const rows = await this.call<RunRow>("get", [shard, column(runIds, (id) => id)]);
-    return rows.map(toRun);
+    return cut(rows, "id").rows.map(toRun);
   }
 
   async list(
@@ -186,8 +186,9 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
       filter.input,
       filter.limit,
     ]);
-    const last = rows.at(-1);
-    return { runs: rows.map(toRun), last: last ? { startedAt: last.inserted_at, runId: last.id } : null };
+    const { rows: listed, more } = cut(rows, "id");
+    const last = more || listed.length === filter.limit ? listed.at(-1) : undefined;
+    return { runs: listed.map(toRun), last: last ? { startedAt: last.inserted_at, runId: last.id } : null };
   }
 
   async count(filter: RunFilter): Promise<number> {
@@ -218,15 +219,14 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
 
   async ended(runIds: readonly string[]): Promise<{ runs: EndedRun[]; more: boolean }> {
     const rows = await this.call<{
-      id: string | null;
+      id: string;
       status: EndedRun["phase"];
       result: string | null;
       error: string | null;
     }>("results", [shard, column(runIds, (id) => id)]);
-    const runs = rows.flatMap(({ id, status, result, error }) =>
-      id === null ? [] : [{ runId: id, phase: status, result, error }],
-    );
-    return { runs, more: runs.length < rows.length };
+    const { rows: ended, more } = cut(rows, "id");
+    const runs = ended.map(({ id, status, result, error }) => ({ runId: id, phase: status, result, error }));
+    return { runs, more };
   }
 
   /** What the metrics show; counts stop at `most`. */
@@ -234,10 +234,32 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
     return this.callAside<StoredGauge>("gauges", [shard, most]);
   }
 
+  async steps(
+    runId: string,
+    after: StepPlace | null,
+  ): Promise<{ steps: ListedStep[]; last: StepPlace | null }> {
+    const values = [shard, runId, after?.seq ?? 0, after?.startedAt, after?.name];
+    const { rows, more } = cut(await this.call<StepRow>("list_steps", values), "name");
+    const done = rows.findLast(({ seq }) => seq !== null);
+    const pending = rows.findLast(({ seq }) => seq === null);
+    const last = {
+      seq: done?.seq ?? after?.seq ?? 0,
+      startedAt: pending?.started_at ?? after?.startedAt ?? null,
+      name: pending?.name ?? after?.name ?? null,
+    };
+    return { steps: rows.map(toListedStep), last: more ? last : null };
+  }
+
   async journal(runId: string, after: string): Promise<ListedStep[]> {
     const rows = await this.call<StepRow>("journal", [shard, runId, after]);
     return rows.map(toListedStep);
   }
+}
+
+/** The rows of an answer without the last, if that says that the answer was cut at its limit of bytes: its key is null. */
+function cut<Row, Key extends keyof Row>(rows: Row[], key: Key): { rows: Row[]; more: boolean } {
+  const more = rows.at(-1)?.[key] === null;
+  return { rows: more ? rows.slice(0, -1) : rows, more };
 }
 
 /** What listing and counting have in common. */

@@ -96,6 +96,7 @@ drop function end_visibility(smallint, bigint[], timestamptz);
 drop function expire(smallint, integer, text);
 drop function extend(smallint, text[], bigint[], bigint[], bigint[], boolean);
 drop function freed_queues(jsonb);
+drop function list_steps(smallint, bigint, integer, timestamptz, text);
 drop function list_subscriptions(text, bigint, integer);
 drop function publish(smallint, text, text, text);
 drop function publish(text, jsonb, text);

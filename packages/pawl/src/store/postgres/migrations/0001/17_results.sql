@@ -6,6 +6,7 @@ language plpgsql stable as $f$
 declare
   c_bytes constant int := 16 * 1024 * 1024;
   v_bytes bigint := 0;
+  v_size bigint;
 begin
   -- the values are read one by one: only those that fit
   for id, status in
@@ -15,8 +16,8 @@ begin
     where r.status is null or r.status in ('done', 'failed', 'cancelled')
   loop
     select t.result::text, t.error::text into result, error from runs t where t.shard = p_shard and t.id = results.id;
-    v_bytes := v_bytes + coalesce(octet_length(result), 0) + coalesce(octet_length(error), 0);
-    if v_bytes > c_bytes and v_bytes > coalesce(octet_length(result), 0) + coalesce(octet_length(error), 0) then
+    v_size := coalesce(octet_length(result), 0) + coalesce(octet_length(error), 0);
+    if v_bytes > 0 and v_bytes + v_size > c_bytes then
       id := null;
       status := null;
       result := null;
@@ -24,6 +25,7 @@ begin
       return next;
       return;
     end if;
+    v_bytes := v_bytes + v_size;
     return next;
   end loop;
 end $f$;
