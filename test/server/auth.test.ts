@@ -10,6 +10,7 @@ const { url } = await testDatabase();
 const secrets = {
   read: "reader-secret-0123456789",
   write: "writer-secret-0123456789",
+  start: "starter-secret-0123456789",
   worker: "worker-secret-0123456789",
   admin: "admin-secret-0123456789",
 };
@@ -18,14 +19,16 @@ const hashed = createHash("sha256").update(secrets.worker).digest("hex");
 const tokens = [
   `reader:read:${secrets.read}`,
   `writer:write:${secrets.write}`,
+  `starter:start:${secrets.start}`,
   `worker:worker:sha256:${hashed}`,
   `admin:admin:${secrets.admin}`,
 ];
 const included: Record<Scope, readonly Scope[]> = {
   read: ["read"],
-  write: ["read", "write"],
+  start: ["start"],
+  write: ["read", "write", "start"],
   worker: ["worker"],
-  admin: ["read", "write", "worker", "admin"],
+  admin: ["read", "write", "worker", "start", "admin"],
 };
 
 describe("with tokens", async () => {
@@ -126,11 +129,11 @@ describe("tokens are refused", () => {
   it.each([
     ["no list", "a:read:0123456789abcdef", "must be a list"],
     ["an empty list", [], "at least one"],
-    ["another form", ["secret"], "token 1 must be name:scope+scope:secret"],
+    ["another form", ["secret"], "token 1 must be name:scope+scope[:names"],
     [
       "an unknown scope",
       ["a:reed:0123456789abcdef"],
-      'the scope "reed"; scopes are read, write, worker, admin',
+      'the scope "reed"; scopes are start, read, write, worker, admin',
     ],
     ["a scope of every object", ["a:constructor:0123456789abcdef"], "scopes are"],
     ["a short secret", ["a:read:short"], "has 5 characters; at least 16"],

@@ -14,8 +14,8 @@ import fastify, {
   type FastifyRequest,
   type RawServerDefault,
 } from "fastify";
-import type { Logger } from "pawl";
-import { admit, type Perimeter } from "./auth.js";
+import { Forbidden, type Logger } from "pawl";
+import { admit, anybody, type Caller, type Perimeter } from "./auth.js";
 import { readJsonBodies } from "./body.js";
 import { problem, problemType, RequestError, type Problem, toProblem } from "./problems.js";
 import { type Route, RouteTable } from "./route-table.js";
@@ -30,12 +30,20 @@ export type App = FastifyInstance<
 >;
 
 /** What a token may be allowed to do. */
-export type Scope = "read" | "write" | "worker" | "admin";
+export type Scope = "start" | "read" | "write" | "worker" | "admin";
 
 declare module "fastify" {
   interface FastifyContextConfig {
     /** The scope that a caller needs; "open": none. Every route names one; who does not is for "admin". */
     readonly scope: Scope | "open";
+    /**
+     * "checked": the handler asks `request.caller` whether the prefixes of its token allow what the
+     * request names. A route without it is closed to tokens with prefixes.
+     */
+    readonly prefixes?: "checked";
+  }
+  interface FastifyRequest {
+    caller: Caller;
   }
 }
 
@@ -93,12 +101,20 @@ export function makeApp({ perimeter, maxConnections, maxPayloadBytes, logger }: 
   app.setValidatorCompiler(compileValidator);
   // The schemas of answers are for the documentation: what a handler returns is sent as it is.
   app.setSerializerCompiler(() => (value) => JSON.stringify(value));
+  app.decorateRequest("caller");
   app.addHook("onRequest", (request, reply, done) => {
     void reply.header("x-request-id", request.id);
-    const { scope = request.is404 ? undefined : "admin" } = request.routeOptions.config as {
+    const { scope = request.is404 ? undefined : "admin", prefixes } = request.routeOptions.config as {
       scope?: Scope | "open";
+      prefixes?: "checked";
     };
-    if (scope !== "open") admit(perimeter, request.headers, scope);
+    const caller = scope === "open" ? anybody : admit(perimeter, request.headers, scope);
+    if (caller.isConfined && prefixes === undefined && !request.is404) {
+      throw new Forbidden(
+        `the token "${caller.tokenName ?? ""}" is for some names or queues only; this call concerns all of them`,
+      );
+    }
+    request.caller = caller;
     done();
   });
   app.setErrorHandler(answer);
