@@ -21,6 +21,8 @@ interface Described {
   readonly maxLength?: number;
   readonly maxItems?: number;
   readonly properties?: Readonly<Record<string, Described>>;
+  /** Of a union: the member that tells which of its schemas a value is meant to be of. */
+  readonly discriminator?: { readonly propertyName: string };
 }
 
 interface Mismatch {
@@ -39,14 +41,6 @@ export const compileValidator: FastifySchemaCompiler<TSchema> = ({ schema, httpP
     return { error: explain(schema, value, compiled.Errors(value), httpPart) };
   };
 };
-
-/** A check of a value inside a request; `where` names it: `body.commits.3.transition`. */
-export function makeCheck(schema: TSchema): (value: unknown, where: string) => void {
-  const compiled = Compile(schema);
-  return (value, where) => {
-    if (!compiled.Check(value)) throw explain(schema, value, compiled.Errors(value), where);
-  };
-}
 
 /** Makes numbers and booleans of those members whose schema wants some; all else stays as it came. */
 function textReader({ properties = {} }: Described): (given: unknown) => unknown {
@@ -76,6 +70,13 @@ function explain(
   part: string,
 ): RequestError {
   const where = part === "querystring" ? "query" : part;
+  const ofKinds = mismatches.find(
+    ({ keyword, schemaPath }) => keyword === "anyOf" && at(schema, schemaPath)?.discriminator !== undefined,
+  );
+  if (ofKinds !== undefined) {
+    const path = steps(ofKinds.instancePath);
+    return explainKind(at(schema, ofKinds.schemaPath)!, memberAt(value, path), [where, ...path].join("."));
+  }
   const unknown = mismatches.find(({ keyword }) => keyword === "additionalProperties");
   if (unknown !== undefined) {
     const [name = ""] = (unknown.params as { additionalProperties: string[] }).additionalProperties;
@@ -97,13 +98,32 @@ function explain(
   // The last that is said of a value is about its schema as a whole, not about one way to match it.
   const last = mismatches.findLast(({ instancePath }) => instancePath === path);
   const field = [where, ...steps(path)].join(".");
-  const given = steps(path).reduce<unknown>(
-    (member, step) => (member as Readonly<Record<string, unknown>> | undefined)?.[step],
-    value,
-  );
+  const given = memberAt(value, steps(path));
   return refuse(
     `${field} must be ${describe(at(schema, last?.schemaPath ?? "#"))}, not ${show(given, 80)}`,
     field,
+  );
+}
+
+/** What is wrong with a value that is to be one of several kinds, as far as its own kind goes. */
+function explainKind(union: Described, value: unknown, where: string): RequestError {
+  const member = union.discriminator!.propertyName;
+  if (!isObject(value)) return refuse(`${where} must be an object, not ${show(value, 80)}`, where);
+  const kindOf = ({ properties }: Described): unknown => properties?.[member]?.const;
+  const kinds = union.anyOf ?? [];
+  const meant = kinds.find((kind) => kindOf(kind) === value[member]);
+  const field = `${where}.${member}`;
+  const allowed = `one of ${kinds.map(kindOf).join(", ")}`;
+  if (!Object.hasOwn(value, member)) return refuse(`${field} is missing; it must be ${allowed}`, field);
+  if (meant === undefined)
+    return refuse(`${field} must be ${allowed}, not ${show(value[member], 80)}`, field);
+  return explain(meant, value, Compile(meant as TSchema).Errors(value), where);
+}
+
+function memberAt(value: unknown, path: readonly string[]): unknown {
+  return path.reduce<unknown>(
+    (member, step) => (member as Readonly<Record<string, unknown>> | undefined)?.[step],
+    value,
   );
 }
 

@@ -51,6 +51,8 @@ drop function list_limits();
 drop function lock_key(bigint);
 drop function new_runs(smallint, jsonb, bigint[], integer[], integer[]);
 drop function now();
+drop function owned_runs(smallint, text, bigint[]);
+drop function owned_shard(smallint, text, text, bigint[], bigint[]);
 drop function park_unserved(smallint, bigint[], timestamptz);
 drop function place();
 drop function place_runs(smallint, integer, text);
@@ -60,7 +62,7 @@ drop function record(smallint, bigint[], bigint[], text[], text[], integer[], in
 drop function end_lone_wait(smallint, bigint, jsonb, jsonb, timestamptz);
 drop function record_wait(smallint, bigint, text, text, integer, integer, jsonb, bigint, jsonb, timestamptz);
 drop function recover(smallint, integer, boolean, text);
-drop function register(text, bigint, text[], text, text[], integer[], text[], text[], smallint[], bigint[]);
+drop function register(text, bigint, text[], text, text[], integer[], text[], text[], smallint[], bigint[], text);
 drop function release(smallint, bigint[], bigint[]);
 drop function release_parents(smallint, bigint[], integer[], timestamptz);
 drop function repair_keys(smallint, text, integer);
