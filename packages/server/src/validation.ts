@@ -70,12 +70,11 @@ function explain(
   part: string,
 ): RequestError {
   const where = part === "querystring" ? "query" : part;
-  const ofKinds = mismatches.find(
-    ({ keyword, schemaPath }) => keyword === "anyOf" && at(schema, schemaPath)?.discriminator !== undefined,
-  );
-  if (ofKinds !== undefined) {
-    const path = steps(ofKinds.instancePath);
-    return explainKind(at(schema, ofKinds.schemaPath)!, memberAt(value, path), [where, ...path].join("."));
+  for (const mismatch of mismatches) {
+    const found = findKinds(schema, mismatch);
+    if (found === null) continue;
+    const { union, path } = found;
+    return explainKind(union, memberAt(value, path), [where, ...path].join("."));
   }
   const unknown = mismatches.find(({ keyword }) => keyword === "additionalProperties");
   if (unknown !== undefined) {
@@ -103,6 +102,30 @@ function explain(
     `${field} must be ${describe(at(schema, last?.schemaPath ?? "#"))}, not ${show(given, 80)}`,
     field,
   );
+}
+
+/** The first union of kinds on the way to what does not match, and where its value is; null: there is none. */
+function findKinds(
+  schema: Described,
+  { schemaPath, instancePath }: Mismatch,
+): { union: Described; path: string[] } | null {
+  const path = steps(instancePath);
+  let here: unknown = schema;
+  let depth = 0;
+  let isInside = false;
+  for (const step of steps(schemaPath)) {
+    if ((here as Described).discriminator !== undefined && !isInside)
+      return { union: here as Described, path: path.slice(0, depth) };
+    // The name of a member, or the place in a list, is a step of the value; `properties` itself is none.
+    if (isInside) depth++;
+    else if (step === "items") depth++;
+    isInside = !isInside && step === "properties";
+    here = (here as Readonly<Record<string, unknown>>)[step];
+    if (!isObject(here) && !Array.isArray(here)) return null;
+  }
+  return (here as Described).discriminator === undefined
+    ? null
+    : { union: here as Described, path: path.slice(0, depth) };
 }
 
 /** What is wrong with a value that is to be one of several kinds, as far as its own kind goes. */
