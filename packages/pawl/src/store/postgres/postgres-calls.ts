@@ -133,7 +133,7 @@ export class PostgresCalls {
     const schema = this.#schema;
     const as = quoteName(called);
     return this.#remember(
-      `${schema}.owned.${called}(${count})`,
+      `${schema}.owned_${called}(${count})`,
       () =>
         `select ${as}.* from ${schema}.owned_shard(${parameters(1, checked)}) o(shard) ` +
         `cross join lateral ${schema}.${called}(${["o.shard", parameters(checked + 1, count)].filter(Boolean).join(",")}) ${as}`,
