@@ -241,6 +241,7 @@ describe("a worker belongs to the token that registered it", () => {
     const store = new PostgresStore({ url: proxy.url, schema: "pawl" }, { connections: 1 });
     const ours = store.ownedBy("ours");
     const sentFor = async (): Promise<number> => {
+      queue = `q${++count}`;
       const { runId, claimId, workerId } = await heldBy("ours");
       const sent = sentSince(proxy);
       await ours.beat(workerId, null);
