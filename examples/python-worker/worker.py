@@ -92,9 +92,9 @@ class Worker:
     def beat_forever(self):
         beats = 0
         while True:
-            time.sleep(self.lease / 5)
+            time.sleep(min(self.lease / 5, 1))
             # Now and then: everything that we hold, to find claims whose answer was lost.
-            since = "0" if beats % 5 == 0 else None
+            since = "0" if beats % 3 == 0 else None
             beats += 1
             sent = time.monotonic()
             try:
@@ -206,7 +206,7 @@ class Worker:
                 self.changed.notify_all()
 
     def drain(self):
-        end = time.monotonic() + self.lease / 2
+        end = time.monotonic() + 5
         with self.changed:
             while self.executions and time.monotonic() < end:
                 self.changed.wait(0.2)

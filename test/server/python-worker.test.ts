@@ -8,15 +8,17 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { root } from "../docs/pages.js";
 import { testDatabase } from "../support/database.js";
 import { silent } from "../support/engine.js";
+import { relayCalls } from "../support/relayed-calls.js";
 import { testServer } from "../support/server.js";
 import { until } from "../support/until.js";
 
 const database = await testDatabase();
 const { sql } = database;
 const token = "python-token-of-the-tests";
+const readerToken = "reader-token-of-the-tests";
 const { url } = await testServer({
   database: database.url,
-  tokens: [`python:worker:${token}`],
+  tokens: [`python:worker:${token}`, `reader:read:${readerToken}`],
   logger: silent,
 });
 const pawl = connect(database.url);
@@ -48,13 +50,16 @@ describe.skipIf(mayBeSkipped)("a worker in Python (skipped if python3 is absent)
     somebody.close();
   });
 
-  async function startWorker(): Promise<{ process: ChildProcess; output: () => string }> {
+  async function startWorker(
+    at: string,
+    leaseSeconds: number,
+  ): Promise<{ process: ChildProcess; output: () => string }> {
     const child = spawn("python3", [join(root, "examples/python-worker/main.py")], {
       env: {
         ...process.env,
-        PAWL_URL: url,
+        PAWL_URL: at,
         PAWL_TOKEN: token,
-        PAWL_LEASE: "3",
+        PAWL_LEASE: String(leaseSeconds),
         PYTHONDONTWRITEBYTECODE: "1",
       },
       stdio: ["ignore", "pipe", "pipe"],
@@ -75,7 +80,8 @@ describe.skipIf(mayBeSkipped)("a worker in Python (skipped if python3 is absent)
   const phase = async (runId: string): Promise<string> => (await pawl.runs.get(runId)).phase;
 
   it("serves a job, a machine and a workflow; killed in the middle, another one completes them", async () => {
-    const first = await startWorker();
+    const relay = await relayCalls(url, readerToken);
+    const first = await startWorker(relay.url, 3);
 
     // A job, also one whose first attempt fails.
     expect(await pawl.result((await pawl.start("shout", "hi")).runId)).toBe("HI!");
@@ -102,8 +108,9 @@ describe.skipIf(mayBeSkipped)("a worker in Python (skipped if python3 is absent)
     first.process.kill("SIGKILL");
     await once(first.process, "exit");
     api.isHolding = false;
+    api.calls.length = 0;
 
-    const second = await startWorker();
+    const second = await startWorker(relay.url, 60);
     await until("it waits for its event", async () => (await phase(signUp.runId)) === "awaiting_signal");
     await pawl.signal(signUp.runId, "confirmed", { email: "somebody@else", code: 1 });
     await pawl.signal(signUp.runId, "confirmed", { email: user.email, code: 7 });
@@ -114,7 +121,7 @@ describe.skipIf(mayBeSkipped)("a worker in Python (skipped if python3 is absent)
       greeting: "HELLO ADA@EXAMPLE.COM!",
     });
     // What was recorded is not done again, by whichever worker.
-    expect(api.calls).toEqual(["create", "charge", "charge"]);
+    expect(api.calls).toEqual(["charge"]);
     const steps = await pawl.runs.steps(signUp.runId);
     expect(steps.map(({ name, kind, status }) => [name, kind, status])).toEqual([
       ["create-account", "run", "completed"],
@@ -131,5 +138,44 @@ describe.skipIf(mayBeSkipped)("a worker in Python (skipped if python3 is absent)
     second.process.kill("SIGTERM");
     expect(await once(second.process, "exit"), second.output()).toEqual([0, null]);
     expect(await sql("select from runs where locked_by is not null")).toEqual([]);
+
+    // All that was sent and answered is what the OpenAPI document says.
+    expect(relay.violations).toEqual([]);
+    expect([...relay.seen].toSorted()).toEqual(
+      ["await", "done", "invoke", "keep", "retry", "run", "sleep", "spawn", "suspend", "wait"].toSorted(),
+    );
+    relay.close();
   }, 90_000);
+
+  it("loses no answer that matters: calls whose answers are lost are sent again, and nothing is done twice", async () => {
+    api.calls.length = 0;
+    const relay = await relayCalls(url, readerToken, {
+      // The call is executed, and its answer never comes: the third of each kind, and every third after it.
+      isLost: (call, count) => ["claim", "commit", "record", "release"].includes(call) && count % 3 === 0,
+    });
+    const worker = await startWorker(relay.url, 60);
+    const { port } = somebody.address() as AddressInfo;
+    const emails = Array.from({ length: 4 }, (_, index) => `user-${index}@example.com`);
+    const runs = await Promise.all(
+      emails.map(async (email) => {
+        const { runId } = await pawl.start("sign-up", { email, api: `http://127.0.0.1:${port}` });
+        await pawl.signal(runId, "confirmed", { email, code: 1 });
+        const order = await pawl.start("order", { items: [email] });
+        await pawl.signal(order.runId, "paid", { currency: "EUR", amount: 1 });
+        return { signUp: runId, order: order.runId };
+      }),
+    );
+    for (const [index, { signUp, order }] of runs.entries()) {
+      const label = `${emails[index]!.toUpperCase()}!`;
+      expect(await pawl.result(signUp, { timeout: "60s" })).toMatchObject({ greeting: `HELLO ${label}` });
+      expect(await pawl.result(order, { timeout: "60s" })).toMatchObject({ labels: [label] });
+    }
+    expect(relay.lost).toBeGreaterThan(10);
+    expect(api.calls.filter((call) => call === "create")).toHaveLength(4);
+    expect(api.calls.filter((call) => call === "charge")).toHaveLength(4);
+    expect(relay.violations).toEqual([]);
+    worker.process.kill("SIGTERM");
+    expect(await once(worker.process, "exit"), worker.output()).toEqual([0, null]);
+    relay.close();
+  }, 120_000);
 });
