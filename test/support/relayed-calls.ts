@@ -43,8 +43,8 @@ export async function relayCalls(
       const call = request.url!.replace("/v1/workers/", "");
       const body = Buffer.concat(parts).toString();
       const sent = JSON.parse(body) as Sent;
-      for (const { transition } of sent.commits ?? []) seen.add(transition.kind);
-      for (const { change } of sent.entries ?? []) seen.add(change.op);
+      for (const { transition } of sent.commits ?? []) seen.add(`commit ${transition.kind}`);
+      for (const { change } of sent.entries ?? []) seen.add(`record ${change.op}`);
       try {
         const answer = await fetch(`${target}${request.url}`, {
           method: "POST",
