@@ -92,7 +92,8 @@ export function tokenEntry(parts: {
 
 function parseToken(text: unknown, index: number): Token {
   const [name = "", listed = "", ...rest] = typeof text === "string" ? text.split(":") : [];
-  const limits = rest.slice(0, -1).filter((part) => limitPattern.test(part));
+  const end = rest.findIndex((part) => !limitPattern.test(part));
+  const limits = end < 0 ? rest : rest.slice(0, end);
   const secret = rest.slice(limits.length).join(":");
   if (!namePattern.test(name) || !/^[a-z+]+$/i.test(listed) || secret === "") {
     throw new InvalidOption(`token ${index + 1} must be ${tokenForm}; the name has letters, digits, _ and -`);
