@@ -3,7 +3,7 @@
  * change with every release.
  */
 
-export { isDefinition } from "./define/definition.js";
+export { isDefinition, reserve } from "./define/definition.js";
 export { toMilliseconds } from "./define/duration.js";
 export { checkInteger, checkOptions, checkString, isObject, suggest } from "./define/options.js";
 export { statusOf } from "./define/phase.js";

@@ -5,11 +5,9 @@
  */
 
 import { type Job, job, type Json, NonRetryable } from "pawl";
-import type { TopicStore } from "pawl/engine";
+import { reserve, type TopicStore } from "pawl/engine";
 import { AddressRefused, post, type Resolve } from "./post.js";
 import { webhookHeaders } from "./signature.js";
-
-export const deliveryQueue = "pawl-deliveries";
 
 export interface DeliverySettings {
   /** Private and loopback addresses too. */
@@ -38,9 +36,9 @@ export function deliveryJob(
   settings: DeliverySettings,
 ): Job<"pawl-delivery", Delivery, { status: number }> {
   const { allowPrivate, timeoutMs, resolve, backoffMs = defaultBackoffMs } = settings;
-  return job({
-    name: "pawl-delivery",
-    queue: deliveryQueue,
+  const delivery = job({
+    name: "delivery",
+    queue: "deliveries",
     retention: "7d",
     maxAttempts,
     backoff: backoffMs,
@@ -74,6 +72,7 @@ export function deliveryJob(
       );
     },
   });
+  return reserve(delivery);
 }
 
 /** 5 s, tripled each time, at most 6 h, and not all at once. */
