@@ -4,6 +4,13 @@
  */
 
 export { isDefinition, reserve } from "./define/definition.js";
+export {
+  deliveryHeaders,
+  deliveryKey,
+  type SignedDelivery,
+  signedPrefix,
+  signedTopicPrefix,
+} from "./define/delivery-signature.js";
 export { toMilliseconds } from "./define/duration.js";
 export { checkInteger, checkOptions, checkString, isObject, suggest } from "./define/options.js";
 export { statusOf } from "./define/phase.js";

@@ -12,6 +12,7 @@ export type ErrorCode =
   | "ChildFailed"
   | "Forbidden"
   | "InboxFull"
+  | "InvalidDelivery"
   | "InvalidInput"
   | "InvalidOption"
   | "InvalidOutcome"
@@ -213,10 +214,22 @@ export class Forbidden extends PawlError {
   override readonly code = "Forbidden";
 }
 
+/** A request is no delivery that this secret has signed, or not one of now; `reason` says which. */
+export class InvalidDelivery extends PawlError {
+  override readonly code = "InvalidDelivery";
+  readonly reason: "MissingHeader" | "WrongTime" | "WrongSignature" | "InvalidBody";
+
+  constructor(reason: InvalidDelivery["reason"], message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.reason = reason;
+  }
+}
+
 const classes: Record<ErrorCode, { readonly prototype: PawlError }> = {
   ChildFailed,
   Forbidden,
   InboxFull,
+  InvalidDelivery,
   InvalidInput,
   InvalidOption,
   InvalidOutcome,

@@ -48,12 +48,11 @@ export function deliveryJob(
         throw new NonRetryable(`subscription ${subscription} was deleted`);
       }
       const text = JSON.stringify(body);
-      const timestampSeconds = Math.floor(Date.now() / 1_000);
+      const timestamp = String(Math.floor(Date.now() / 1_000));
       const headers = {
         "content-type": "application/json",
         "user-agent": "pawl",
-        "pawl-topic": topic,
-        ...webhookHeaders({ id: ctx.runId, timestampSeconds, body: text }, found.secret),
+        ...webhookHeaders({ id: ctx.runId, timestamp, topic, body: text }, found.secret),
       };
       const { url } = found.target;
       const { signal } = ctx;
