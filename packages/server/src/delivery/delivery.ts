@@ -8,10 +8,10 @@ import { type Job, job, type Json, NonRetryable } from "pawl";
 import { reserve, type TopicStore } from "pawl/engine";
 import { AddressRefused, post, type Resolve } from "./post.js";
 import { webhookHeaders } from "./signature.js";
+import type { IsAllowed } from "./targets.js";
 
 export interface DeliverySettings {
-  /** Private and loopback addresses too. */
-  readonly allowPrivate: boolean;
+  readonly isAllowed: IsAllowed;
   /** For one try, from the name of the host to the answer. */
   readonly timeoutMs: number;
   readonly resolve?: Resolve | undefined;
@@ -35,7 +35,7 @@ export function deliveryJob(
   store: Pick<TopicStore, "subscriptionTarget">,
   settings: DeliverySettings,
 ): Job<"pawl-delivery", Delivery, { status: number }> {
-  const { allowPrivate, timeoutMs, resolve, backoffMs = defaultBackoffMs } = settings;
+  const { isAllowed, timeoutMs, resolve, backoffMs = defaultBackoffMs } = settings;
   const delivery = job({
     name: "delivery",
     queue: "deliveries",
@@ -56,7 +56,7 @@ export function deliveryJob(
       };
       const { url } = found.target;
       const { signal } = ctx;
-      const status = await post({ url, headers, body: text, allowPrivate, timeoutMs, signal, resolve }).catch(
+      const status = await post({ url, headers, body: text, isAllowed, timeoutMs, signal, resolve }).catch(
         (error: unknown) => {
           if (error instanceof AddressRefused) throw new NonRetryable(error.message, { cause: error });
           throw error;
