@@ -202,6 +202,13 @@ export class NotSupported extends PawlError {
 /** The database cannot be reached, or has no schema that this version can use. */
 export class Unavailable extends PawlError {
   override readonly code = "Unavailable";
+  /** Host, port and name of the database, for operators. Never in the message: that may reach callers. */
+  declare readonly database?: string;
+
+  constructor(message: string, { database, ...options }: ErrorOptions & { readonly database?: string } = {}) {
+    super(message, options);
+    if (database !== undefined) this.database = database;
+  }
 }
 
 /** The server does not know the token, or was given none. */

@@ -5,7 +5,7 @@
 
 import type { FastifyReply } from "fastify";
 import { InvalidOption, Unavailable } from "pawl";
-import { type Commit, type JournalEntry, setLimit, sqlState } from "pawl/engine";
+import { type Commit, type JournalEntry, setLimit, sqlState, toJson } from "pawl/engine";
 import { Type } from "typebox";
 import { announceCommits, announceRecords } from "../announce.js";
 import type { App } from "../app.js";
@@ -53,7 +53,7 @@ export function workerRoutes(app: App, parts: Parts, hurry: () => void): void {
       },
     },
     async ({ body }) => {
-      const info = JSON.stringify(body.info);
+      const info = toJson(body.info, "body.info").text;
       if (info.length > 10_000)
         throw new InvalidOption("body.info must be at most 10,000 characters of JSON");
       await refusing(() => store.register({ ...body, info }));
