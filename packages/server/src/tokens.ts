@@ -79,6 +79,11 @@ export function tokenEntry(parts: {
   readonly secret: string;
 }): string {
   const { name, scopes, names, queues, secret } = parts;
+  if (!namePattern.test(name)) {
+    throw new InvalidOption(
+      `the name of a token must be 1 to 48 letters, digits, _ and -, the first a letter or digit; not ${show(name)}`,
+    );
+  }
   const entry = [
     name,
     scopes.join("+"),
