@@ -73,6 +73,15 @@ describe("with tokens", async () => {
     },
   );
 
+  it("a short secret is 401, also if its hash is listed", async () => {
+    const short = createHash("sha256").update("test").digest("hex");
+    const other = await createServer({ database: url, port: 0, tokens: [`old:admin:sha256:${short}`] });
+    const answer = await other.app.inject({ url: "/v1/limits", headers: bearer("test") });
+    expect(answer.statusCode).toBe(401);
+    expect(answer.json()).toMatchObject({ detail: expect.stringContaining("at least 16 characters") });
+    await other.close();
+  });
+
   it("a path that there is none of is 401 without a token, and 404 with any", async () => {
     expect((await call("GET", "/v1/nothing")).status).toBe(401);
     expect((await call("GET", "/v1/nothing", undefined, bearer(secrets.worker))).status).toBe(404);
@@ -137,6 +146,9 @@ describe("tokens are refused", () => {
     ],
     ["a scope of every object", ["a:constructor:0123456789abcdef"], "scopes are"],
     ["a short secret", ["a:read:short"], "has 5 characters; at least 16"],
+    ["a list of prefixes without a secret", ["a:read:names=billing-and-more-"], "token 1 must be"],
+    ["an empty prefix", ["a:read:names=:0123456789abcdef"], 'the prefix "" in names='],
+    ["a prefix that no name has", ["a:read:queues=b+B:0123456789abcdef"], 'the prefix "B" in queues='],
     ["half a hash", ["a:read:sha256:00ff"], "64 hex digits"],
     ["a name twice", ["a:read:0123456789abcdef", "a:write:fedcba9876543210"], 'two tokens have the name "a"'],
   ])("as %s", async (_how, given, message) => {

@@ -68,6 +68,9 @@ const limits = {
   pathPart: 1_024,
 };
 
+/** On every answer: it is for this caller and this moment alone, and of the type that it says. */
+const answerHeaders = { "cache-control": "no-store", "x-content-type-options": "nosniff" };
+
 export function makeApp({ perimeter, maxConnections, maxPayloadBytes, logger }: AppOptions): {
   app: App;
   routes: readonly Route[];
@@ -103,7 +106,7 @@ export function makeApp({ perimeter, maxConnections, maxPayloadBytes, logger }: 
   app.setSerializerCompiler(() => (value) => JSON.stringify(value));
   app.decorateRequest("caller");
   app.addHook("onRequest", (request, reply, done) => {
-    void reply.header("x-request-id", request.id);
+    void reply.header("x-request-id", request.id).headers(answerHeaders);
     const { scope = request.is404 ? undefined : "admin", prefixes } = request.routeOptions.config as {
       scope?: Scope | "open";
       prefixes?: "checked";
@@ -141,6 +144,8 @@ export function makeApp({ perimeter, maxConnections, maxPayloadBytes, logger }: 
 function sendProblem(reply: FastifyReply, told: Problem): void {
   if (told.status === 401) void reply.header("www-authenticate", "Bearer");
   if (told.status === 503) void reply.header("retry-after", "1");
+  // Errors that the framework finds before any hook come here only.
+  void reply.headers(answerHeaders);
   // As bytes: no schema of the route is about it.
   void reply
     .code(told.status)
@@ -172,7 +177,12 @@ function answerSocket(error: NodeJS.ErrnoException, socket: Socket): void {
   const body = JSON.stringify(
     problem(status, status === 408 ? "RequestTimeout" : "BadRequest", detail, randomUUID()),
   );
-  socket.end(
-    `HTTP/1.1 ${status} ${line}\r\ncontent-type: ${problemType}\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
-  );
+  const headers = {
+    "content-type": problemType,
+    "content-length": Buffer.byteLength(body),
+    connection: "close",
+    ...answerHeaders,
+  };
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  socket.end(`HTTP/1.1 ${status} ${line}\r\n${lines.join("")}\r\n${body}`);
 }

@@ -24,13 +24,21 @@ export interface Caller {
   /** Whether the token carries prefixes of names or queues. */
   readonly isConfined: boolean;
   may(scope: Scope): boolean;
-  /**
-   * Whether the prefixes of the token allow this definition or limit (`name`) and this queue. Name
-   * null: a message, which has no definition; a token with name prefixes alone has no messages.
-   */
-  allows(what: { readonly name?: string | null; readonly queue?: string }): boolean;
+  /** Whether the prefixes of the token allow this. */
+  allows(what: Named): boolean;
   /** Throws `Forbidden` unless `allows` does. */
-  demand(what: { readonly name?: string | null; readonly queue?: string }): void;
+  demand(what: Named): void;
+}
+
+/**
+ * The names that a request concerns. A member that is left out is not asked about. An empty text says
+ * that the request names none and means all, which no prefix allows. Null says that the thing has none:
+ * messages have no definition, limits no queue. A token must then have prefixes of the other kind.
+ */
+export interface Named {
+  /** Of a definition or a limit. */
+  readonly name?: string | null;
+  readonly queue?: string | null;
 }
 
 /** The perimeter that these options mean; a listener that the world can reach needs one of the first two. */
@@ -91,7 +99,8 @@ export const anybody: Caller = { ...unknownCaller, may: () => false };
 
 function callerOf({ name: tokenName, scopes, names, queues }: Token): Caller {
   const allows: Caller["allows"] = ({ name, queue }) =>
-    (name === null ? names === null || queues !== null : begins(name, names)) && begins(queue, queues);
+    (name === null ? names === null || queues !== null : begins(name, names)) &&
+    (queue === null ? queues === null || names !== null : begins(queue, queues));
   const limits = [
     ...(names === null ? [] : [`names that begin with ${names.join(" or ")}`]),
     ...(queues === null ? [] : [`queues that begin with ${queues.join(" or ")}`]),
@@ -103,14 +112,15 @@ function callerOf({ name: tokenName, scopes, names, queues }: Token): Caller {
     allows,
     demand: (what) => {
       if (allows(what)) return;
-      const { name, queue } = what;
-      const given = [
-        ...(typeof name === "string" ? [`the name ${show(name, 80)}`] : []),
-        ...(queue === undefined ? [] : [`the queue ${show(queue, 80)}`]),
-      ].join(" in ");
-      throw new Forbidden(`the token "${tokenName}" is for ${limits}, not for ${given}`);
+      throw new Forbidden(`the token "${tokenName}" is for ${limits}, not for ${describe(what)}`);
     },
   };
+}
+
+function describe({ name, queue }: Named): string {
+  const given = (kind: string, value: string | null | undefined): string[] =>
+    typeof value !== "string" ? [] : [value === "" ? `any ${kind}` : `the ${kind} ${show(value, 80)}`];
+  return [...given("name", name), ...given("queue", queue)].join(" in ");
 }
 
 function begins(given: string | undefined, prefixes: readonly string[] | null): boolean {

@@ -35,7 +35,7 @@ export async function documentApi(app: App): Promise<void> {
   app.get(
     "/v1/openapi.json",
     {
-      config: { scope: "read" },
+      config: { scope: "read", prefixes: "checked" },
       schema: {
         operationId: "getOpenApi",
         summary: "This document",

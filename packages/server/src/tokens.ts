@@ -79,6 +79,11 @@ export function tokenEntry(parts: {
   readonly secret: string;
 }): string {
   const { name, scopes, names, queues, secret } = parts;
+  if (!namePattern.test(name)) {
+    throw new InvalidOption(
+      `the name of a token must be 1 to 48 letters, digits, _ and -, the first a letter or digit; not ${show(name)}`,
+    );
+  }
   const entry = [
     name,
     scopes.join("+"),
@@ -92,7 +97,8 @@ export function tokenEntry(parts: {
 
 function parseToken(text: unknown, index: number): Token {
   const [name = "", listed = "", ...rest] = typeof text === "string" ? text.split(":") : [];
-  const limits = rest.slice(0, -1).filter((part) => limitPattern.test(part));
+  const end = rest.findIndex((part) => !limitPattern.test(part));
+  const limits = end < 0 ? rest : rest.slice(0, end);
   const secret = rest.slice(limits.length).join(":");
   if (!namePattern.test(name) || !/^[a-z+]+$/i.test(listed) || secret === "") {
     throw new InvalidOption(`token ${index + 1} must be ${tokenForm}; the name has letters, digits, _ and -`);

@@ -19,6 +19,7 @@ interface Described {
   readonly maximum?: number;
   readonly minLength?: number;
   readonly maxLength?: number;
+  readonly pattern?: string;
   readonly maxItems?: number;
   readonly properties?: Readonly<Record<string, Described>>;
   /** Of a union: the member that tells which of its schemas a value is meant to be of. */
@@ -183,9 +184,13 @@ function describe(schema: Described | undefined): string {
     case "number":
       return `a number${range}`;
     case "string":
-      return schema.maxLength === undefined
-        ? "a string"
-        : `a string of ${schema.minLength ?? 0} to ${schema.maxLength} characters`;
+      return [
+        "a string",
+        ...(schema.maxLength === undefined
+          ? []
+          : [`of ${schema.minLength ?? 0} to ${schema.maxLength} characters`]),
+        ...(schema.pattern === undefined ? [] : [`that matches ${schema.pattern}`]),
+      ].join(" ");
     case "boolean":
       return "true or false";
     case "null":

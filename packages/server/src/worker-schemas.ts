@@ -32,7 +32,12 @@ export const id = Type.String({
   pattern: "^([1-9][0-9]{0,17}|[1-8][0-9]{18})$",
   description: "A number from 1 to 8,999,999,999,999,999,999, as text",
 });
-export const shortName = Type.String({ pattern: "^[a-z0-9][a-z0-9_-]{0,47}$", minLength: 1, maxLength: 48 });
+export const shortName = Type.String({
+  // Names that begin with pawl- are the engine's own.
+  pattern: "^(?!pawl-)[a-z0-9][a-z0-9_-]{0,47}$",
+  minLength: 1,
+  maxLength: 48,
+});
 export const version = Type.Integer({ minimum: 1, maximum: maxInt });
 export const workerId = Type.String({ pattern: "^[\\x21-\\x7e]{1,128}$", minLength: 1, maxLength: 128 });
 export const int = Type.Integer({ minimum: 0, maximum: maxInt });

@@ -7,7 +7,7 @@
 
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { InvalidOption, Unavailable } from "pawl";
-import { type PostgresStore, setLimit, sqlState } from "pawl/engine";
+import { type PostgresStore, setLimit, sqlState, toJson } from "pawl/engine";
 import { Type } from "typebox";
 import { announceCommits, announceRecords } from "../announce.js";
 import type { App } from "../app.js";
@@ -70,7 +70,7 @@ export function workerRoutes(app: App, parts: Parts, hurry: () => void): void {
       const { body, caller } = request;
       for (const queue of body.queues) caller.demand({ queue });
       for (const { name, queue } of body.definitions) caller.demand({ name, queue });
-      const text = JSON.stringify(body.info);
+      const { text } = toJson(body.info, "body.info");
       if (text.length > 10_000)
         throw new InvalidOption("body.info must be at most 10,000 characters of JSON");
       await refusing(() => storeOf(request).register({ ...body, info: text }));

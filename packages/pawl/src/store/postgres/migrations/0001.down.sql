@@ -81,6 +81,7 @@ drop function signal(bigint, text, jsonb, text);
 drop function signal(smallint, bigint[], text[], text[], text[], boolean);
 drop function signal_one(smallint, bigint, text, text, text, text, text[], bigint, boolean);
 drop function spawn_children(smallint, bigint[], bigint[], integer[], text[], text[], bigint[]);
+drop function named(smallint, bigint[]);
 drop function new_rows(smallint, bigint[], integer[], jsonb, timestamptz, interval, text[], integer[], text[], text[], smallint[], text[], text[], bigint[], timestamptz[], bigint[], text[], bytea[], text[], text[], text[], integer[], bigint[], integer[], integer[], text[], text, bigint, boolean[], boolean[]);
 drop function start_one(smallint, text, integer, text, text, smallint, text, text, bigint, timestamptz, bigint, text, bytea, text, text, text, boolean, text, bigint);
 drop function start(smallint, text[], integer[], text[], text[], smallint[], text[], text[], bigint[], timestamptz[], bigint[], text[], bytea[], text[], text[], text[], integer[], bigint[], integer[], integer[], text[], boolean, text, bigint, boolean[]);
