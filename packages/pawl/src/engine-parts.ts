@@ -3,7 +3,14 @@
  * change with every release.
  */
 
-export { isDefinition } from "./define/definition.js";
+export { isDefinition, reserve } from "./define/definition.js";
+export {
+  deliveryHeaders,
+  deliveryKey,
+  type SignedDelivery,
+  signedPrefix,
+  signedTopicPrefix,
+} from "./define/delivery-signature.js";
 export { toMilliseconds } from "./define/duration.js";
 export { toJson } from "./define/json.js";
 export { checkInteger, checkOptions, checkString, isObject, suggest } from "./define/options.js";

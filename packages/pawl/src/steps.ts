@@ -90,5 +90,7 @@ function readPlace(cursor: string): StepPlace {
   } catch {
     // Not one of ours: refused below.
   }
-  throw new InvalidOption(`cursor must be what the page before gave as cursor, unchanged, not ${show(cursor)}`);
+  throw new InvalidOption(
+    `cursor must be what the page before gave as cursor, unchanged, not ${show(cursor)}`,
+  );
 }

@@ -14,8 +14,8 @@ import fastify, {
   type FastifyRequest,
   type RawServerDefault,
 } from "fastify";
-import type { Logger } from "pawl";
-import { admit, type Perimeter } from "./auth.js";
+import { Forbidden, type Logger } from "pawl";
+import { admit, anybody, type Caller, type Perimeter } from "./auth.js";
 import { budgetBodies } from "./body-budget.js";
 import { readJsonBodies } from "./body.js";
 import { InFlight } from "./in-flight.js";
@@ -32,16 +32,20 @@ export type App = FastifyInstance<
 >;
 
 /** What a token may be allowed to do. */
-export type Scope = "read" | "write" | "worker" | "admin";
+export type Scope = "start" | "read" | "write" | "worker" | "admin";
 
 declare module "fastify" {
-  interface FastifyRequest {
-    /** Who calls: the name of the token, or as much as is known (`admit`). */
-    caller: string;
-  }
   interface FastifyContextConfig {
     /** The scope that a caller needs; "open": none. Every route names one; who does not is for "admin". */
     readonly scope: Scope | "open";
+    /**
+     * "checked": the handler asks `request.caller` whether the prefixes of its token allow what the
+     * request names. A route without it is closed to tokens with prefixes.
+     */
+    readonly prefixes?: "checked";
+  }
+  interface FastifyRequest {
+    caller: Caller;
   }
 }
 
@@ -67,6 +71,9 @@ const limits = {
   /** Requests under way for each connection that there may be. */
   requestsPerConnection: 2,
 };
+
+/** On every answer: it is for this caller and this moment alone, and of the type that it says. */
+const answerHeaders = { "cache-control": "no-store", "x-content-type-options": "nosniff" };
 
 export function makeApp({ perimeter, maxConnections, maxPayloadBytes, logger }: AppOptions): {
   app: App;
@@ -97,19 +104,26 @@ export function makeApp({ perimeter, maxConnections, maxPayloadBytes, logger }: 
   }).withTypeProvider<TypeBoxTypeProvider>();
   app.server.maxConnections = maxConnections;
   const routes = new RouteTable(app);
-  app.decorateRequest("caller", "");
   readJsonBodies(app);
   app.setValidatorCompiler(compileValidator);
   // The schemas of answers are for the documentation: what a handler returns is sent as it is.
   app.setSerializerCompiler(() => (value) => JSON.stringify(value));
+  app.decorateRequest("caller");
   const inFlight = new InFlight(maxConnections * limits.requestsPerConnection);
   app.addHook("onRequest", (request, reply, done) => inFlight.admit(request, reply, done));
   app.addHook("onRequest", (request, reply, done) => {
-    void reply.header("x-request-id", request.id);
-    const { scope = request.is404 ? undefined : "admin" } = request.routeOptions.config as {
+    void reply.header("x-request-id", request.id).headers(answerHeaders);
+    const { scope = request.is404 ? undefined : "admin", prefixes } = request.routeOptions.config as {
       scope?: Scope | "open";
+      prefixes?: "checked";
     };
-    if (scope !== "open") request.caller = admit(perimeter, request.headers, scope);
+    const caller = scope === "open" ? anybody : admit(perimeter, request.headers, scope);
+    if (caller.isConfined && prefixes === undefined && !request.is404) {
+      throw new Forbidden(
+        `the token "${caller.tokenName ?? ""}" is for some names or queues only; this call concerns all of them`,
+      );
+    }
+    request.caller = caller;
     done();
   });
   budgetBodies(app);
@@ -137,6 +151,8 @@ export function makeApp({ perimeter, maxConnections, maxPayloadBytes, logger }: 
 function sendProblem(reply: FastifyReply, told: Problem): void {
   if (told.status === 401) void reply.header("www-authenticate", "Bearer");
   if (told.status === 503 || told.status === 429) void reply.header("retry-after", "1");
+  // Errors that the framework finds before any hook come here only.
+  void reply.headers(answerHeaders);
   // As bytes: no schema of the route is about it.
   void reply
     .code(told.status)
@@ -168,7 +184,12 @@ function answerSocket(error: NodeJS.ErrnoException, socket: Socket): void {
   const body = JSON.stringify(
     problem(status, status === 408 ? "RequestTimeout" : "BadRequest", detail, randomUUID()),
   );
-  socket.end(
-    `HTTP/1.1 ${status} ${line}\r\ncontent-type: ${problemType}\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
-  );
+  const headers = {
+    "content-type": problemType,
+    "content-length": Buffer.byteLength(body),
+    connection: "close",
+    ...answerHeaders,
+  };
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  socket.end(`HTTP/1.1 ${status} ${line}\r\n${lines.join("")}\r\n${body}`);
 }

@@ -7,7 +7,7 @@
 import { type Readable, Transform } from "node:stream";
 import type { FastifyRequest } from "fastify";
 import type { App } from "./app.js";
-import { Budget, type Share } from "./budget.js";
+import { Budget, type Share, shareOf } from "./budget.js";
 
 const freeBytes = 16 * 1024;
 /** As much as the longest body that any route takes. */
@@ -23,7 +23,7 @@ export function budgetBodies(app: App): void {
   });
   const shares = new WeakMap<FastifyRequest, Share>();
   const take = (request: FastifyRequest, bytes: number): Share => {
-    const share = budget.take(request.caller, bytes);
+    const share = budget.take(shareOf(request), bytes);
     shares.set(request, share);
     return share;
   };

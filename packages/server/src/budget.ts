@@ -4,7 +4,13 @@
  * all 503, both before anything was done and with `retry-after`. One that has nothing under way gets through whatever it asks for.
  */
 
+import type { FastifyRequest } from "fastify";
 import { RequestError } from "./problems.js";
+
+/** Whose share a request is counted to: that of its token, of what a proxy has let through, or of everybody on this machine. */
+export function shareOf({ caller, headers }: FastifyRequest): string {
+  return caller.tokenName ?? headers.authorization ?? "";
+}
 
 export interface BudgetOptions {
   readonly perCaller: number;

@@ -5,11 +5,11 @@
 
 import { setMaxListeners } from "node:events";
 import type { FastifyReply } from "fastify";
-import type { Budget } from "./budget.js";
+import { type Budget, shareOf } from "./budget.js";
 
 /** Counts this many things that the call waits for, until it is answered; throws if its caller waits for too many. */
 export function countWaits(waits: Budget, reply: FastifyReply, count: number): void {
-  const share = waits.take(reply.request.caller, count);
+  const share = waits.take(shareOf(reply.request), count);
   reply.raw.once("close", () => share.end());
 }
 

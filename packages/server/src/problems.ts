@@ -29,6 +29,7 @@ const statuses: Record<ErrorCode, number> = {
   ChildFailed: 409,
   Forbidden: 403,
   InboxFull: 413,
+  InvalidDelivery: 401,
   InvalidInput: 422,
   InvalidOption: 422,
   InvalidOutcome: 422,

@@ -74,7 +74,7 @@ const problemAnswer = {
   content: { "application/problem+json": { schema: problemSchema } },
 };
 
-const errorRecord = Type.Unsafe<ErrorRecord>(
+export const errorRecord = Type.Unsafe<ErrorRecord>(
   Type.Object(
     {
       name: Type.String(),

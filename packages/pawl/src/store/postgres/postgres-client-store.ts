@@ -229,6 +229,13 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
     return { runs, more };
   }
 
+  /** The names and queues of those runs that exist. */
+  async named(runIds: readonly string[]): Promise<{ runId: string; name: string; queue: string }[]> {
+    type Row = { id: string; name: string; queue: string };
+    const rows = await this.call<Row>("named", [shard, column(runIds, (id) => id)]);
+    return rows.map(({ id, name, queue }) => ({ runId: id, name, queue }));
+  }
+
   /** What the metrics show; counts stop at `most`. */
   gauges(most: number): Promise<StoredGauge[]> {
     return this.callAside<StoredGauge>("gauges", [shard, most]);

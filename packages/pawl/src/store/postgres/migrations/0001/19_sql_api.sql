@@ -3,8 +3,13 @@
 -- raise: PW404 no such run, PW409 keys or a run that cannot take it, PW413 a full inbox, PW422 a wrong argument.
 
 -- Refuses a name that the library would refuse. Short ones are those of definitions and queues, long ones of steps and signals.
+-- Short names that begin with pawl- are the engine's own.
 create function require_name(p_what text, p_name text, p_is_short boolean) returns void language plpgsql as $f$
 begin
+  if p_is_short and starts_with(p_name, 'pawl-') then
+    raise exception 'the name of a % must not begin with "pawl-", which is reserved for Pawl itself; not %', p_what,
+      quote_literal(left(p_name, 60)) using errcode = 'PW422';
+  end if;
   if p_name ~ (case when p_is_short then '^[a-z0-9][a-z0-9_-]{0,47}$' else '^[a-zA-Z0-9._-]{1,128}$' end) then
     return;
   end if;

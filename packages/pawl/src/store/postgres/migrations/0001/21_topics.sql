@@ -18,7 +18,8 @@ begin
   return cardinality(v_pattern) = cardinality(v_topic);
 end $f$;
 
--- Makes a subscription and answers its id; if there is one of this pattern and target, that one, with the secret given now.
+-- Makes a subscription and answers its id; if there is one of this pattern and target, that one, with the secret given now, or (null)
+-- the one it has.
 create function subscribe(p_pattern text, p_target jsonb, p_secret text) returns table (id bigint, created boolean)
 language plpgsql as $f$
 #variable_conflict use_column
@@ -26,12 +27,16 @@ declare
   c_most constant int := 10000;    -- a publication looks at all of them
 begin
   perform require_durable_commit();
+  if starts_with(coalesce(p_target ->> 'name', p_target ->> 'queue'), 'pawl-') then
+    raise exception 'the target of a subscription must not begin with "pawl-", which is reserved for Pawl itself; not %', p_target
+      using errcode = 'PW422';
+  end if;
   if (select count(*) from subscriptions) >= c_most then
     raise exception 'there are % subscriptions, which is as many as there may be; delete some', c_most using errcode = 'PW422';
   end if;
   return query
     insert into subscriptions as s (pattern, target, secret, inserted_at) values (p_pattern, p_target, p_secret, now())
-    on conflict (pattern, target) do update set secret = excluded.secret
+    on conflict (pattern, target) do update set secret = coalesce(excluded.secret, s.secret)
     returning s.id, s.xmax = 0;
 end $f$;
 
