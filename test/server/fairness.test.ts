@@ -198,3 +198,53 @@ describe("values", () => {
     });
   });
 });
+
+describe("subscriptions", () => {
+  const body = { body: "x".repeat(1_000_000) };
+  const subscribe = (caller: Caller, pattern: string, queue: string) =>
+    call(caller, "POST", `/v1/topics/${encodeURIComponent(pattern)}/subscriptions`, { type: "queue", queue });
+
+  it("of one token cannot make the publications of another fail", { timeout: 120_000 }, async () => {
+    const made = [];
+    for (let count = 0; count < 260; count++) {
+      made.push((await subscribe("one", count % 2 === 0 ? "#" : "news.*", `q-${count}`)).status);
+    }
+    expect(made).toEqual([...Array<number>(250).fill(201), ...Array<number>(10).fill(422)]);
+    // Again is no second one, and what never meets the others is not counted.
+    expect((await subscribe("one", "#", "q-0")).status).toBe(200);
+    await sql("delete from subscriptions where pattern = '#' and target ->> 'queue' <> 'q-0'");
+    expect((await subscribe("one", "news.*", "q-more")).status).toBe(201);
+    await sql("delete from subscriptions");
+    for (let count = 0; count < 250; count++) await subscribe("one", "#", `q-${count}`);
+    const published = await call("two", "POST", "/v1/topics/news.today/messages", body);
+    expect(published.status).toBe(201);
+    expect(published.body).toMatchObject({ messages: 250 });
+    expect(await sql("select count(*)::int from runs where kind = 'message' and name ~ '^~q-'")).toEqual([
+      { count: 250 },
+    ]);
+  });
+
+  it("beyond what a publication may write are told of, with what to do, and nothing is written", async () => {
+    await sql("delete from subscriptions");
+    await sql(
+      `insert into subscriptions (pattern, target, inserted_at)
+        select '#', jsonb_build_object('type', 'queue', 'queue', 'many-' || n), now() from generate_series(1, 1100) n`,
+    );
+    const refused = await call("two", "POST", "/v1/topics/news/messages", body);
+    expect(refused.status).toBe(413);
+    expect(refused.body).toMatchObject({
+      code: "PayloadTooLarge",
+      detail: expect.stringContaining("publish a reference"),
+    });
+    await expect(pawl.topics.publish("news", body.body)).rejects.toMatchObject({ code: "PayloadTooLarge" });
+    await expect(
+      sql("select pawl.publish('news', $1::jsonb)", [JSON.stringify(body.body)]),
+    ).rejects.toMatchObject({ code: "PW413" });
+    expect(await sql("select from runs where name ~ '^~many-'")).toEqual([]);
+    const small = await call("two", "POST", "/v1/topics/news/messages", {
+      body: { see: "https://example.com/1" },
+    });
+    expect(small.body).toMatchObject({ messages: 1_100 });
+    await sql("delete from subscriptions");
+  });
+});

@@ -98,6 +98,7 @@ describe("a token with prefixes", () => {
     const answer = await as("both", "POST", "/v1/runs/ended", { runIds: [own.runId, foreign.runId] });
     expect(answer.body).toEqual({
       runs: [{ runId: foreign.runId, status: null, output: null, error: null }],
+      more: false,
     });
   });
 

@@ -35,6 +35,7 @@ export { givenUrl, type Located, locate, locateSchema } from "./locate.js";
 export { Results } from "./results.js";
 export { toStarted } from "./sender.js";
 export { stepsPage } from "./steps.js";
+export { subscribe } from "./topics.js";
 export { addressKey, checkUrl, describeAddress, withoutPassword } from "./store/postgres/database.js";
 export { isBusy, isOutage, isPassing, isValueFault, sqlState } from "./store/postgres/database-errors.js";
 export { isUnreachable } from "./store/refused.js";

@@ -89,10 +89,7 @@ export function topicsOver(
 
 export function subscriptionsOver(route: TopicRoute): Subscriptions {
   return {
-    async create(pattern, target) {
-      const checked = checkTarget(target);
-      return route.subscribe(checkPattern(pattern), checked.target, checked.secret);
-    },
+    create: async (pattern, target) => subscribe(route.subscribe, pattern, target),
     async list(options = {}) {
       const { pattern } = checkOptions(options, ["pattern"], "the options of subscriptions.list");
       return route.subscriptions(pattern === undefined ? null : checkPattern(pattern));
@@ -104,6 +101,16 @@ export function subscriptionsOver(route: TopicRoute): Subscriptions {
       throw new RunNotFound(`there is no subscription ${show(id, 60)}`);
     },
   };
+}
+
+/** Checks what is to be subscribed, and makes that subscription by `make`. */
+export async function subscribe(
+  make: TopicRoute["subscribe"],
+  pattern: string,
+  target: SubscriptionTarget,
+): Promise<Subscribed> {
+  const checked = checkTarget(target);
+  return make(checkPattern(pattern), checked.target, checked.secret);
 }
 
 function checkTarget(given: unknown): { target: StoredTarget; secret: string | null } {

@@ -1,6 +1,7 @@
 /** Topics and who has subscribed to them. */
 
 import { RunNotFound } from "pawl";
+import { subscribe } from "pawl/engine";
 import type { App } from "../app.js";
 import type { Parts } from "../parts.js";
 import {
@@ -60,7 +61,10 @@ export function topicRoutes(app: App, { pawl, store }: Parts): void {
       },
     },
     async (request, reply) => {
-      const subscribed = await subscriptions.create(request.params.pattern, request.body);
+      const { params, body, caller } = request;
+      const make: Parameters<typeof subscribe>[0] = (pattern, target, secret) =>
+        store.subscribe(pattern, target, secret, caller.tokenName);
+      const subscribed = await subscribe(make, params.pattern, body);
       return reply.code(subscribed.created ? 201 : 200).send(subscribed);
     },
   );

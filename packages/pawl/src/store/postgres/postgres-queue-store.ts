@@ -129,11 +129,13 @@ export class PostgresQueueStore extends PostgresCalls implements QueueStore, Top
     pattern: string,
     target: StoredTarget,
     secret: string | null,
+    owner: string | null = null,
   ): Promise<{ id: string; created: boolean }> {
     const [row] = await this.call<{ id: string; created: boolean }>("subscribe", [
       pattern,
       JSON.stringify(target),
       secret,
+      owner,
     ]);
     return row!;
   }

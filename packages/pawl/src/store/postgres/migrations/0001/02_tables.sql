@@ -136,6 +136,7 @@ create table subscriptions (
   pattern     text collate "C"        not null,
   target      jsonb       not null,
   secret      text,
+  owner       text collate "C",                          -- the token that made it; null: somebody without one
   inserted_at timestamptz not null
 );
 
