@@ -174,3 +174,22 @@ it.each(["", "abc", "W10", "WzEsMl0", btoa('[1,"x","y"]')])(
     expect(answer.status).toBe(422);
   },
 );
+
+it("subscriptions come in pages, and the library gives all of them", async () => {
+  await sql(
+    `insert into subscriptions (pattern, target, inserted_at)
+      select 'a.b', jsonb_build_object('type', 'http', 'url', 'https://example.com/' || n || repeat('x', 1900)), now()
+      from generate_series(1, 9000) n`,
+  );
+  type Page = { subscriptions: { id: string }[]; cursor: string | null };
+  for (const path of ["/v1/subscriptions", "/v1/topics/a.b/subscriptions"]) {
+    const first = await ask<Page>(path);
+    expect(first.bytes).toBeLessThan(most);
+    const second = await ask<Page>(`${path}?cursor=${first.answer.cursor}`);
+    const ids = [...first.answer.subscriptions, ...second.answer.subscriptions].map(({ id }) => id);
+    expect(new Set(ids).size).toBe(9_000);
+    expect(second.answer.cursor).toBeNull();
+    expect((await server.call("GET", `${path}?cursor=eA`)).status).toBe(422);
+  }
+  for (const client of [pawl, remote]) expect(await client.subscriptions.list()).toHaveLength(9_000);
+});

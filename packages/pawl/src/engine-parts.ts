@@ -13,6 +13,7 @@ export {
 } from "./define/delivery-signature.js";
 export { toMilliseconds } from "./define/duration.js";
 export { toJson } from "./define/json.js";
+export { checkPattern } from "./define/names.js";
 export { checkInteger, checkOptions, checkString, isObject, suggest } from "./define/options.js";
 export { statusOf } from "./define/phase.js";
 export { show } from "./define/show.js";

@@ -190,4 +190,5 @@ export const subscriptionsSchema = strict({
       ),
     ),
   ),
+  cursor: Type.Union([Type.String({ description: "For the next page; null at the end" }), Type.Null()]),
 });
