@@ -85,7 +85,7 @@ export class Results {
   /** Gives up on everything that still waits. */
   close(reason: Error): void {
     clearTimeout(this.#timer);
-    for (const awaited of this.#awaited.values()) settle(awaited, reason);
+    for (const awaited of this.#awaited.values()) tellAll(awaited, reason);
   }
 
   #join(runId: string, tell: Settle): void {
@@ -95,7 +95,7 @@ export class Results {
       const made: Awaited = {
         runId,
         settles: new Set(),
-        forget: this.#hub.await(runId, (ended) => settle(made, ended)),
+        forget: this.#hub.await(runId, (ended) => tellAll(made, ended)),
         intervalMs: firstPollMs,
         dueAtMs,
       };
@@ -154,17 +154,17 @@ export class Results {
     try {
       const { runs, more } = await this.#store.ended(due.map(({ runId }) => runId));
       const byId = new Map(due.map((awaited) => [awaited.runId, awaited]));
-      for (const run of runs) settle(byId.get(run.runId)!, run);
+      for (const run of runs) tellAll(byId.get(run.runId)!, run);
       return !more;
     } catch (error) {
       if (isOutage(error)) this.#logger.warn({ err: error }, "pawl: results cannot be read, trying again");
-      else for (const awaited of due) settle(awaited, error as Error);
+      else for (const awaited of due) tellAll(awaited, error as Error);
       return true;
     }
   }
 }
 
 /** Tells everybody who waits for it. */
-function settle({ settles }: Awaited, ended: EndedRun | Error): void {
-  for (const tell of [...settles]) tell(ended);
+function tellAll({ settles }: Awaited, ended: EndedRun | Error): void {
+  for (const tell of settles) tell(ended);
 }

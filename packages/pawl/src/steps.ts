@@ -82,10 +82,11 @@ function writePlace({ seq, startedAt, name }: StepPlace): string {
 function readPlace(cursor: string): StepPlace {
   try {
     const [seq, startedAt, name] = JSON.parse(fromBase64Url(cursor)) as unknown[];
-    const isTime = startedAt === null || !Number.isNaN(Date.parse(String(startedAt)));
+    const isTime =
+      startedAt === null || (typeof startedAt === "string" && !Number.isNaN(Date.parse(startedAt)));
     const isName = name === null ? startedAt === null : typeof name === "string" && !name.includes("\0");
     if (Number.isInteger(seq) && Number(seq) >= 0 && Number(seq) < 2 ** 31 && isTime && isName) {
-      return { seq: Number(seq), startedAt: startedAt as string | null, name: name as string | null };
+      return { seq: Number(seq), startedAt, name: name as string | null };
     }
   } catch {
     // Not one of ours: refused below.

@@ -89,7 +89,7 @@ export function topicsOver(
 
 export function subscriptionsOver(route: TopicRoute): Subscriptions {
   return {
-    create: async (pattern, target) => subscribe(route.subscribe, pattern, target),
+    create: async (pattern, target) => subscribe((...given) => route.subscribe(...given), pattern, target),
     async list(options = {}) {
       const { pattern } = checkOptions(options, ["pattern"], "the options of subscriptions.list");
       return route.subscriptions(pattern === undefined ? null : checkPattern(pattern));
