@@ -25,7 +25,7 @@ describe("pawl doctor finds", () => {
     const { code, stdout } = await pawl(["doctor"], { url: "postgres://127.0.0.1:1/app" });
     expect(code).toBe(1);
     expect(stdout).toMatch(
-      /^wrong {2}connection {2}the database at 127\.0\.0\.1:1\/app cannot be used: .*\n +fix: check host, port/,
+      /^wrong {2}connection {2}the database cannot be used: .* \(database 127\.0\.0\.1:1\/app\)\n +fix: check host, port/,
     );
   });
 

@@ -58,6 +58,9 @@ model: 6 messages
   answer: 'Your order 7 is in Lisbon. I cannot tell the weather.'
 }
 `,
+  webhook: `refused: MissingHeader
+user.signup { email: 'ada@example.com' }
+`,
   debounce: `runs: 2
 indexed: a very good ratchet
 indexed: a pawl

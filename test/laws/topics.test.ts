@@ -96,7 +96,7 @@ describe("publishing", () => {
 describe("subscriptions", () => {
   it("are listed with their pattern and target, and never with a secret", async () => {
     const pattern = `${newName()}.*`;
-    const secret = "whsec_c2VjcmV0LXNlY3JldC1zZWNyZXQ=";
+    const secret = "whsec_c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0";
     const target = { type: "http", url: "https://example.com/a?b=c" } as const;
     const { id, created } = await pawl.subscriptions.create(pattern, { ...target, secret });
     expect(created).toBe(true);
@@ -114,6 +114,20 @@ describe("subscriptions", () => {
     const first = await pawl.subscriptions.create(pattern, target);
     expect(await pawl.subscriptions.create(pattern, target)).toEqual({ id: first.id, created: false });
     expect(await pawl.subscriptions.list({ pattern })).toHaveLength(1);
+  });
+
+  it("keep their secret when they are made again without one, and take another", async () => {
+    const pattern = newName();
+    const target = { type: "http", url: "https://example.com/again" } as const;
+    const secretOf = async () =>
+      (await database.sql("select secret from subscriptions where pattern = $1", [pattern]))[0]!["secret"];
+    const [first, second] = ["first-of-24-characters-!", "second-of-24-characters!"] as const;
+    await pawl.subscriptions.create(pattern, { ...target, secret: first });
+    expect(await pawl.subscriptions.create(pattern, target)).toMatchObject({ created: false });
+    expect(await secretOf()).toBe(first);
+    await pawl.subscriptions.create(pattern, { ...target, secret: second });
+    expect(await secretOf()).toBe(second);
+    expect(await pawl.subscriptions.list({ pattern })).toMatchObject([{ hasSecret: true }]);
   });
 
   it("get nothing any more once they are deleted", async () => {
@@ -144,11 +158,20 @@ describe("what is refused", () => {
       "a URL with a password",
       () => pawl.subscriptions.create("a", { type: "http", url: "https://me:pw@example.com" }),
     ],
-    [
-      "a short secret",
-      () => pawl.subscriptions.create("a", { type: "http", url: "https://example.com", secret: "x" }),
-    ],
   ])("%s", async (_, call) => {
     await expect(call()).rejects.toThrow(InvalidOption);
+  });
+
+  it.each([
+    ["a short secret", "a-text-of-23-characters"],
+    ["a secret of 23 bytes", `whsec_${Buffer.alloc(23, "k").toString("base64")}`],
+    ["a secret that is no base64", `whsec_${"k".repeat(40)}!`],
+    ["a secret with spaces", "a text of more than 24 characters"],
+    ["a secret of 257 characters", "k".repeat(257)],
+  ])("%s", async (_, secret) => {
+    const creating = pawl.subscriptions.create("a", { type: "http", url: "https://example.com", secret });
+    await expect(creating).rejects.toThrow(InvalidOption);
+    await expect(creating).rejects.toThrow("24");
+    await expect(creating).rejects.not.toThrow(secret);
   });
 });

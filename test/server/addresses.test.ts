@@ -1,5 +1,6 @@
+import { createServer } from "@pawl/server";
 import { expect, it } from "vitest";
-import { isPublicAddress } from "../../packages/server/dist/delivery/addresses.js";
+import { reachOf } from "../../packages/server/dist/delivery/addresses.js";
 
 it.each([
   "0.0.0.0",
@@ -19,6 +20,10 @@ it.each([
   "224.0.0.1",
   "240.0.0.1",
   "255.255.255.255",
+  "168.63.129.16",
+  "::ffff:168.63.129.16",
+  "64:ff9b::a83f:8110",
+  "fd20:ce::254",
   "::",
   "::1",
   "::ffff:127.0.0.1",
@@ -42,7 +47,7 @@ it.each([
   "localhost",
   "",
 ])("%s is not public", (address) => {
-  expect(isPublicAddress(address)).toBe(false);
+  expect(reachOf(address)).not.toBe("public");
 });
 
 it.each([
@@ -57,5 +62,51 @@ it.each([
   "2606:4700:4700::1111",
   "2a00:1450:4001:800::200e",
 ])("%s is public", (address) => {
-  expect(isPublicAddress(address)).toBe(true);
+  expect(reachOf(address)).toBe("public");
+});
+
+it.each([
+  "169.254.169.254",
+  "168.63.129.16",
+  "100.100.100.200",
+  "192.0.0.192",
+  "fd00:ec2::254",
+  "fd20:ce::254",
+  "fe80::1",
+  "fe80::1%eth0",
+  "0.0.0.0",
+  "::",
+  "224.0.0.1",
+  "ff02::1",
+  "::ffff:169.254.169.254",
+  "64:ff9b::169.254.169.254",
+  "64:ff9b:1::a9fe:a9fe",
+  "2002:a9fe:a9fe::",
+  "2001::1",
+  "::169.254.169.254",
+  "not an address",
+])("%s can never be allowed", (address) => {
+  expect(reachOf(address)).toBe("never");
+});
+
+it.each(["10.0.0.1", "127.0.0.1", "::1", "fd00::1", "192.168.0.1", "100.64.0.1", "::ffff:10.0.0.1"])(
+  "%s can be allowed",
+  (address) => {
+    expect(reachOf(address)).toBe("private");
+  },
+);
+
+it.each([
+  ["yes"],
+  [["10.0.0.0/33"]],
+  [["10.0.0.0/x"]],
+  [["10.0.0"]],
+  [["http://hooks.internal"]],
+  [["hooks.internal/8"]],
+  [[""]],
+  [[1]],
+  [["169.254.169.254"]],
+  [["168.63.129.16/32"]],
+])("a list of private targets that is %j is refused", async (allowPrivateDeliveries) => {
+  await expect(createServer({ allowPrivateDeliveries } as never)).rejects.toThrow("allowPrivateDeliveries");
 });

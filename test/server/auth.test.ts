@@ -10,6 +10,7 @@ const { url } = await testDatabase();
 const secrets = {
   read: "reader-secret-0123456789",
   write: "writer-secret-0123456789",
+  start: "starter-secret-0123456789",
   worker: "worker-secret-0123456789",
   admin: "admin-secret-0123456789",
 };
@@ -18,14 +19,16 @@ const hashed = createHash("sha256").update(secrets.worker).digest("hex");
 const tokens = [
   `reader:read:${secrets.read}`,
   `writer:write:${secrets.write}`,
+  `starter:start:${secrets.start}`,
   `worker:worker:sha256:${hashed}`,
   `admin:admin:${secrets.admin}`,
 ];
 const included: Record<Scope, readonly Scope[]> = {
   read: ["read"],
-  write: ["read", "write"],
+  start: ["start"],
+  write: ["read", "write", "start"],
   worker: ["worker"],
-  admin: ["read", "write", "worker", "admin"],
+  admin: ["read", "write", "worker", "start", "admin"],
 };
 
 describe("with tokens", async () => {
@@ -69,6 +72,15 @@ describe("with tokens", async () => {
       }
     },
   );
+
+  it("a short secret is 401, also if its hash is listed", async () => {
+    const short = createHash("sha256").update("test").digest("hex");
+    const other = await createServer({ database: url, port: 0, tokens: [`old:admin:sha256:${short}`] });
+    const answer = await other.app.inject({ url: "/v1/limits", headers: bearer("test") });
+    expect(answer.statusCode).toBe(401);
+    expect(answer.json()).toMatchObject({ detail: expect.stringContaining("at least 16 characters") });
+    await other.close();
+  });
 
   it("a path that there is none of is 401 without a token, and 404 with any", async () => {
     expect((await call("GET", "/v1/nothing")).status).toBe(401);
@@ -126,14 +138,17 @@ describe("tokens are refused", () => {
   it.each([
     ["no list", "a:read:0123456789abcdef", "must be a list"],
     ["an empty list", [], "at least one"],
-    ["another form", ["secret"], "token 1 must be name:scope+scope:secret"],
+    ["another form", ["secret"], "token 1 must be name:scope+scope[:names"],
     [
       "an unknown scope",
       ["a:reed:0123456789abcdef"],
-      'the scope "reed"; scopes are read, write, worker, admin',
+      'the scope "reed"; scopes are start, read, write, worker, admin',
     ],
     ["a scope of every object", ["a:constructor:0123456789abcdef"], "scopes are"],
     ["a short secret", ["a:read:short"], "has 5 characters; at least 16"],
+    ["a list of prefixes without a secret", ["a:read:names=billing-and-more-"], "token 1 must be"],
+    ["an empty prefix", ["a:read:names=:0123456789abcdef"], 'the prefix "" in names='],
+    ["a prefix that no name has", ["a:read:queues=b+B:0123456789abcdef"], 'the prefix "B" in queues='],
     ["half a hash", ["a:read:sha256:00ff"], "64 hex digits"],
     ["a name twice", ["a:read:0123456789abcdef", "a:write:fedcba9876543210"], 'two tokens have the name "a"'],
   ])("as %s", async (_how, given, message) => {

@@ -6,6 +6,7 @@ import { createServer as createPawlServer } from "@pawl/server";
 import { connect, serve } from "pawl";
 import { afterAll, expect, it } from "vitest";
 import { deliveryJob, type DeliverySettings } from "../../packages/server/dist/delivery/delivery.js";
+import { checkTargets } from "../../packages/server/dist/delivery/targets.js";
 import { testDatabase } from "../support/database.js";
 import { silent } from "../support/engine.js";
 import { until } from "../support/until.js";
@@ -44,7 +45,7 @@ const status =
   (response: ServerResponse): void =>
     void response.writeHead(code, headers).end("thanks");
 
-const settings: DeliverySettings = { allowPrivate: true, timeoutMs: 10_000, backoffMs: () => 10 };
+const settings: DeliverySettings = { isAllowed: checkTargets(true), timeoutMs: 10_000, backoffMs: () => 10 };
 
 async function deliver(given: Partial<DeliverySettings> = {}): Promise<void> {
   const worker = serve([deliveryJob(database.store, { ...settings, ...given })], {
@@ -149,12 +150,51 @@ it.each(["127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "0x7f.1", "2130706433", "lo
   "%s is refused unless private addresses are allowed",
   async (host) => {
     const { arrivals, port } = await receiver(status(200));
-    const { run } = await publishTo(`http://${host}:${port}/`, { allowPrivate: false });
+    const { run } = await publishTo(`http://${host}:${port}/`, { isAllowed: checkTargets(false) });
     expect(run).toMatchObject({ status: "failed", error: { code: "NonRetryable" } });
     expect(run.error?.message).toContain("not an address of the public internet");
     expect(arrivals).toEqual([]);
   },
 );
+
+it.each([
+  "169.254.169.254",
+  "168.63.129.16",
+  "100.100.100.200",
+  "fd00:ec2::254",
+  "::ffff:169.254.169.254",
+  "64:ff9b::a9fe:a9fe",
+  "2002:a9fe:a9fe::1",
+])("a name that resolves to %s is refused, whatever is allowed", async (address) => {
+  const { arrivals, port } = await receiver(status(200));
+  for (const isAllowed of [checkTargets(true), checkTargets(["0.0.0.0/0", "::/0", "rebinding.test"])]) {
+    const { run } = await publishTo(`http://rebinding.test:${port}/`, {
+      isAllowed,
+      resolve: () => Promise.resolve([{ address, family: address.includes(":") ? 6 : 4 }]),
+    });
+    expect(run).toMatchObject({ status: "failed", error: { code: "NonRetryable" } });
+    expect(run.error?.message).toContain("no delivery goes to");
+  }
+  expect(arrivals).toEqual([]);
+});
+
+it("a private address is connected to if it, its network or its name is listed", async () => {
+  const { arrivals, port } = await receiver(status(200));
+  const resolve = () => Promise.resolve([{ address: "127.0.0.1", family: 4 }]);
+  for (const [host, list, isAllowed] of [
+    ["127.0.0.1", ["127.0.0.1"], true],
+    ["[::ffff:127.0.0.1]", ["127.0.0.0/8"], true],
+    ["127.0.0.1", ["10.0.0.0/8", "hooks.test"], false],
+    ["hooks.test", ["10.0.0.0/8", "Hooks.test"], true],
+    ["hooks.test", ["127.0.0.0/8"], true],
+    ["hooks.test", ["other.test"], false],
+  ] as const) {
+    const before = arrivals.length;
+    const { run } = await publishTo(`http://${host}:${port}/`, { isAllowed: checkTargets(list), resolve });
+    expect(run.status).toBe(isAllowed ? "completed" : "failed");
+    expect(arrivals.length - before).toBe(isAllowed ? 1 : 0);
+  }
+});
 
 it.each(["127.0.0.1", "169.254.169.254", "::1", "::ffff:10.0.0.1"])(
   "a name that resolves to %s is refused, and asked for once",
@@ -162,7 +202,7 @@ it.each(["127.0.0.1", "169.254.169.254", "::1", "::ffff:10.0.0.1"])(
     const { arrivals, port } = await receiver(status(200));
     let asked = 0;
     const { run } = await publishTo(`http://rebinding.test:${port}/`, {
-      allowPrivate: false,
+      isAllowed: checkTargets(false),
       resolve: () => {
         asked++;
         return Promise.resolve([{ address, family: address.includes(":") ? 6 : 4 }]);

@@ -59,6 +59,57 @@ describe("the OpenAPI document", () => {
   });
 });
 
+interface AnySchema {
+  readonly type?: string;
+  readonly properties?: Readonly<Record<string, AnySchema>>;
+  readonly additionalProperties?: boolean | AnySchema;
+  readonly items?: AnySchema;
+  readonly anyOf?: readonly AnySchema[];
+  readonly enum?: readonly unknown[];
+  readonly const?: unknown;
+}
+
+/** The names of the members that may be anything: any value, or an object with any members. */
+function freeMembers(schema: AnySchema, name: string): string[] {
+  const { type, properties = {}, additionalProperties: others = true, items, anyOf = [] } = schema;
+  const isWord = schema.enum !== undefined || schema.const !== undefined;
+  const isAny = type === undefined && anyOf.length === 0 && !isWord;
+  return [
+    ...(isAny || (type === "object" && others === true) ? [name] : []),
+    ...(typeof others === "object" ? freeMembers(others, name) : []),
+    ...Object.entries(properties).flatMap(([member, inner]) => freeMembers(inner, member)),
+    ...anyOf.flatMap((inner) => freeMembers(inner, name)),
+    ...(items === undefined ? [] : freeMembers(items, name)),
+  ];
+}
+
+describe("the worker protocol in the document", () => {
+  const calls = operations.filter(({ path }) => path.startsWith("/v1/workers/"));
+
+  it("has no free-form objects: only values of users are anything, and errors may have more members", () => {
+    const free = calls.flatMap(({ operation: { requestBody, responses } }) =>
+      [requestBody, responses["200"]]
+        .flatMap((content) => Object.values(content?.content ?? {}))
+        .flatMap(({ schema }) => freeMembers(schema as AnySchema, "body")),
+    );
+    expect([...new Set(free)].toSorted()).toEqual(["cause", "error", "info", "output", "payload"]);
+  });
+
+  it("names its parts as components, each kind of a transition, a journal entry and a verdict too", () => {
+    const names = Object.keys(document.components.schemas);
+    expect(names).toEqual(expect.arrayContaining(["ClaimedRun", "Commit", "JournalEntry", "NewRun"]));
+    for (const name of ["Transition", "JournalChange", "CommitVerdict", "RecordVerdict"]) {
+      const { anyOf, discriminator } = document.components.schemas[name] as {
+        anyOf: { $ref: string }[];
+        discriminator: { propertyName: string; mapping: Record<string, string> };
+      };
+      expect(anyOf.length).toBeGreaterThan(4);
+      expect(anyOf.map(({ $ref }) => $ref)).toEqual(Object.values(discriminator.mapping));
+      for (const { $ref } of anyOf) expect(names).toContain($ref.replace("#/components/schemas/", ""));
+    }
+  });
+});
+
 describe("an answer is what the document says", () => {
   const greet = job({
     name: "greet",

@@ -300,6 +300,7 @@ describe("awaiting runs", () => {
     const runId = await start("order");
     expect((await call("POST", "/v1/runs/ended", { runIds: [runId], waitSeconds: 0.1 })).body).toEqual({
       runs: [],
+      more: false,
     });
   });
 });

@@ -3,8 +3,10 @@ import { connect as connectSocket } from "node:net";
 import { createServer, type PawlServer } from "@pawl/server";
 import { connect } from "pawl";
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
+import { Compile } from "typebox/compile";
 import { testDatabase } from "../support/database.js";
 import { silent } from "../support/engine.js";
+import { type ApiDocument, operationsOf } from "../support/openapi.js";
 import { until } from "../support/until.js";
 
 const database = await testDatabase();
@@ -28,6 +30,17 @@ afterAll(async () => {
   await server.close();
 });
 
+/** What the OpenAPI document says that each call answers. */
+const document = (await (await fetch(`${url}/v1/openapi.json`)).json()) as ApiDocument;
+const answers = new Map(
+  operationsOf(document)
+    .filter(({ path }) => path.startsWith("/v1/workers/"))
+    .map(({ path, operation }) => [
+      path.replace("/v1/workers/", ""),
+      Compile(operation.responses["200"]!.content!["application/json"]!.schema),
+    ]),
+);
+
 interface Claimed {
   runs: { runId: string; name: string; input: string }[];
   more: boolean;
@@ -47,7 +60,9 @@ async function post<T = Record<string, unknown>>(
     body: JSON.stringify(body),
     ...(options.signal === undefined ? {} : { signal: options.signal }),
   });
-  return { status: response.status, body: (await response.json()) as T };
+  const answer: unknown = await response.json();
+  if (response.ok) expect(answers.get(path)!.Errors(answer)).toEqual([]);
+  return { status: response.status, body: answer as T };
 }
 
 async function register(workerId: string, queue: string, leaseMs = 60_000): Promise<string> {
@@ -230,8 +245,19 @@ describe("a server that closes", () => {
   });
 });
 
+const aChild = {
+  name: "work",
+  ...Object.fromEntries(
+    [
+      ...["version", "kind", "queue", "priority", "step", "delayMs", "at", "retentionMs", "idempotencyKey"],
+      ...["uniqueKeyBase64", "uniqueScope", "partitionKey", "rateLimit", "weight"],
+    ].map((member) => [member, null]),
+  ),
+  input: "null",
+};
+
 describe("what a worker commits", () => {
-  const commitOf = (runId: string, claimId: string, transition: object) => ({
+  const commitOf = (runId: string, claimId: string, transition: object | null) => ({
     commits: [
       { runId, claimId, turn: 0, inboxSeq: 0, parentId: null, partitionKey: null, next: null, transition },
     ],
@@ -277,6 +303,29 @@ describe("what a worker commits", () => {
       { kind: "spawn", step: "a", state: null, consumed: [], children: [{ name: "A B" }] },
       /^body\.commits\.0\.transition\.children\.0\./,
     ],
+    ["no kind", { step: null, result: "1" }, "body.commits.0.transition.kind"],
+    ["a transition that is none", null, "body.commits.0.transition"],
+    [
+      "a match that is not JSON",
+      { kind: "await", step: "a", state: null, names: ["x"], match: "{", delayMs: null, shown: [] },
+      "body.commits.0.transition.match",
+    ],
+    [
+      "a time that is none",
+      { kind: "suspend", names: [], matches: {}, after: 0, dueAt: "2030-99", steps: [] },
+      "body.commits.0.transition.dueAt",
+    ],
+    [
+      "a child whose time is none",
+      {
+        kind: "spawn",
+        step: "a",
+        state: null,
+        consumed: [],
+        children: [aChild, { ...aChild, at: "2030-99" }],
+      },
+      "body.commits.0.transition.children.1.at",
+    ],
   ])("is refused with %s, by its name, and nothing is written", async (_what, transition, field) => {
     const runId = await start(queue);
     await register(`a-${queue}`, queue);
@@ -320,6 +369,152 @@ describe("a heartbeat", () => {
     });
     expect((await post("heartbeat", { workerId: "nobody", since: null })).body).toMatchObject({
       alive: false,
+    });
+  });
+});
+
+describe("what a worker records", () => {
+  it.each([
+    ["an unknown op", { op: "nap" }, "body.entries.0.change.op"],
+    ["a member that is missing", { op: "wait", event: "x", match: null }, "body.entries.0.change.delayMs"],
+    [
+      "one of another type",
+      { op: "run", attempt: 0, output: 1, error: null, tookMs: 1 },
+      "body.entries.0.change.output",
+    ],
+    ["one of another kind", { op: "due", delayMs: 1 }, "body.entries.0.change.delayMs"],
+    ["a sleep without an end", { op: "sleep", delayMs: null, at: null }, "body.entries.0.change"],
+    ["a time that is none", { op: "sleep", delayMs: null, at: "2030-99" }, "body.entries.0.change.at"],
+    [
+      "a match that is not JSON",
+      { op: "wait", event: "x", match: "{", delayMs: 1 },
+      "body.entries.0.change.match",
+    ],
+    ["a child that is none", { op: "invoke", child: { name: "work" } }, /^body\.entries\.0\.change\.child\./],
+  ])("is refused with %s, by its name", async (_what, change, field) => {
+    const entry = { runId: "64", claimId: "1", name: "a", seq: 1, inboxSeq: 0, change };
+    const answer = await post("record", { entries: [entry], patient: true });
+    expect(answer).toMatchObject({ status: 422, body: { code: "InvalidOption" } });
+    expect(answer.body["field"]).toEqual(
+      field instanceof RegExp ? (expect.stringMatching(field) as string) : field,
+    );
+  });
+});
+
+describe("a workflow and a machine by hand", () => {
+  const definition = (name: string, kind: string) => [
+    { name, version: 1, kind, queue, priority: 0, retentionMs: 1_000 },
+  ];
+  /** Registers for this definition; gives a claim of its runs. */
+  async function serving(name: string, kind: string): Promise<() => Promise<Held>> {
+    const workerId = `${name}-${queue}`;
+    const definitions = definition(name, kind);
+    await post("register", { workerId, leaseMs: 60_000, queues: [queue], info: {}, definitions });
+    return async () => {
+      const claimId = newClaim();
+      const { body } = await post<{ runs: Held["run"][] }>("claim", {
+        workerId,
+        claimId,
+        queue,
+        limit: 1,
+        definitions: [{ name, version: 1 }],
+        waitSeconds: 20,
+      });
+      return { claimId, run: body.runs[0]! };
+    };
+  }
+  interface Held {
+    readonly claimId: string;
+    readonly run: {
+      readonly runId: string;
+      readonly inboxSeq: number;
+      readonly journal: readonly { name: string; seq: number | null; dueAt: string | null }[];
+      readonly inbox: readonly { seq: number; matched: boolean }[];
+      readonly children: number | null;
+      readonly timedOut: boolean;
+      readonly step: string | null;
+    };
+  }
+  const commit = async ({ claimId, run }: Held, transition: object, turn = 0): Promise<unknown> => {
+    const { runId, inboxSeq } = run;
+    const item = { runId, claimId, turn, inboxSeq, parentId: null, partitionKey: null, next: null };
+    const body = { commits: [{ ...item, transition }], patient: true };
+    return (await post<{ verdicts: unknown[] }>("commit", body)).body.verdicts[0];
+  };
+  const record = async ({ claimId, run }: Held, name: string, seq: number, change: object) => {
+    const entry = { runId: run.runId, claimId, name, seq, inboxSeq: run.inboxSeq, change };
+    const answer = await post<{ verdicts: unknown[] }>("record", { entries: [entry], patient: true });
+    return answer.body.verdicts[0];
+  };
+
+  it("a step that is recorded again is answered with what holds", async () => {
+    const claimNext = await serving("flow", "workflow");
+    await pawl.start("flow", null, { version: 1, queue });
+    const held = await claimNext();
+    const change = { op: "run", attempt: 0, output: "1", error: null, tookMs: 1 };
+    expect(await record(held, "a", 1, change)).toEqual({ kind: "recorded", inboxSeq: null });
+    expect(await record(held, "a", 1, { ...change, output: "2" })).toEqual({
+      kind: "done",
+      seq: 1,
+      output: 1,
+      error: null,
+    });
+  });
+
+  it("a signal between the record of a wait and its suspension wakes the run at once", async () => {
+    const claimNext = await serving("flow", "workflow");
+    const { runId } = await pawl.start("flow", null, { version: 1, queue });
+    const held = await claimNext();
+    const change = { op: "wait", event: "go", match: '{"n":1}', delayMs: null };
+    expect(await record(held, "w", 1, change)).toMatchObject({ kind: "pending", inboxSeq: 0, dueAt: null });
+    await pawl.signal(runId, "go", { n: 1 });
+    const suspend = {
+      kind: "suspend",
+      names: ["go"],
+      matches: { go: '{"n":1}' },
+      after: 0,
+      dueAt: null,
+      steps: ["w"],
+    };
+    expect(await commit(held, suspend)).toMatchObject({ kind: "committed" });
+    const again = await claimNext();
+    expect(again.run).toMatchObject({ journal: [{ name: "w", kind: "wait", seq: null }], waiting: ["go"] });
+    expect(await record(again, "w", 1, change)).toEqual({
+      kind: "done",
+      seq: 1,
+      output: { n: 1 },
+      error: null,
+    });
+    const steps = await post<{ steps: unknown[] }>("journal", { runId, after: "" });
+    expect(steps.body.steps).toMatchObject([{ name: "w", seq: 1, output: { n: 1 } }]);
+    expect((await post("inbox-seqs", { runIds: [runId] })).body).toEqual({ seqs: { [runId]: 1 } });
+  });
+
+  it("a machine keeps its claim, awaits, spawns, and reads its children", async () => {
+    const claimNext = await serving("walk", "machine");
+    const { runId } = await pawl.start("walk", { n: 0 }, { version: 1, queue });
+    const held = await claimNext();
+    await pawl.signal(runId, "early", {});
+    const keep = { kind: "keep", step: "b", state: '{"n":1}', consumed: [] };
+    expect(await commit(held, keep)).toMatchObject({ kind: "committed", inboxSeq: 1, handed: null });
+    expect(await commit(held, keep)).toEqual({ kind: "already", inboxSeq: 1 });
+    const page = await post<{ signals: unknown[] }>("inbox", { runId, after: 0, upTo: 1 });
+    expect(page.body.signals).toMatchObject([{ seq: 1, name: "early", matched: false }]);
+    const names = ["early"];
+    const wait = { kind: "await", step: "c", state: null, names, match: null, delayMs: null, shown: [] };
+    expect(await commit(held, wait, 1)).toMatchObject({ kind: "committed" });
+    const woken = await claimNext();
+    expect(woken.run).toMatchObject({ step: "c", timedOut: false, inbox: [{ seq: 1, matched: true }] });
+    const spawn = { kind: "spawn", step: "d", state: null, consumed: [1], children: [aChild] };
+    expect(await commit(woken, spawn)).toMatchObject({ kind: "committed" });
+    const [{ id }] = (await sql("select id::text from runs where parent_id = $1", [runId])) as [
+      { id: string },
+    ];
+    await pawl.runs.cancel(id);
+    const last = await claimNext();
+    expect(last.run).toMatchObject({ step: "d", children: 1, inbox: [] });
+    expect((await post("children", { runId, after: -1 })).body).toMatchObject({
+      children: [{ position: 0, runId: id, phase: "cancelled", result: null, created: true }],
     });
   });
 });

@@ -45,7 +45,7 @@ describe("messages and runs", () => {
     const [message] = await send("hidden", 1);
     const { id } = message!;
     expect(await store.get([id])).toEqual([]);
-    expect((await store.ended([id]))[0]?.phase).toBeNull();
+    expect((await store.ended([id])).runs[0]?.phase).toBeNull();
     expect((await store.cancel(id, { reason: null, cascade: false })).verdict).toBe("not_found");
     const { verdicts } = await store.signal([{ runId: id, name: "go", payload: "{}", dedupKey: null }], {
       patient: true,

@@ -100,7 +100,7 @@ export function storedRuns(store: Pick<ClientStore, "list" | "journal">): CheckS
           limit: pageSize,
         });
         yield* page.runs;
-        if (page.runs.length < pageSize) return;
+        if (page.last === null) return;
         before = page.last;
       }
     },

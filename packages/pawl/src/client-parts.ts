@@ -65,4 +65,11 @@ export type {
   SubscriptionTarget,
   Topics,
 } from "./topics.js";
+export {
+  type DeliveryHeaders,
+  type DeliveryRequest,
+  type VerifiedDelivery,
+  verifyDelivery,
+  type VerifyOptions,
+} from "./verify-delivery.js";
 export type { Why, WhyReason } from "./why.js";

@@ -24,7 +24,7 @@ import { checkTimeout, toOutput } from "./result.js";
 import { Results } from "./results.js";
 import { type ListOptions, type Page, type Run, toCountFilter, toFilter, toRun, writeCursor } from "./run.js";
 import { checkRunId, notFound, Sender } from "./sender.js";
-import { listSteps, type Step } from "./steps.js";
+import { listSteps, type Step, stepsPage } from "./steps.js";
 import type { OpenTransaction } from "./store/postgres/callers.js";
 import { addressKey } from "./store/postgres/database.js";
 import { isBusy, isOutage } from "./store/postgres/database-errors.js";
@@ -156,7 +156,7 @@ export class PostgresClient implements Pawl {
 
   async #steps(runId: string): Promise<Step[]> {
     const { store } = await this.#opened();
-    const steps = await listSteps(store, checkRunId(runId));
+    const steps = await listSteps((cursor) => stepsPage(store, checkRunId(runId), cursor));
     if (steps.length === 0) await this.#get(runId);
     return steps;
   }
@@ -191,10 +191,7 @@ export class PostgresClient implements Pawl {
     const filter = toFilter(options);
     const { store } = await this.#opened();
     const { runs, last } = await store.list(filter);
-    return {
-      runs: runs.map(toRun),
-      cursor: last !== null && runs.length === filter.limit ? writeCursor(last) : null,
-    };
+    return { runs: runs.map(toRun), cursor: last === null ? null : writeCursor(last) };
   }
 
   /** Opens the database at the first call; a failure is the caller's, and the next call tries again. */

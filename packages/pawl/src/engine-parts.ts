@@ -3,8 +3,17 @@
  * change with every release.
  */
 
-export { isDefinition } from "./define/definition.js";
+export { isDefinition, reserve } from "./define/definition.js";
+export {
+  deliveryHeaders,
+  deliveryKey,
+  type SignedDelivery,
+  signedPrefix,
+  signedTopicPrefix,
+} from "./define/delivery-signature.js";
 export { toMilliseconds } from "./define/duration.js";
+export { toJson } from "./define/json.js";
+export { checkPattern } from "./define/names.js";
 export { checkInteger, checkOptions, checkString, isObject, suggest } from "./define/options.js";
 export { statusOf } from "./define/phase.js";
 export { show } from "./define/show.js";
@@ -26,8 +35,11 @@ export { copyWarning, heldWarning } from "./engine/database-warnings.js";
 export { givenUrl, type Located, locate, locateSchema } from "./locate.js";
 export { Results } from "./results.js";
 export { toStarted } from "./sender.js";
+export { stepsPage } from "./steps.js";
+export { subscribe } from "./topics.js";
 export { addressKey, checkUrl, describeAddress, withoutPassword } from "./store/postgres/database.js";
-export { isBusy, isOutage, isValueFault, sqlState } from "./store/postgres/database-errors.js";
+export { isBusy, isOutage, isPassing, isValueFault, sqlState } from "./store/postgres/database-errors.js";
+export { isUnreachable } from "./store/refused.js";
 export { readSchemaHealth, readServerHealth, requireSchema } from "./store/postgres/health.js";
 export { findPooling } from "./store/postgres/pooler.js";
 export { PostgresStore } from "./store/postgres/postgres-store.js";

@@ -77,5 +77,12 @@ export type {
   SubscriptionTarget,
   Topics,
 } from "./topics.js";
+export {
+  type DeliveryHeaders,
+  type DeliveryRequest,
+  type VerifiedDelivery,
+  verifyDelivery,
+  type VerifyOptions,
+} from "./verify-delivery.js";
 export type { Why, WhyReason } from "./why.js";
 export type { Within } from "./within.js";

@@ -9,7 +9,7 @@ import type { ErrorRecord } from "./define/error-record.js";
 import { InvalidOption } from "./define/errors.js";
 import { fromJson, toJson } from "./define/json.js";
 import type { Json } from "./define/json-types.js";
-import { checkName, checkVersion } from "./define/names.js";
+import { checkAnyName, checkVersion } from "./define/names.js";
 import { checkInteger, checkOneOf, checkOptions, checkString } from "./define/options.js";
 import { show } from "./define/show.js";
 import { checkDate, checkPhase } from "./engine/new-run.js";
@@ -146,10 +146,10 @@ function toChecked(given: Partial<Record<(typeof filters)[number], unknown>>): R
     limit = 20,
   } = given;
   return {
-    name: name === undefined ? null : checkName("definition", name),
+    name: name === undefined ? null : checkAnyName("definition", name),
     version: version === undefined ? null : checkVersion(version),
     phases: checkPhases(status, phase),
-    queue: queue === undefined ? null : checkName("queue", queue),
+    queue: queue === undefined ? null : checkAnyName("queue", queue),
     kind: kind === undefined ? null : checkOneOf(kind, "kind", kinds),
     error: error === undefined ? null : checkString(error, "error", { maxBytes: 512 }),
     parentId: parentId === undefined ? null : checkParent(parentId),

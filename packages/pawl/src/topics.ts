@@ -3,6 +3,7 @@
  * transport, which differ only in the way (`TopicRoute`) that things take.
  */
 
+import { checkDeliverySecret } from "./define/delivery-signature.js";
 import { InvalidOption, RunNotFound } from "./define/errors.js";
 import { toJson } from "./define/json.js";
 import { checkMessageQueue, checkName, checkPattern, checkTopic } from "./define/names.js";
@@ -26,7 +27,7 @@ export type SubscriptionTarget =
   | {
       readonly type: "http";
       readonly url: string;
-      /** Signs the deliveries. Never given back. */
+      /** Signs the deliveries: `whsec_` and base64, or any text, at least 24 bytes. Never given back. */
       readonly secret?: string | undefined;
     };
 
@@ -41,7 +42,7 @@ export interface Subscription {
 
 export interface Subscribed {
   readonly id: string;
-  /** False if there was one of this pattern and target; it has the secret given now. */
+  /** False if there was one of this pattern and target; it has the secret given now, or keeps its own. */
   readonly created: boolean;
 }
 
@@ -88,10 +89,7 @@ export function topicsOver(
 
 export function subscriptionsOver(route: TopicRoute): Subscriptions {
   return {
-    async create(pattern, target) {
-      const checked = checkTarget(target);
-      return route.subscribe(checkPattern(pattern), checked.target, checked.secret);
-    },
+    create: async (pattern, target) => subscribe((...given) => route.subscribe(...given), pattern, target),
     async list(options = {}) {
       const { pattern } = checkOptions(options, ["pattern"], "the options of subscriptions.list");
       return route.subscriptions(pattern === undefined ? null : checkPattern(pattern));
@@ -103,6 +101,16 @@ export function subscriptionsOver(route: TopicRoute): Subscriptions {
       throw new RunNotFound(`there is no subscription ${show(id, 60)}`);
     },
   };
+}
+
+/** Checks what is to be subscribed, and makes that subscription by `make`. */
+export async function subscribe(
+  make: TopicRoute["subscribe"],
+  pattern: string,
+  target: SubscriptionTarget,
+): Promise<Subscribed> {
+  const checked = checkTarget(target);
+  return make(checkPattern(pattern), checked.target, checked.secret);
 }
 
 function checkTarget(given: unknown): { target: StoredTarget; secret: string | null } {
@@ -125,7 +133,7 @@ function checkTarget(given: unknown): { target: StoredTarget; secret: string | n
       const { url, secret } = checkOptions(given, ["type", "url", "secret"], "a target of type http");
       return {
         target: { type, url: checkTargetUrl(url) },
-        secret: secret === undefined ? null : checkSecret(secret),
+        secret: secret === undefined ? null : checkDeliverySecret(secret, "secret of the target"),
       };
     }
   }
@@ -146,11 +154,4 @@ function checkTargetUrl(value: unknown): string {
   url.hash = "";
   // What it becomes when it is written out may be longer than what was given.
   return checkString(url.href, "url of the target", { maxBytes: maxUrlBytes });
-}
-
-function checkSecret(value: unknown): string {
-  if (typeof value === "string" && /^[\x21-\x7e]{16,256}$/.test(value)) return value;
-  throw new InvalidOption(
-    "secret of the target must be 16 to 256 printable ASCII characters, for example whsec_ and base64",
-  );
 }

@@ -14,9 +14,11 @@ import fastify, {
   type FastifyRequest,
   type RawServerDefault,
 } from "fastify";
-import type { Logger } from "pawl";
-import { admit, type Perimeter } from "./auth.js";
+import { Forbidden, type Logger } from "pawl";
+import { admit, anybody, type Caller, type Perimeter } from "./auth.js";
+import { budgetBodies } from "./body-budget.js";
 import { readJsonBodies } from "./body.js";
+import { InFlight } from "./in-flight.js";
 import { problem, problemType, RequestError, type Problem, toProblem } from "./problems.js";
 import { type Route, RouteTable } from "./route-table.js";
 import { compileValidator } from "./validation.js";
@@ -30,12 +32,20 @@ export type App = FastifyInstance<
 >;
 
 /** What a token may be allowed to do. */
-export type Scope = "read" | "write" | "worker" | "admin";
+export type Scope = "start" | "read" | "write" | "worker" | "admin";
 
 declare module "fastify" {
   interface FastifyContextConfig {
     /** The scope that a caller needs; "open": none. Every route names one; who does not is for "admin". */
     readonly scope: Scope | "open";
+    /**
+     * "checked": the handler asks `request.caller` whether the prefixes of its token allow what the
+     * request names. A route without it is closed to tokens with prefixes.
+     */
+    readonly prefixes?: "checked";
+  }
+  interface FastifyRequest {
+    caller: Caller;
   }
 }
 
@@ -58,7 +68,12 @@ const limits = {
   /** Longer than any long poll, and than the patience of the usual proxies. */
   idleMs: 75_000,
   pathPart: 1_024,
+  /** Requests under way for each connection that there may be. */
+  requestsPerConnection: 2,
 };
+
+/** On every answer: it is for this caller and this moment alone, and of the type that it says. */
+const answerHeaders = { "cache-control": "no-store", "x-content-type-options": "nosniff" };
 
 export function makeApp({ perimeter, maxConnections, maxPayloadBytes, logger }: AppOptions): {
   app: App;
@@ -93,14 +108,25 @@ export function makeApp({ perimeter, maxConnections, maxPayloadBytes, logger }: 
   app.setValidatorCompiler(compileValidator);
   // The schemas of answers are for the documentation: what a handler returns is sent as it is.
   app.setSerializerCompiler(() => (value) => JSON.stringify(value));
+  app.decorateRequest("caller");
+  const inFlight = new InFlight(maxConnections * limits.requestsPerConnection);
+  app.addHook("onRequest", (request, reply, done) => inFlight.admit(request, reply, done));
   app.addHook("onRequest", (request, reply, done) => {
-    void reply.header("x-request-id", request.id);
-    const { scope = request.is404 ? undefined : "admin" } = request.routeOptions.config as {
+    void reply.header("x-request-id", request.id).headers(answerHeaders);
+    const { scope = request.is404 ? undefined : "admin", prefixes } = request.routeOptions.config as {
       scope?: Scope | "open";
+      prefixes?: "checked";
     };
-    if (scope !== "open") admit(perimeter, request.headers, scope);
+    const caller = scope === "open" ? anybody : admit(perimeter, request.headers, scope);
+    if (caller.isConfined && prefixes === undefined && !request.is404) {
+      throw new Forbidden(
+        `the token "${caller.tokenName ?? ""}" is for some names or queues only; this call concerns all of them`,
+      );
+    }
+    request.caller = caller;
     done();
   });
+  budgetBodies(app);
   app.setErrorHandler(answer);
   app.setNotFoundHandler((request, reply) => {
     const path = request.url.replace(/\?.*$/s, "");
@@ -124,7 +150,9 @@ export function makeApp({ perimeter, maxConnections, maxPayloadBytes, logger }: 
 
 function sendProblem(reply: FastifyReply, told: Problem): void {
   if (told.status === 401) void reply.header("www-authenticate", "Bearer");
-  if (told.status === 503) void reply.header("retry-after", "1");
+  if (told.status === 503 || told.status === 429) void reply.header("retry-after", "1");
+  // Errors that the framework finds before any hook come here only.
+  void reply.headers(answerHeaders);
   // As bytes: no schema of the route is about it.
   void reply
     .code(told.status)
@@ -156,7 +184,12 @@ function answerSocket(error: NodeJS.ErrnoException, socket: Socket): void {
   const body = JSON.stringify(
     problem(status, status === 408 ? "RequestTimeout" : "BadRequest", detail, randomUUID()),
   );
-  socket.end(
-    `HTTP/1.1 ${status} ${line}\r\ncontent-type: ${problemType}\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
-  );
+  const headers = {
+    "content-type": problemType,
+    "content-length": Buffer.byteLength(body),
+    connection: "close",
+    ...answerHeaders,
+  };
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  socket.end(`HTTP/1.1 ${status} ${line}\r\n${lines.join("")}\r\n${body}`);
 }

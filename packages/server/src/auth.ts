@@ -1,21 +1,15 @@
 /**
- * Who may call: tokens with scopes; or a proxy in front, which has checked its callers, named as such; or, with neither, callers
- * on this machine only. Tokens are kept as hashes and compared in constant time, all of them every time. Asked before anything of
- * a request is read but its headers.
+ * Who may call: tokens with scopes and prefixes (`tokens.ts`); or a proxy in front, which has checked
+ * its callers; or, with neither, callers on this machine only. Asked before anything of a request is
+ * read but its headers. Gives every request its `caller`.
  */
 
-import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import { isIPv4 } from "node:net";
 import { Forbidden, InvalidOption, Unauthorized } from "pawl";
 import { show } from "pawl/engine";
 import type { Scope } from "./app.js";
-
-interface Token {
-  readonly name: string;
-  readonly hash: Buffer;
-  readonly scopes: ReadonlySet<Scope>;
-}
+import { checkTokens, findToken, type Token, tokenForm } from "./tokens.js";
 
 /** What stands between the API and the world. */
 export type Perimeter =
@@ -23,14 +17,29 @@ export type Perimeter =
   | { readonly kind: "proxy" }
   | { readonly kind: "loopback" };
 
-/** What a scope includes beside itself. */
-const includes: Readonly<Record<Scope, readonly Scope[]>> = {
-  read: ["read"],
-  write: ["write", "read"],
-  worker: ["worker"],
-  admin: ["admin", "read", "write", "worker"],
-};
-const tokenForm = "name:scope+scope:secret or name:scope+scope:sha256:<64 hex digits>";
+/** Who has sent a request, and what it may do: `request.caller`, set before the route sees it. */
+export interface Caller {
+  /** The name of the caller's token; null: this server uses no tokens, or the route is open. */
+  readonly tokenName: string | null;
+  /** Whether the token carries prefixes of names or queues. */
+  readonly isConfined: boolean;
+  may(scope: Scope): boolean;
+  /** Whether the prefixes of the token allow this. */
+  allows(what: Named): boolean;
+  /** Throws `Forbidden` unless `allows` does. */
+  demand(what: Named): void;
+}
+
+/**
+ * The names that a request concerns. A member that is left out is not asked about. An empty text says
+ * that the request names none and means all, which no prefix allows. Null says that the thing has none:
+ * messages have no definition, limits no queue. A token must then have prefixes of the other kind.
+ */
+export interface Named {
+  /** Of a definition or a limit. */
+  readonly name?: string | null;
+  readonly queue?: string | null;
+}
 
 /** The perimeter that these options mean; a listener that the world can reach needs one of the first two. */
 export function checkPerimeter(given: {
@@ -57,22 +66,65 @@ export function checkPerimeter(given: {
 }
 
 /** Lets a request pass that may do what takes this scope; throws `Unauthorized` or `Forbidden`. */
-export function admit(perimeter: Perimeter, headers: IncomingHttpHeaders, scope: Scope | undefined): void {
+export function admit(perimeter: Perimeter, headers: IncomingHttpHeaders, scope: Scope | undefined): Caller {
   switch (perimeter.kind) {
     case "tokens": {
       const token = findToken(perimeter.tokens, headers.authorization);
       // A path that there is none of takes a token of whatever scope.
-      if (scope === undefined || token.scopes.has(scope)) return;
+      if (scope === undefined || token.scopes.has(scope)) return callerOf(token);
       throw new Forbidden(`the token "${token.name}" lacks the scope ${scope}`);
     }
     case "proxy":
-      if (headers.authorization) return;
+      if (headers.authorization) return unknownCaller;
       throw new Unauthorized(
         "the header authorization is missing: this server takes calls through its proxy only",
       );
     case "loopback":
-      return admitLocal(headers);
+      admitLocal(headers);
+      return unknownCaller;
   }
+}
+
+/** A caller without a token: somebody else has decided that it may do everything. */
+const unknownCaller: Caller = {
+  tokenName: null,
+  isConfined: false,
+  may: () => true,
+  allows: () => true,
+  demand: () => {},
+};
+
+/** The caller of a route that is open to everybody. */
+export const anybody: Caller = { ...unknownCaller, may: () => false };
+
+function callerOf({ name: tokenName, scopes, names, queues }: Token): Caller {
+  const allows: Caller["allows"] = ({ name, queue }) =>
+    (name === null ? names === null || queues !== null : begins(name, names)) &&
+    (queue === null ? queues === null || names !== null : begins(queue, queues));
+  const limits = [
+    ...(names === null ? [] : [`names that begin with ${names.join(" or ")}`]),
+    ...(queues === null ? [] : [`queues that begin with ${queues.join(" or ")}`]),
+  ].join(" and ");
+  return {
+    tokenName,
+    isConfined: names !== null || queues !== null,
+    may: (scope) => scopes.has(scope),
+    allows,
+    demand: (what) => {
+      if (allows(what)) return;
+      throw new Forbidden(`the token "${tokenName}" is for ${limits}, not for ${describe(what)}`);
+    },
+  };
+}
+
+function describe({ name, queue }: Named): string {
+  const given = (kind: string, value: string | null | undefined): string[] =>
+    typeof value !== "string" ? [] : [value === "" ? `any ${kind}` : `the ${kind} ${show(value, 80)}`];
+  return [...given("name", name), ...given("queue", queue)].join(" in ");
+}
+
+function begins(given: string | undefined, prefixes: readonly string[] | null): boolean {
+  return given === undefined || prefixes === null || prefixes.some((prefix) => given.startsWith(prefix));
 }
 
 /**
@@ -88,71 +140,6 @@ function admitLocal({ host = "", origin, "sec-fetch-site": site }: IncomingHttpH
   if (isForeign || site === "cross-site") {
     throw new Forbidden("without tokens this server takes no calls from pages of other sites");
   }
-}
-
-function findToken(tokens: readonly Token[], authorization: string | undefined): Token {
-  const secret = /^bearer +(\S+) *$/i.exec(authorization ?? "")?.[1];
-  if (secret === undefined)
-    throw new Unauthorized("a token is needed: send the header authorization: Bearer <token>");
-  const hash = hashOf(secret);
-  let found: Token | undefined;
-  for (const token of tokens) if (timingSafeEqual(token.hash, hash)) found = token;
-  if (found === undefined) throw new Unauthorized("this token is not known here");
-  return found;
-}
-
-function checkTokens(given: unknown): Token[] {
-  if (!Array.isArray(given) || given.length === 0) {
-    // Not shown: it may hold secrets.
-    throw new InvalidOption(`tokens must be a list of texts such as ${tokenForm}, at least one`);
-  }
-  const tokens = (given as unknown[]).map((text, index) => parseToken(text, index));
-  const names = tokens.map(({ name }) => name);
-  const twice = names.find((name, index) => names.indexOf(name) !== index);
-  if (twice !== undefined)
-    throw new InvalidOption(`two tokens have the name "${twice}": give each a name of its own`);
-  return tokens;
-}
-
-function parseToken(text: unknown, index: number): Token {
-  const [, name = "", listed = "", secret = ""] =
-    /^([a-z0-9][a-z0-9_-]{0,47}):([a-z+]+):([\w.~+/:=-]+)$/i.exec(typeof text === "string" ? text : "") ?? [];
-  if (secret === "") {
-    throw new InvalidOption(
-      `token ${index + 1} must be ${tokenForm}, the secret of letters, digits and any of - . _ ~ + / =`,
-    );
-  }
-  const scopes = listed.split("+").map((scope) => checkScope(scope, name));
-  return {
-    name,
-    scopes: new Set(scopes.flatMap((scope) => includes[scope])),
-    hash: checkSecret(secret, name),
-  };
-}
-
-function checkScope(scope: string, name: string): Scope {
-  if (Object.hasOwn(includes, scope)) return scope as Scope;
-  throw new InvalidOption(
-    `the token "${name}" has the scope ${show(scope)}; scopes are ${Object.keys(includes).join(", ")}, joined by +`,
-  );
-}
-
-function checkSecret(secret: string, name: string): Buffer {
-  const hex = /^sha256:(.*)$/.exec(secret)?.[1];
-  if (hex !== undefined) {
-    if (/^[0-9a-f]{64}$/i.test(hex)) return Buffer.from(hex, "hex");
-    throw new InvalidOption(`the hash of the token "${name}" must be sha256: and 64 hex digits`);
-  }
-  if (secret.includes(":"))
-    throw new InvalidOption(`the secret of the token "${name}" must not contain a colon`);
-  if (secret.length >= 16) return hashOf(secret);
-  throw new InvalidOption(
-    `the secret of the token "${name}" has ${secret.length} characters; at least 16, better 32 random ones`,
-  );
-}
-
-function hashOf(secret: string): Buffer {
-  return createHash("sha256").update(secret).digest();
 }
 
 function isLoopback(host: string): boolean {

@@ -16,9 +16,7 @@ export interface ReadEnvironment {
 }
 
 export function readEnvironment(env: Environment): ReadEnvironment {
-  const tokens = read(env, "PAWL_TOKENS")
-    ?.value.split(/[\s,]+/)
-    .filter((token) => token !== "");
+  const tokens = readList(env, "PAWL_TOKENS");
   const sweepMs = readNumber(env, "PAWL_SWEEPER_INTERVAL_MS", "WORKFLOWS_SWEEPER_INTERVAL_MS");
   const options: ServerOptions = {
     database: read(env, "DATABASE_URL", "PAWL_URL")?.value,
@@ -29,7 +27,7 @@ export function readEnvironment(env: Environment): ReadEnvironment {
     proxyAuth: readSwitch(env, "PAWL_PROXY_AUTH"),
     maxRetentionDays: readNumber(env, "PAWL_MAX_RETENTION_DAYS", "WORKFLOWS_MAX_RETENTION_DAYS"),
     sweepInterval: sweepMs === 0 ? false : sweepMs,
-    allowPrivateDeliveries: readSwitch(env, "PAWL_DELIVERY_ALLOW_PRIVATE"),
+    allowPrivateDeliveries: readSwitchOrList(env, "PAWL_DELIVERY_ALLOW_PRIVATE"),
     metricsOpen: readSwitch(env, "PAWL_METRICS_OPEN"),
   };
   const isTraced = readSwitch(env, "OTLP_ENABLED") === true;
@@ -63,6 +61,19 @@ function readNumber(env: Environment, ...names: readonly string[]): number | und
 function checkEndpoint(value: string): string {
   if (URL.canParse(value) && /^https?:/.test(value)) return value;
   throw new InvalidOption("OTLP_ENDPOINT must be an HTTP URL, such as http://localhost:4318");
+}
+
+/** Separated by commas or white space. */
+function readList(env: Environment, name: string): string[] | undefined {
+  return read(env, name)
+    ?.value.split(/[\s,]+/)
+    .filter((item) => item !== "");
+}
+
+/** 1 or 0, or a list of something else. */
+function readSwitchOrList(env: Environment, name: string): boolean | string[] | undefined {
+  const value = read(env, name)?.value ?? "";
+  return ["", "0", "1", "false", "true"].includes(value) ? readSwitch(env, name) : readList(env, name);
 }
 
 function readSwitch(env: Environment, name: string): boolean | undefined {

@@ -5,6 +5,13 @@
 
 import { setMaxListeners } from "node:events";
 import type { FastifyReply } from "fastify";
+import { type Budget, shareOf } from "./budget.js";
+
+/** Counts this many things that the call waits for, until it is answered; throws if its caller waits for too many. */
+export function countWaits(waits: Budget, reply: FastifyReply, count: number): void {
+  const share = waits.take(shareOf(reply.request), count);
+  reply.raw.once("close", () => share.end());
+}
 
 /** Nobody is told the reason: one for all, since to make one costs as much as a small request. */
 const over = new Error("the call is over");

@@ -1,9 +1,13 @@
-/** The API as an OpenAPI 3.1 document, made of the schemas of its routes. To be called before the first route is added. */
+/**
+ * The API as an OpenAPI 3.1 document, made of the schemas of its routes. A schema with a title is a named
+ * component, listed once (`components.ts`). To be called before the first route is added.
+ */
 
 import swagger from "@fastify/swagger";
 import type { FastifySchema } from "fastify";
 import { Type } from "typebox";
 import type { App } from "./app.js";
+import { nameComponents } from "./components.js";
 import { answers } from "./schemas.js";
 
 const description = `Durable runs on PostgreSQL. Every answer with a status of 400 or more is a problem document (RFC 9457) whose \`code\` is that of
@@ -25,11 +29,13 @@ export async function documentApi(app: App): Promise<void> {
       schema: complete(schema, [route.method].flat()[0] ?? "GET", url),
       url,
     }),
+    transformObject: (document) =>
+      nameComponents("openapiObject" in document ? document.openapiObject : document.swaggerObject),
   });
   app.get(
     "/v1/openapi.json",
     {
-      config: { scope: "read" },
+      config: { scope: "read", prefixes: "checked" },
       schema: {
         operationId: "getOpenApi",
         summary: "This document",

@@ -16,6 +16,7 @@ import {
 } from "pawl/engine";
 import { checkPerimeter, type Perimeter } from "./auth.js";
 import type { DeliverySettings } from "./delivery/delivery.js";
+import { checkTargets } from "./delivery/targets.js";
 
 export interface ServerOptions {
   /** The URL of the database. Default: found as by `connect`. */
@@ -26,7 +27,10 @@ export interface ServerOptions {
   readonly host?: string | undefined;
   /** Default 8080; 0: any that is free. */
   readonly port?: number | undefined;
-  /** Who may call, each `name:scope+scope:secret` or `name:scope+scope:sha256:<hex>`; scopes: read, write, worker, admin. */
+  /**
+   * Who may call, each `name:scope+scope:secret` or `name:scope+scope:sha256:<hex>`, with `names=prefix+prefix:` and
+   * `queues=prefix+prefix:` before the secret if it is for some names or queues only; scopes: start, read, write, worker, admin.
+   */
   readonly tokens?: readonly string[] | undefined;
   /** A proxy in front checks its callers; here the header `authorization` must only be there. Default false. */
   readonly proxyAuth?: boolean | undefined;
@@ -46,8 +50,11 @@ export interface ServerOptions {
   readonly deliveries?: boolean | undefined;
   /** How long one try of a delivery may take. Default "15s". */
   readonly deliveryTimeout?: Duration | undefined;
-  /** Whether deliveries may go to private and loopback addresses. Default false. */
-  readonly allowPrivateDeliveries?: boolean | undefined;
+  /**
+   * Private networks, addresses and names of hosts that deliveries may go to, such as "10.1.0.0/16" and "hooks.internal";
+   * true: all private and loopback addresses. Link-local addresses and metadata services never. Default: none.
+   */
+  readonly allowPrivateDeliveries?: boolean | readonly string[] | undefined;
   /** How long calls under way may take to end when the server closes. Default "10s". */
   readonly drainTimeout?: Duration | undefined;
   /** Whether `/metrics` takes no token; else it takes one with the scope read. Default false. */
@@ -136,7 +143,7 @@ export function checkServer(options: unknown): ServerSettings {
     delivery: checkBoolean(given.deliveries ?? true, "deliveries")
       ? {
           timeoutMs: within(given.deliveryTimeout ?? defaults.deliveryTimeout, "deliveryTimeout", 1),
-          allowPrivate: checkBoolean(given.allowPrivateDeliveries ?? false, "allowPrivateDeliveries"),
+          isAllowed: checkTargets(given.allowPrivateDeliveries ?? false),
         }
       : null,
     drainMs: within(given.drainTimeout ?? defaults.drainTimeout, "drainTimeout", 0),

@@ -16,6 +16,7 @@ import {
   Starter,
 } from "pawl/engine";
 import { connect, type Logger, type Pawl, Unavailable } from "pawl";
+import { Budget } from "./budget.js";
 
 export interface Parts {
   /** The public API, for everything that it can do. */
@@ -24,6 +25,8 @@ export interface Parts {
   readonly store: PostgresStore;
   /** For the heartbeats of workers alone: no other call may delay them. */
   readonly beats: PostgresStore;
+  /** For the question whether the database answers: it must not wait behind other calls. */
+  readonly probe: PostgresStore;
   /** Where the database is. */
   readonly databaseUrl: string;
   /** What this process tells itself about these runs. */
@@ -34,6 +37,8 @@ export interface Parts {
   readonly starter: Starter;
   /** Who waits for the end of runs. */
   readonly results: Results;
+  /** How many things callers wait for: each is polled for. */
+  readonly waits: Budget;
   /** Aborted when the server begins to close: whatever is held back is to be answered at once (see `held.ts`). */
   readonly closing: AbortSignal;
   /** How long a value may be as JSON. */
@@ -44,7 +49,11 @@ export interface Parts {
   close(): Promise<void>;
 }
 
+/** How many runs, messages and claims may be waited for at once. */
+const waits = { perCaller: 10_000, inAll: 100_000 };
 const beatConnections = 2;
+/** How long the database may take to answer that it is there. */
+const probeMs = 3_000;
 
 export interface PartsOptions {
   readonly database: string | undefined;
@@ -69,6 +78,7 @@ export async function openParts(options: PartsOptions): Promise<Parts> {
   if (isCopy) logger.warn({ identity }, copyWarning);
   if (isHeld) logger.warn({ identity }, heldWarning);
   const beats = new PostgresStore(address, { connections: beatConnections });
+  const probe = new PostgresStore(address, { connections: 1, statementMs: probeMs });
   const hub = hubOf(addressKey(address));
   const pawl = connect(located.url, { schema, pool: connections, maxPayloadBytes, logger });
   const results = new Results(store, hub, logger);
@@ -82,10 +92,16 @@ export async function openParts(options: PartsOptions): Promise<Parts> {
     pawl,
     store,
     beats,
+    probe,
     hub,
     events,
     starter: new Starter(store, hub, { isOutage, isBusy }),
     results,
+    waits: new Budget({
+      ...waits,
+      what: "waits",
+      advice: "wait for fewer things at a time, or ask again when some have come",
+    }),
     closing: closing.signal,
     maxPayloadBytes,
     logger,
@@ -96,6 +112,7 @@ export async function openParts(options: PartsOptions): Promise<Parts> {
       await pawl.close();
       await store.close();
       await beats.close();
+      await probe.close();
       await located.close();
     },
   };

@@ -4,7 +4,7 @@
  */
 
 import { type ErrorCode, type Logger, PawlError } from "pawl";
-import { isValueFault } from "pawl/engine";
+import { isPassing, isUnreachable, isValueFault, sqlState } from "pawl/engine";
 
 /** A problem document. The members after `instance` are there if the error has them. */
 export interface Problem {
@@ -29,6 +29,7 @@ const statuses: Record<ErrorCode, number> = {
   ChildFailed: 409,
   Forbidden: 403,
   InboxFull: 413,
+  InvalidDelivery: 401,
   InvalidInput: 422,
   InvalidOption: 422,
   InvalidOutcome: 422,
@@ -58,8 +59,10 @@ export type RequestCode =
   | "BadRequest"
   | "Internal"
   | "MethodNotAllowed"
+  | "Overloaded"
   | "RequestTimeout"
   | "RouteNotFound"
+  | "TooManyRequests"
   | "UnsupportedMediaType";
 
 /** A refusal that is not one of the library's. */
@@ -88,13 +91,14 @@ export function toProblem(error: unknown, requestId: string, logger: Logger): Pr
       const detail = `the database cannot take a value of this request: ${(error.cause as Error).message}`;
       return problem(statuses.InvalidOption, "InvalidOption", detail, requestId);
     }
-    if (error.code === "Unavailable") {
+    if (isUnreachable(error) || isPassing(error)) {
       // Its message names the database, which is nobody's business out there.
       logger.warn({ err: error, requestId }, "pawl: a request could not be served");
       const detail =
         "the database cannot be used just now; nobody knows whether this was done, so ask again with the same idempotency key";
       return problem(status, error.code, detail, requestId);
     }
+    if (error.code === "Unavailable") return fault(error, requestId, logger);
     return { ...problem(status, error.code, error.message, requestId), ...members(error) };
   }
   const { statusCode, code = "" } = (error ?? {}) as { statusCode?: unknown; code?: string };
@@ -103,7 +107,15 @@ export function toProblem(error: unknown, requestId: string, logger: Logger): Pr
   if (typeof statusCode === "number" && statusCode >= 400 && statusCode < 500) {
     return problem(statusCode, "BadRequest", (error as Error).message, requestId);
   }
-  logger.error({ err: error, requestId }, "pawl: a request failed");
+  return fault(error, requestId, logger);
+}
+
+/** A fault that nobody foresaw: asking again would not help. An error of the database is logged without the row that it is about. */
+function fault(error: unknown, requestId: string, logger: Logger): Problem {
+  const { cause } = (error ?? {}) as { cause?: unknown };
+  const state = sqlState(cause) ?? sqlState(error);
+  const told = state === undefined ? { err: error } : { sqlState: state, reason: (error as Error).message };
+  logger.error({ ...told, requestId }, "pawl: a request failed");
   const detail = "something went wrong in the server; its log says more under this request id";
   return problem(500, "Internal", detail, requestId);
 }

@@ -163,7 +163,8 @@ export const targetBody = Type.Union([
     secret: Type.Optional(
       Type.String({
         maxLength: 256,
-        description: "Signs the deliveries; whsec_ and base64, or any text. Never given back",
+        description:
+          "Signs the deliveries; at least 24 bytes, whsec_ and base64 or any text. Never given back; left out, the subscription keeps the one it has",
       }),
     ),
   }),
@@ -189,4 +190,5 @@ export const subscriptionsSchema = strict({
       ),
     ),
   ),
+  cursor: Type.Union([Type.String({ description: "For the next page; null at the end" }), Type.Null()]),
 });

@@ -74,7 +74,7 @@ const problemAnswer = {
   content: { "application/problem+json": { schema: problemSchema } },
 };
 
-const errorRecord = Type.Unsafe<ErrorRecord>(
+export const errorRecord = Type.Unsafe<ErrorRecord>(
   Type.Object(
     {
       name: Type.String(),
@@ -149,6 +149,7 @@ export const endedSchema = strict(
         error: nullable(errorRecord),
       }),
     ),
+    more: Type.Boolean({ description: "Others have ended too: ask again for the rest" }),
   },
   { description: "Those that have ended, or do not exist (status null)" },
 );
@@ -174,6 +175,7 @@ export const stepsSchema = strict(
         ),
       ),
     ),
+    cursor: nullable(Type.String({ description: "For the next page; null at the end" })),
   },
   { description: "The journal, in the order in which the body got it, then what is pending" },
 );

@@ -19,8 +19,11 @@ interface Described {
   readonly maximum?: number;
   readonly minLength?: number;
   readonly maxLength?: number;
+  readonly pattern?: string;
   readonly maxItems?: number;
   readonly properties?: Readonly<Record<string, Described>>;
+  /** Of a union: the member that tells which of its schemas a value is meant to be of. */
+  readonly discriminator?: { readonly propertyName: string };
 }
 
 interface Mismatch {
@@ -39,14 +42,6 @@ export const compileValidator: FastifySchemaCompiler<TSchema> = ({ schema, httpP
     return { error: explain(schema, value, compiled.Errors(value), httpPart) };
   };
 };
-
-/** A check of a value inside a request; `where` names it: `body.commits.3.transition`. */
-export function makeCheck(schema: TSchema): (value: unknown, where: string) => void {
-  const compiled = Compile(schema);
-  return (value, where) => {
-    if (!compiled.Check(value)) throw explain(schema, value, compiled.Errors(value), where);
-  };
-}
 
 /** Makes numbers and booleans of those members whose schema wants some; all else stays as it came. */
 function textReader({ properties = {} }: Described): (given: unknown) => unknown {
@@ -76,6 +71,12 @@ function explain(
   part: string,
 ): RequestError {
   const where = part === "querystring" ? "query" : part;
+  for (const mismatch of mismatches) {
+    const found = findKinds(schema, mismatch);
+    if (found === null) continue;
+    const { union, path } = found;
+    return explainKind(union, memberAt(value, path), [where, ...path].join("."));
+  }
   const unknown = mismatches.find(({ keyword }) => keyword === "additionalProperties");
   if (unknown !== undefined) {
     const [name = ""] = (unknown.params as { additionalProperties: string[] }).additionalProperties;
@@ -97,13 +98,56 @@ function explain(
   // The last that is said of a value is about its schema as a whole, not about one way to match it.
   const last = mismatches.findLast(({ instancePath }) => instancePath === path);
   const field = [where, ...steps(path)].join(".");
-  const given = steps(path).reduce<unknown>(
-    (member, step) => (member as Readonly<Record<string, unknown>> | undefined)?.[step],
-    value,
-  );
+  const given = memberAt(value, steps(path));
   return refuse(
     `${field} must be ${describe(at(schema, last?.schemaPath ?? "#"))}, not ${show(given, 80)}`,
     field,
+  );
+}
+
+/** The first union of kinds on the way to what does not match, and where its value is; null: there is none. */
+function findKinds(
+  schema: Described,
+  { schemaPath, instancePath }: Mismatch,
+): { union: Described; path: string[] } | null {
+  const path = steps(instancePath);
+  let here: unknown = schema;
+  let depth = 0;
+  let isInside = false;
+  for (const step of steps(schemaPath)) {
+    if ((here as Described).discriminator !== undefined && !isInside)
+      return { union: here as Described, path: path.slice(0, depth) };
+    // The name of a member, or the place in a list, is a step of the value; `properties` itself is none.
+    if (isInside) depth++;
+    else if (step === "items") depth++;
+    isInside = !isInside && step === "properties";
+    here = (here as Readonly<Record<string, unknown>>)[step];
+    if (!isObject(here) && !Array.isArray(here)) return null;
+  }
+  return (here as Described).discriminator === undefined
+    ? null
+    : { union: here as Described, path: path.slice(0, depth) };
+}
+
+/** What is wrong with a value that is to be one of several kinds, as far as its own kind goes. */
+function explainKind(union: Described, value: unknown, where: string): RequestError {
+  const member = union.discriminator!.propertyName;
+  if (!isObject(value)) return refuse(`${where} must be an object, not ${show(value, 80)}`, where);
+  const kindOf = ({ properties }: Described): unknown => properties?.[member]?.const;
+  const kinds = union.anyOf ?? [];
+  const meant = kinds.find((kind) => kindOf(kind) === value[member]);
+  const field = `${where}.${member}`;
+  const allowed = `one of ${kinds.map(kindOf).join(", ")}`;
+  if (!Object.hasOwn(value, member)) return refuse(`${field} is missing; it must be ${allowed}`, field);
+  if (meant === undefined)
+    return refuse(`${field} must be ${allowed}, not ${show(value[member], 80)}`, field);
+  return explain(meant, value, Compile(meant as TSchema).Errors(value), where);
+}
+
+function memberAt(value: unknown, path: readonly string[]): unknown {
+  return path.reduce<unknown>(
+    (member, step) => (member as Readonly<Record<string, unknown>> | undefined)?.[step],
+    value,
   );
 }
 
@@ -140,9 +184,13 @@ function describe(schema: Described | undefined): string {
     case "number":
       return `a number${range}`;
     case "string":
-      return schema.maxLength === undefined
-        ? "a string"
-        : `a string of ${schema.minLength ?? 0} to ${schema.maxLength} characters`;
+      return [
+        "a string",
+        ...(schema.maxLength === undefined
+          ? []
+          : [`of ${schema.minLength ?? 0} to ${schema.maxLength} characters`]),
+        ...(schema.pattern === undefined ? [] : [`that matches ${schema.pattern}`]),
+      ].join(" ");
     case "boolean":
       return "true or false";
     case "null":

@@ -18,6 +18,8 @@ const staleMs = 1_000;
 /** What a worker asks for. */
 export interface Ask {
   readonly workerId: string;
+  /** The name of the token that it asks with; null: none. */
+  readonly owner: string | null;
   readonly claimId: string;
   readonly queue: string;
   readonly limit: number;
@@ -39,7 +41,9 @@ export interface Waiter {
 }
 
 export interface GroupHost {
-  readonly store: Pick<PostgresStore, "claim">;
+  readonly store: {
+    claim(request: Parameters<PostgresStore["claim"]>[0] & Pick<Ask, "owner">): Promise<Claimed>;
+  };
   readonly logger: Logger;
   /** Lets claims go that nobody will execute. */
   letGo(queue: string, runs: Found["runs"], claimId: string): void;
@@ -48,6 +52,7 @@ export interface GroupHost {
 }
 
 export const nothing: Found = { runs: [], more: false };
+const lookAgain: Claimed = { ...nothing, more: true, floor: null, after: null, dueMs: null, throttled: 0 };
 
 export class WaiterGroup {
   readonly #host: GroupHost;
@@ -156,10 +161,11 @@ export class WaiterGroup {
       if (isOutage(error)) {
         logger.warn({ err: error, queue: waiter.ask.queue }, "pawl: claim failed, trying again");
         if (waiter.isDue || waiter.isGone) this.#give(waiter, nothing);
-      } else if (this.#line.delete(waiter)) {
-        waiter.answer(error as Error);
+        return null;
       }
-      return null;
+      // The fault of this caller alone: the next in line does not wait for it.
+      if (this.#line.delete(waiter)) waiter.answer(error as Error);
+      return lookAgain;
     } finally {
       this.#looking = null;
     }

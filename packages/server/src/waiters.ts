@@ -5,14 +5,14 @@
  */
 
 import type { Claimable, Hub, LocalWorker, PostgresStore } from "pawl/engine";
-import type { Logger } from "pawl";
-import { type Ask, type Found, nothing, type Waiter, WaiterGroup } from "./waiter-group.js";
+import { Forbidden, type Logger } from "pawl";
+import { type Ask, type Found, type GroupHost, nothing, type Waiter, WaiterGroup } from "./waiter-group.js";
 
 /** How long the line of a queue is remembered after the last one has left: where to look next is known then. */
 const forgetMs = 5_000;
 
 export class Waiters implements LocalWorker {
-  readonly #store: Pick<PostgresStore, "claim" | "release">;
+  readonly #store: { claim: GroupHost["store"]["claim"]; release: PostgresStore["release"] };
   readonly #hub: Hub;
   readonly #logger: Logger;
   /** By queue, then by what is served. */
@@ -21,10 +21,10 @@ export class Waiters implements LocalWorker {
   readonly #releases = new Set<Promise<void>>();
   #isClosed = false;
 
-  constructor(store: Pick<PostgresStore, "claim" | "release">, hub: Hub, logger: Logger) {
+  constructor(store: Pick<PostgresStore, "ownedBy" | "release">, hub: Hub, logger: Logger) {
     this.#store = {
       claim: async (request) => {
-        const claimed = await store.claim(request);
+        const claimed = await store.ownedBy(request.owner).claim(request);
         // Told here: the workers see what they get, and not what the database puts off.
         const { throttled } = claimed;
         if (throttled > 0) hub.emit("run.throttled", { queue: request.queue, runs: throttled });
@@ -71,10 +71,16 @@ export class Waiters implements LocalWorker {
     });
   }
 
-  /** This worker does not want to wait any more for this claim. */
-  end(workerId: string, claimId: string): void {
+  /** This worker does not want to wait any more for this claim. Throws if the claim came with another token. */
+  end({ workerId, claimId, owner }: Pick<Ask, "workerId" | "claimId" | "owner">): void {
     for (const group of this.#all()) {
-      group.end(({ ask }) => ask.workerId === workerId && ask.claimId === claimId);
+      group.end(({ ask }) => {
+        if (ask.workerId !== workerId || ask.claimId !== claimId) return false;
+        if (owner === null || ask.owner === owner) return true;
+        throw new Forbidden(
+          `the worker "${workerId}" does not wait here with this token: end your own claims only`,
+        );
+      });
     }
   }
 

@@ -1,17 +1,28 @@
 /**
- * What workers send: the schemas of the worker protocol. Values (states, results, inputs) are JSON texts, as the library encodes
- * them; ids are decimal texts. What a transition or a journal entry has depends on its kind, and is checked by that alone, so that
- * a refusal names the member that is wrong.
+ * What workers send: the schemas of the worker protocol (`worker-answers.ts` has what they get). Values
+ * (states, results, inputs) are JSON texts, as the library encodes them; ids are decimal texts. A
+ * schema with a title is a named component of the OpenAPI document.
  */
 
-import { InvalidOption } from "pawl";
-import type { JournalChange, NewRun, Transition } from "pawl/engine";
-import { type Static, type TProperties, type TSchema, Type } from "typebox";
-import { makeCheck } from "./validation.js";
+import { type TSchema, Type } from "typebox";
+import { strict } from "./schemas.js";
 
-export const strict = <Members extends TProperties>(members: Members) =>
-  Type.Object(members, { additionalProperties: false });
-const orNull = <Schema extends TSchema>(schema: Schema) => Type.Union([schema, Type.Null()]);
+export const orNull = <Schema extends TSchema>(schema: Schema) => Type.Union([schema, Type.Null()]);
+
+/** One of several objects, told apart by a member that each has with a value of its own. */
+export function oneOfKinds<Schemas extends TSchema[]>(
+  member: string,
+  schemas: [...Schemas],
+  options: { readonly title: string; readonly description: string },
+) {
+  const mapping = Object.fromEntries(
+    (schemas as { title?: string; properties?: Record<string, { const?: string }> }[]).map((schema) => [
+      schema.properties?.[member]?.const,
+      `#/components/schemas/${schema.title}`,
+    ]),
+  );
+  return Type.Union(schemas, { ...options, discriminator: { propertyName: member, mapping } });
+}
 
 const maxInt = 2_147_483_647;
 const maxMs = 36_525 * 86_400_000;
@@ -19,265 +30,326 @@ const maxMs = 36_525 * 86_400_000;
 /** A positive number of at most 63 bits, in decimal. */
 export const id = Type.String({
   pattern: "^([1-9][0-9]{0,17}|[1-8][0-9]{18})$",
-  description: "a number, as text",
+  description: "A number from 1 to 8,999,999,999,999,999,999, as text",
 });
-export const shortName = Type.String({ pattern: "^[a-z0-9][a-z0-9_-]{0,47}$", minLength: 1, maxLength: 48 });
+export const shortName = Type.String({
+  // Names that begin with pawl- are the engine's own.
+  pattern: "^(?!pawl-)[a-z0-9][a-z0-9_-]{0,47}$",
+  minLength: 1,
+  maxLength: 48,
+});
 export const version = Type.Integer({ minimum: 1, maximum: maxInt });
 export const workerId = Type.String({ pattern: "^[\\x21-\\x7e]{1,128}$", minLength: 1, maxLength: 128 });
 export const int = Type.Integer({ minimum: 0, maximum: maxInt });
-const longName = Type.String({ pattern: "^[a-zA-Z0-9._-]{1,128}$", minLength: 1, maxLength: 128 });
-/** Of a signal, or of the engine's own that tells of the end of a run. */
+export const longName = Type.String({ pattern: "^[a-zA-Z0-9._-]{1,128}$", minLength: 1, maxLength: 128 });
 const awaited = Type.String({
+  description: "The name of a signal, or ~ and the id of an invoked run, whose end is awaited",
   pattern: "^(~[0-9]{1,19}|[a-zA-Z0-9._-]{1,128})$",
   minLength: 1,
   maxLength: 128,
 });
-const priority = Type.Integer({ minimum: -32_768, maximum: 32_767 });
+export const priority = Type.Integer({ minimum: -32_768, maximum: 32_767 });
 const kind = Type.Enum(["job", "machine", "workflow"]);
-const ms = Type.Number({ minimum: 0, maximum: maxMs });
+const ms = Type.Number({ minimum: 0, maximum: maxMs, description: "Milliseconds" });
 const key = Type.String({ minLength: 1, maxLength: 512, pattern: "^[^\\0]*$" });
-const json = Type.String({ pattern: "^[^\\0]*$", description: "JSON" });
+const json = Type.String({ pattern: "^[^\\0]*$", description: "JSON as text" });
+const errorJson = Type.String({
+  pattern: "^[^\\0]*$",
+  description: "An ErrorRecord as JSON text: at least name and message",
+});
 const limitName = Type.String({ pattern: "^[a-z0-9][a-z0-9_-]{0,47}(:[^\\0]{1,256})?$", maxLength: 400 });
 const traceparent = Type.String({
   pattern: "^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$",
-  description: "as the header traceparent",
+  description: "As the header traceparent",
 });
-const seqs = Type.Array(int, { maxItems: 10_000 });
+const seqs = (description: string) => Type.Array(int, { maxItems: 10_000, description });
+const consumed = seqs("The seq of every signal that the step saw as awaited (matched): they leave the inbox");
 const date = Type.String({
   pattern: "^[0-9]{4}-",
   maxLength: 40,
-  description: "a time as the server, or ISO 8601, writes it",
+  description: "A time as the server writes it, or ISO 8601",
 });
 
-export const definition = strict({
-  name: shortName,
-  version,
-  kind,
-  queue: shortName,
-  priority,
-  retentionMs: ms,
-});
+export const definition = strict(
+  {
+    name: shortName,
+    version,
+    kind,
+    queue: shortName,
+    priority,
+    retentionMs: ms,
+  },
+  { title: "ServedDefinition", description: "With the defaults that a start by name takes" },
+);
 
-export const heldClaim = strict({ runId: id, claimId: id });
+export const heldClaim = strict({ runId: id, claimId: id }, { title: "Claim" });
 
-const newRun = strict({
-  name: shortName,
-  version: orNull(version),
-  kind: orNull(kind),
-  queue: orNull(shortName),
-  priority: orNull(priority),
-  input: json,
-  step: orNull(longName),
-  delayMs: orNull(ms),
-  at: orNull(date),
-  retentionMs: orNull(ms),
-  idempotencyKey: orNull(key),
-  uniqueKeyBase64: orNull(Type.String({ pattern: "^[A-Za-z0-9+/]+={0,2}$", maxLength: 700 })),
-  uniqueScope: orNull(
-    Type.Array(
-      Type.Enum([
-        "runnable",
-        "executing",
-        "awaiting_signal",
-        "awaiting_children",
-        "done",
-        "failed",
-        "cancelled",
-      ]),
-      { minItems: 1, maxItems: 7 },
-    ),
-  ),
-  partitionKey: orNull(key),
-  rateLimit: orNull(limitName),
-  weight: orNull(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
-  trace: Type.Optional(orNull(traceparent)),
-});
-
-const state = orNull(json);
-const step = longName;
-
-const transitions = {
-  keep: strict({ kind: Type.Literal("keep"), step, state, consumed: seqs }),
-  next: strict({
-    kind: Type.Literal("next"),
-    step,
-    state,
+export const newRun = strict(
+  {
+    name: shortName,
+    version: orNull(version),
+    kind: orNull(kind),
+    queue: orNull(shortName),
     priority: orNull(priority),
-    partitionKey: Type.Optional(orNull(key)),
+    input: json,
+    step: orNull(longName),
+    delayMs: orNull(ms),
+    at: orNull(date),
+    retentionMs: orNull(ms),
+    idempotencyKey: orNull(key),
+    uniqueKeyBase64: orNull(Type.String({ pattern: "^[A-Za-z0-9+/]+={0,2}$", maxLength: 700 })),
+    uniqueScope: orNull(
+      Type.Array(
+        Type.Enum([
+          "runnable",
+          "executing",
+          "awaiting_signal",
+          "awaiting_children",
+          "done",
+          "failed",
+          "cancelled",
+        ]),
+        { minItems: 1, maxItems: 7 },
+      ),
+    ),
+    partitionKey: orNull(key),
     rateLimit: orNull(limitName),
     weight: orNull(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
-    consumed: seqs,
-  }),
-  retry: strict({
-    kind: Type.Literal("retry"),
-    step: orNull(step),
-    state,
-    delayMs: ms,
-    error: orNull(json),
-  }),
-  suspend: strict({
-    kind: Type.Literal("suspend"),
-    names: Type.Array(awaited, { maxItems: 10_000 }),
-    matches: Type.Record(Type.String(), json),
-    after: int,
-    dueAt: orNull(date),
-    steps: Type.Array(longName, { maxItems: 10_000 }),
-  }),
-  await: strict({
-    kind: Type.Literal("await"),
-    step,
-    state,
-    names: Type.Array(longName, { minItems: 1, maxItems: 100 }),
-    match: orNull(json),
-    delayMs: orNull(ms),
-    shown: seqs,
-  }),
-  spawn: strict({
-    kind: Type.Literal("spawn"),
-    step,
-    state,
-    children: Type.Array(newRun, { maxItems: 10_000 }),
-    consumed: seqs,
-  }),
-  done: strict({ kind: Type.Literal("done"), step: orNull(step), result: json }),
-  stop: strict({ kind: Type.Literal("stop"), step: orNull(step), error: json }),
-};
+    trace: Type.Optional(orNull(traceparent)),
+  },
+  {
+    title: "NewRun",
+    description:
+      "A run to start. null: not given. Version, kind, queue, priority and retentionMs then come from the " +
+      "definition as it is registered. step: the first step of a machine, if not its own",
+  },
+);
+
+const state = Type.Union([json, Type.Null()], {
+  description: "The new state as JSON text; null leaves the stored one as it is",
+});
+const step = longName;
+const machineStep = orNull(step);
+
+export const transition = oneOfKinds(
+  "kind",
+  [
+    strict(
+      { kind: Type.Literal("keep"), step, state, consumed },
+      {
+        title: "KeepTransition",
+        description: "Machines: go to this step and keep the claim, to execute it at once",
+      },
+    ),
+    strict(
+      {
+        kind: Type.Literal("next"),
+        step,
+        state,
+        priority: orNull(priority),
+        partitionKey: Type.Optional(orNull(key)),
+        rateLimit: orNull(limitName),
+        weight: orNull(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
+        consumed,
+      },
+      {
+        title: "NextTransition",
+        description:
+          "Machines: go to this step; the claim ends, and any worker may go on. Without partitionKey the run " +
+          "keeps its key, null drops it; priority null keeps the present one",
+      },
+    ),
+    strict(
+      {
+        kind: Type.Literal("retry"),
+        step: machineStep,
+        state,
+        delayMs: ms,
+        error: orNull(errorJson),
+      },
+      {
+        title: "RetryTransition",
+        description:
+          "The same step again after delayMs, attempt + 1; inbox, timedOut and children stay. Jobs: step and state are null",
+      },
+    ),
+    strict(
+      {
+        kind: Type.Literal("await"),
+        step,
+        state,
+        names: Type.Array(longName, { minItems: 1, maxItems: 100 }),
+        match: orNull(json),
+        delayMs: Type.Union([ms, Type.Null()], { description: "The timeout; null: none" }),
+        shown: seqs("The seq of every signal that the step saw as awaited: they do not end this wait again"),
+      },
+      {
+        title: "AwaitTransition",
+        description:
+          "Machines: park; this step runs when a signal of these names comes whose payload contains match, or after the timeout",
+      },
+    ),
+    strict(
+      {
+        kind: Type.Literal("spawn"),
+        step,
+        state,
+        children: Type.Array(newRun, { maxItems: 10_000 }),
+        consumed,
+      },
+      {
+        title: "SpawnTransition",
+        description: "Machines: start the children and park; this step runs when all of them have ended",
+      },
+    ),
+    strict(
+      {
+        kind: Type.Literal("suspend"),
+        names: Type.Array(awaited, { maxItems: 10_000 }),
+        matches: Type.Record(Type.String(), json, {
+          description: "By the name of a signal: what its payload must contain, as JSON text",
+        }),
+        after: Type.Integer({
+          minimum: 0,
+          maximum: maxInt,
+          description:
+            "The lowest inboxSeq of the pending verdicts on those waits: later signals wake the run",
+        }),
+        dueAt: Type.Union([date, Type.Null()], {
+          description: "The earliest dueAt of the waits, as the server wrote it; null: none",
+        }),
+        steps: Type.Array(longName, { maxItems: 10_000, description: "The names of the steps that wait" }),
+      },
+      {
+        title: "SuspendTransition",
+        description: "Workflows: park until one of the recorded waits may be over; then the body runs again",
+      },
+    ),
+    strict(
+      { kind: Type.Literal("done"), step: machineStep, result: json },
+      { title: "DoneTransition", description: "The run is done. step: of a machine, the last one" },
+    ),
+    strict(
+      { kind: Type.Literal("stop"), step: machineStep, error: errorJson },
+      { title: "StopTransition", description: "The run has failed. step: where" },
+    ),
+  ],
+  { title: "Transition", description: "What the outcome of a step makes of its run" },
+);
 
 const completed = {
-  attempt: int,
-  output: orNull(json),
-  error: orNull(json),
+  attempt: Type.Integer({
+    minimum: 0,
+    maximum: maxInt,
+    description: "How often the step has failed before: 0 at first",
+  }),
+  output: Type.Union([json, Type.Null()], { description: "What the step returned; null if it failed" }),
+  error: Type.Union([errorJson, Type.Null()], {
+    description: "Why it has failed for good; null if it succeeded",
+  }),
   tookMs: Type.Number({ minimum: 0, maximum: maxMs }),
 };
 
-const changes = {
-  run: strict({ op: Type.Literal("run"), ...completed }),
-  transaction: strict({ op: Type.Literal("transaction"), ...completed }),
-  retry: strict({
-    op: Type.Literal("retry"),
-    kind: Type.Enum(["run", "transaction"]),
-    attempt: int,
-    error: json,
-    delayMs: ms,
-  }),
-  due: strict({ op: Type.Literal("due") }),
-  sleep: strict({ op: Type.Literal("sleep"), delayMs: orNull(ms), at: orNull(date) }),
-  wait: strict({ op: Type.Literal("wait"), event: longName, match: orNull(json), delayMs: orNull(ms) }),
-  invoke: strict({ op: Type.Literal("invoke"), child: newRun }),
-};
+export const change = oneOfKinds(
+  "op",
+  [
+    strict(
+      { op: Type.Literal("run"), ...completed },
+      { title: "RunChange", description: "A step that is a function has ended" },
+    ),
+    strict(
+      { op: Type.Literal("transaction"), ...completed },
+      {
+        title: "TransactionChange",
+        description: "The same for a step that was a transaction; a remote worker has none",
+      },
+    ),
+    strict(
+      {
+        op: Type.Literal("retry"),
+        kind: Type.Enum(["run", "transaction"]),
+        attempt: Type.Integer({
+          minimum: 0,
+          maximum: maxInt,
+          description: "How often it has failed by now: 1 at first",
+        }),
+        error: errorJson,
+        delayMs: ms,
+      },
+      { title: "RetryChange", description: "A step has failed and is to be tried again after delayMs" },
+    ),
+    strict(
+      { op: Type.Literal("due") },
+      { title: "DueChange", description: "Is it time for that further attempt?" },
+    ),
+    strict(
+      { op: Type.Literal("sleep"), delayMs: orNull(ms), at: orNull(date) },
+      { title: "SleepChange", description: "Begins a sleep, or asks whether it is over" },
+    ),
+    strict(
+      { op: Type.Literal("wait"), event: longName, match: orNull(json), delayMs: orNull(ms) },
+      { title: "WaitChange", description: "Begins to wait for a signal, or asks whether it has come" },
+    ),
+    strict(
+      { op: Type.Literal("invoke"), child: newRun },
+      { title: "InvokeChange", description: "Starts a run, or asks whether it has ended" },
+    ),
+  ],
+  {
+    title: "JournalChange",
+    description: "What is to be recorded of a step. sleep, wait and invoke are sent again to ask",
+  },
+);
 
-/** What depends on the kind is checked by `toTransition`. */
-const byKind = (names: readonly string[], member: string) =>
-  Type.Object({ [member]: Type.Enum([...names]) }, { additionalProperties: true });
-
-export const commit = strict({
-  runId: id,
-  queue: Type.Optional(shortName),
-  claimId: id,
-  turn: int,
-  inboxSeq: int,
-  parentId: orNull(id),
-  partitionKey: orNull(key),
-  next: orNull(
-    strict({
-      workerId,
-      claimId: id,
-      expected: Type.Optional(orNull(id)),
-      wantsLine: Type.Optional(Type.Boolean()),
+export const commit = strict(
+  {
+    runId: id,
+    queue: Type.Optional(shortName),
+    claimId: id,
+    turn: Type.Integer({
+      minimum: 0,
+      maximum: maxInt,
+      description: "0 after the claim, one more after each transition of this claim",
     }),
-  ),
-  transition: byKind(Object.keys(transitions), "kind"),
-});
+    inboxSeq: Type.Integer({
+      minimum: 0,
+      maximum: maxInt,
+      description: "The last signal that you have read: inboxSeq of the claimed run, or of a later verdict",
+    }),
+    parentId: Type.Union([id, Type.Null()], { description: "As the claimed run has it" }),
+    partitionKey: Type.Union([key, Type.Null()], { description: "As the claimed run has it" }),
+    next: Type.Union(
+      [
+        strict({
+          workerId,
+          claimId: id,
+          expected: Type.Optional(orNull(id)),
+          wantsLine: Type.Optional(Type.Boolean()),
+        }),
+        Type.Null(),
+      ],
+      {
+        description:
+          "If this ends the claim and frees a partition key: claim the next run of the key with this fresh claimId. null: do not",
+      },
+    ),
+    transition,
+  },
+  { title: "Commit" },
+);
 
-export const entry = strict({
-  runId: id,
-  claimId: id,
-  name: longName,
-  seq: int,
-  inboxSeq: int,
-  change: byKind(Object.keys(changes), "op"),
-});
-
-const checksOf = (
-  schemas: Readonly<Record<string, TSchema>>,
-): ReadonlyMap<string, ReturnType<typeof makeCheck>> =>
-  new Map(Object.entries(schemas).map(([name, schema]) => [name, makeCheck(schema)]));
-const transitionChecks = checksOf(transitions);
-const changeChecks = checksOf(changes);
-
-type SentRun = Static<typeof newRun>;
-
-/** The transition that was sent; throws what is wrong with it. */
-export function toTransition(sent: unknown, where: string): Transition {
-  const { kind: given } = sent as { kind: Transition["kind"] };
-  transitionChecks.get(given)!(sent, where);
-  const transition = sent as Transition;
-  switch (transition.kind) {
-    case "await":
-      checkJson(transition.match, `${where}.match`);
-      return transition;
-    case "suspend":
-      for (const [name, match] of Object.entries(transition.matches))
-        checkJson(match, `${where}.matches.${name}`);
-      return transition;
-    case "spawn":
-      return {
-        ...transition,
-        children: transition.children.map((child) => toNewRun(child as unknown as SentRun)),
-      };
-    case "keep":
-    case "next":
-    case "retry":
-    case "done":
-    case "stop":
-      return transition;
-  }
-}
-
-/** The journal entry that was sent; throws what is wrong with it. */
-export function toChange(sent: unknown, where: string): JournalChange {
-  const { op } = sent as { op: JournalChange["op"] };
-  changeChecks.get(op)!(sent, where);
-  const change = sent as JournalChange;
-  switch (change.op) {
-    case "sleep":
-      return { ...change, at: toDate(change.at as unknown as string | null, `${where}.at`) };
-    case "wait":
-      checkJson(change.match, `${where}.match`);
-      return change;
-    case "invoke":
-      return { ...change, child: toNewRun(change.child as unknown as SentRun) };
-    case "run":
-    case "transaction":
-    case "retry":
-    case "due":
-      return change;
-  }
-}
-
-function toNewRun({ at, uniqueKeyBase64, trace = null, ...run }: SentRun): NewRun {
-  return {
-    ...run,
-    trace,
-    at: toDate(at, "at"),
-    uniqueKey: uniqueKeyBase64 === null ? null : Buffer.from(uniqueKeyBase64, "base64"),
-    direct: false,
-  };
-}
-
-function toDate(text: string | null, where: string): Date | null {
-  if (text === null) return null;
-  const read = new Date(text);
-  if (!Number.isNaN(read.getTime())) return read;
-  throw new InvalidOption(`${where} must be a time such as "2030-01-31T12:00:00Z"`);
-}
-
-/** It becomes a part of a larger JSON text. */
-function checkJson(text: string | null, where: string): void {
-  if (text === null) return;
-  try {
-    JSON.parse(text);
-  } catch {
-    throw new InvalidOption(`${where} must be JSON`);
-  }
-}
+export const entry = strict(
+  {
+    runId: id,
+    claimId: id,
+    name: Type.String({ ...longName, description: "The name of the step" }),
+    seq: Type.Integer({
+      minimum: 0,
+      maximum: maxInt,
+      description: "One more than the highest seq in the journal: the place in the order of replay",
+    }),
+    inboxSeq: Type.Integer({ minimum: 0, maximum: maxInt, description: "The last signal that you know of" }),
+    change,
+  },
+  { title: "JournalEntry" },
+);

@@ -7,7 +7,7 @@ const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
 /** The UTF-8 of a text. */
-export function toBytes(text: string): Uint8Array {
+export function toBytes(text: string): Uint8Array<ArrayBuffer> {
   return encoder.encode(text);
 }
 
@@ -26,6 +26,16 @@ export function toBase64(bytes: Uint8Array): string {
   let units = "";
   for (const byte of bytes) units += String.fromCharCode(byte);
   return btoa(units);
+}
+
+/** The bytes of a base64 text, with or without its padding; undefined if it is none. */
+export function fromBase64(text: string): Uint8Array<ArrayBuffer> | undefined {
+  if (!/^[A-Za-z0-9+/]*={0,2}$/.test(text)) return undefined;
+  try {
+    return Uint8Array.from(atob(text), (unit) => unit.charCodeAt(0));
+  } catch {
+    return undefined;
+  }
 }
 
 /** A text as base64 that may stand in a URL. */

@@ -7,6 +7,7 @@
 
 import type { JobContext, StepContext } from "./context.js";
 import type { Encodable } from "./json-types.js";
+import { reservedPrefix } from "./names.js";
 import { isObject } from "./options.js";
 import type { Schema } from "./schema.js";
 import type { NoPayload, PayloadOf, SignalMap, SignalOptions } from "./signal.js";
@@ -112,6 +113,14 @@ export interface Workflow<
 > extends WorkflowDefinition {
   readonly name: Name;
   readonly [types]?: Types<Input, Output, Signals>;
+}
+
+/** The same job under a name and a queue that are reserved for Pawl itself: see `names.ts`. */
+export function reserve<Name extends string, Input, Output, Signals extends SignalMap>(
+  job: Job<Name, Input, Output, Signals>,
+): Job<`${typeof reservedPrefix}${Name}`, Input, Output, Signals> {
+  const name = `${reservedPrefix}${job.name}` as const;
+  return makeDefinition({ ...job, name, queue: `${reservedPrefix}${job.queue}` });
 }
 
 type TypesOf<Definition extends DefinitionBase> = NonNullable<Definition[typeof types]>;

@@ -6,6 +6,7 @@
  */
 
 import { byteLength } from "./bytes.js";
+import { Unavailable } from "./errors.js";
 import { show, shorten } from "./show.js";
 
 /** An error as it is stored and shown. */
@@ -57,7 +58,8 @@ function describe(thrown: unknown, depth: number): ErrorRecord {
   const errors = read(thrown, "errors");
   const list = isList(errors) ? errors : [];
   const message = text(read(thrown, "message")) ?? "";
-  const cause = read(thrown, "cause") ?? list[0];
+  // The cause of an outage is the driver's error, which names the database's address.
+  const cause = isA(thrown, Unavailable) ? undefined : (read(thrown, "cause") ?? list[0]);
   return {
     name: shorten(clean(name), bounds.nameCharacters),
     message: clean(list.length === 0 ? message : withListed(message, list)),

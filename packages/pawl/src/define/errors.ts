@@ -12,6 +12,7 @@ export type ErrorCode =
   | "ChildFailed"
   | "Forbidden"
   | "InboxFull"
+  | "InvalidDelivery"
   | "InvalidInput"
   | "InvalidOption"
   | "InvalidOutcome"
@@ -201,6 +202,13 @@ export class NotSupported extends PawlError {
 /** The database cannot be reached, or has no schema that this version can use. */
 export class Unavailable extends PawlError {
   override readonly code = "Unavailable";
+  /** Host, port and name of the database, for operators. Never in the message: that may reach callers. */
+  declare readonly database?: string;
+
+  constructor(message: string, { database, ...options }: ErrorOptions & { readonly database?: string } = {}) {
+    super(message, options);
+    if (database !== undefined) this.database = database;
+  }
 }
 
 /** The server does not know the token, or was given none. */
@@ -213,10 +221,22 @@ export class Forbidden extends PawlError {
   override readonly code = "Forbidden";
 }
 
+/** A request is no delivery that this secret has signed, or not one of now; `reason` says which. */
+export class InvalidDelivery extends PawlError {
+  override readonly code = "InvalidDelivery";
+  readonly reason: "MissingHeader" | "WrongTime" | "WrongSignature" | "InvalidBody";
+
+  constructor(reason: InvalidDelivery["reason"], message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.reason = reason;
+  }
+}
+
 const classes: Record<ErrorCode, { readonly prototype: PawlError }> = {
   ChildFailed,
   Forbidden,
   InboxFull,
+  InvalidDelivery,
   InvalidInput,
   InvalidOption,
   InvalidOutcome,

@@ -2,8 +2,9 @@
  * The JSON boundary: everything that is stored passes through `toJson`, everything that is read through
  * `fromJson`. What JSON and PostgreSQL's jsonb cannot carry unchanged is refused here, with the path of the
  * offending value, so that a step never sees on replay what it did not see at first. The copy that is given back
- * has the key order that jsonb will give back: by length in bytes, then by bytes. Called for every state, input,
- * result and payload, so it makes one walk over the value and no allocations but the copy.
+ * has the key order that jsonb will give back: by length in bytes, then by bytes. A value is as long as what will be
+ * stored and read back: jsonb writes numbers without an exponent, so 1e308 has 309 digits. Called for every state,
+ * input, result and payload, so it makes one walk over the value and no allocations but the copy.
  */
 
 import { byteLength, isLongerThan, toBytes } from "./bytes.js";
@@ -32,11 +33,13 @@ interface Walk {
   readonly containers: object[];
   readonly keys: (string | number)[];
   bytes: number;
+  /** How much longer jsonb writes the numbers than JSON does. */
+  digits: number;
 }
 
 /** Checks and copies `value`. `what` names it in errors, as the root of the path: "state", "input", "result". */
 export function toJson(value: unknown, what: string, limitBytes = mebibyte): Encoded {
-  const walk: Walk = { what, limitBytes, containers: [], keys: [], bytes: 0 };
+  const walk: Walk = { what, limitBytes, containers: [], keys: [], bytes: 0, digits: 0 };
   let copy: Json | undefined;
   try {
     copy = encode(value, walk);
@@ -47,8 +50,8 @@ export function toJson(value: unknown, what: string, limitBytes = mebibyte): Enc
   }
   const encoded = copy === undefined ? null : copy;
   const text = JSON.stringify(encoded);
-  if (isLongerThan(text, limitBytes)) {
-    throw tooLarge(what, `${byteLength(text)} bytes`, limitBytes);
+  if (isLongerThan(text, limitBytes - walk.digits)) {
+    throw tooLarge(walk, `${byteLength(text) + walk.digits} bytes`);
   }
   return { value: encoded, text };
 }
@@ -69,6 +72,7 @@ function encode(value: unknown, walk: Walk): Json | undefined {
     case "number":
       walk.bytes += 1;
       if (!Number.isFinite(value)) throw refusal(walk, `is ${value}, which JSON does not have`);
+      if (hasExponent(value)) addDigits(value, walk);
       // There is no -0 in PostgreSQL's numeric.
       return value + 0;
     case "boolean":
@@ -85,6 +89,25 @@ function encode(value: unknown, walk: Walk): Json | undefined {
     default:
       throw refusal(walk, `is a ${typeof value}`);
   }
+}
+
+/** Whether JSON writes a number with an exponent. */
+function hasExponent(value: number): boolean {
+  const size = Math.abs(value);
+  return size >= 1e21 || (size < 1e-6 && size > 0);
+}
+
+/** Counts the digits of a number that JSON writes shorter, with an exponent: `1e+308`, `5e-324`. */
+function addDigits(value: number, walk: Walk): void {
+  const [mantissa = "", exponent = ""] = JSON.stringify(Math.abs(value)).split("e");
+  const significant = mantissa.replace(".", "").length;
+  const places = Number(exponent);
+  // All places before the point, or "0.", zeros and the significant digits behind it.
+  const written = places > 0 ? places + 1 : 1 - places + significant;
+  const more = written - mantissa.length - 1 - exponent.length;
+  walk.digits += more;
+  walk.bytes += more;
+  if (walk.bytes > walk.limitBytes) throw overrun(walk);
 }
 
 function encodeObject(value: object, walk: Walk): Json | undefined {
@@ -225,11 +248,12 @@ function circular({ containers, keys, what }: Walk): NotSerializable | undefined
 }
 
 function overrun(walk: Walk): PawlError {
-  return circular(walk) ?? tooLarge(walk.what, `at least ${walk.bytes} bytes`, walk.limitBytes);
+  return circular(walk) ?? tooLarge(walk, `at least ${walk.bytes} bytes`);
 }
 
-function tooLarge(what: string, size: string, limitBytes: number): PayloadTooLarge {
-  return new PayloadTooLarge(`${what} is ${size} long as JSON; the limit is ${limitBytes} bytes`);
+function tooLarge({ what, limitBytes, digits }: Walk, size: string): PayloadTooLarge {
+  const why = digits === 0 ? "" : ", since numbers such as 1e308 are stored with all their digits";
+  return new PayloadTooLarge(`${what} is ${size} long as JSON${why}; the limit is ${limitBytes} bytes`);
 }
 
 /** `state.items[3].price` */

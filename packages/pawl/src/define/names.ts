@@ -19,8 +19,22 @@ const rules = {
   },
 };
 
-/** The name of a definition, a queue or a limit. */
-export function checkName(kind: "definition" | "queue" | "limit", value: unknown): string {
+type Kind = "definition" | "queue" | "limit";
+
+/** Names that begin with this belong to Pawl: its deliveries, and what is to come. */
+export const reservedPrefix = "pawl-";
+
+/** The name of a definition, a queue or a limit that users define or start. */
+export function checkName(kind: Kind, value: unknown): string {
+  const name = checkAnyName(kind, value);
+  if (!name.startsWith(reservedPrefix)) return name;
+  throw new InvalidOption(
+    `the name of a ${kind} must not begin with "${reservedPrefix}", which is reserved for Pawl itself; not ${show(name)}`,
+  );
+}
+
+/** The same, with the names that are reserved for Pawl: of what users look at. */
+export function checkAnyName(kind: Kind, value: unknown): string {
   return check(rules.short, kind, value);
 }
 

@@ -4,7 +4,7 @@
  */
 
 import { fromJson } from "../define/json.js";
-import { InvalidOutcome, InvalidState, KeyConflict, type PawlError } from "../define/errors.js";
+import { Forbidden, InvalidOutcome, InvalidState, KeyConflict, type PawlError } from "../define/errors.js";
 import type { Claimable, Commit, NextClaim, StoreTransaction, Transition, Verdict } from "../store/store.js";
 import { newClaimId } from "./claim-id.js";
 import { attemptOf, type Execution } from "./execution.js";
@@ -64,6 +64,8 @@ export async function commit(
       // Keys of a child that belong to two runs; a rate limit that nobody has set.
       if (verdict.code === "PW409") return new KeyConflict(verdict.message);
       if (verdict.code === "PW422") return new InvalidOutcome(verdict.message);
+      // A child that the token of this worker may not start.
+      if (verdict.code === "Forbidden") return new Forbidden(verdict.message);
       return new InvalidState(`the database refused the outcome (${verdict.code}): ${verdict.message}`);
     case "busy":
       throw new Error("the flusher answered busy");

@@ -232,7 +232,8 @@ function checkQueues(given: unknown, served: readonly AnyDefinition[]): Readonly
   }
   const queues = new Map(
     Object.entries(given).map(([queue, concurrency]) => [
-      checkName("queue", queue),
+      // That of a definition is checked, and Pawl's own have queues of theirs.
+      needed.has(queue) ? queue : checkName("queue", queue),
       checkInteger(concurrency, `the concurrency of queue "${queue}"`, { min: 1, max: 10_000 }),
     ]),
   );

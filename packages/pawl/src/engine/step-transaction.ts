@@ -3,7 +3,7 @@
  * taken along when it went away is no attempt. Used by the body, which has the outcome delivered.
  */
 
-import { InvalidOutcome } from "../define/errors.js";
+import { Forbidden, InvalidOutcome, type PawlError } from "../define/errors.js";
 import type { Json } from "../define/json-types.js";
 import type { JournalChange, JournalEntry, RecordVerdict } from "../store/journal.js";
 import type { StoreTransaction } from "../store/store.js";
@@ -105,7 +105,8 @@ async function transactOnce(
   }
 }
 
-/** The database refused to record something. */
-export function refusal({ code, message }: { code: string; message: string }): InvalidOutcome {
+/** The database refused to record something, or the server a child that the token of this worker may not start. */
+export function refusal({ code, message }: { code: string; message: string }): PawlError {
+  if (code === "Forbidden") return new Forbidden(message);
   return new InvalidOutcome(`the database refused it (${code}): ${message}`);
 }

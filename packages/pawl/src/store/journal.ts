@@ -30,6 +30,13 @@ export interface ListedStep extends StoredStep {
   readonly completedAt: Date | null;
 }
 
+/** Where a page of steps ends: the seq of the last completed one, and the last pending one, if there was one. */
+export interface StepPlace {
+  readonly seq: number;
+  readonly startedAt: string | null;
+  readonly name: string | null;
+}
+
 export type StepKind = "run" | "sleep" | "wait" | "invoke" | "transaction";
 
 /** One entry for the journal of a workflow run (see `record.sql`). `seq` is its place in the order of delivery, if it completes. */

@@ -1,4 +1,4 @@
-/** Reads a journal page by page. Used by the engine when it was too big to come along with a claim, by `runs.steps` and by `check`. */
+/** Reads a journal page by page. Used by the engine when it was too big to come along with a claim, and by `check`. */
 
 import type { ListedStep } from "./journal.js";
 import type { ClientStore } from "./store.js";

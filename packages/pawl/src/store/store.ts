@@ -9,7 +9,7 @@ import type { Json } from "../define/json-types.js";
 import type { Phase, Status } from "../define/phase.js";
 import type { Transaction } from "../define/transaction.js";
 import type { WhyFacts } from "./why-facts.js";
-import type { JournalEntry, ListedStep, RecordVerdict, StoredStep } from "./journal.js";
+import type { JournalEntry, ListedStep, RecordVerdict, StepPlace, StoredStep } from "./journal.js";
 
 export interface NewRun {
   readonly name: string;
@@ -412,9 +412,12 @@ export interface ClientStore {
   journal(runId: string, after: string): Promise<ListedStep[]>;
   /** How many runs there are that a listing would show, on all its pages. */
   count(filter: RunFilter): Promise<number>;
+  /** A page, up to the limit and 16 MiB; `last`: where it goes on, null at the end. */
   list(filter: RunFilter): Promise<{ runs: StoredRun[]; last: { startedAt: string; runId: string } | null }>;
-  /** Of these runs, those that have ended or do not exist. */
-  ended(runIds: readonly string[]): Promise<EndedRun[]>;
+  /** The same of the steps of a run. */
+  steps(runId: string, after: StepPlace | null): Promise<{ steps: ListedStep[]; last: StepPlace | null }>;
+  /** The runs among these that have ended or do not exist, up to 16 MiB of results; `more`: others have too, ask again for the rest. */
+  ended(runIds: readonly string[]): Promise<{ runs: EndedRun[]; more: boolean }>;
 }
 
 /** An open transaction that user code writes in. It must be ended by one of its two ends. */

@@ -8,6 +8,7 @@ const {
   RunCancelled,
   StepFailed,
   ChildFailed,
+  InvalidDelivery,
   NonRetryable,
   NotSerializable,
   ...plain
@@ -28,6 +29,11 @@ describe("every error", () => {
   test("is found by instanceof and is not another", () => {
     expect(new errors.RunEnded("")).not.toBeInstanceOf(errors.RunNotFound);
   });
+});
+
+test("InvalidDelivery says why", () => {
+  const error = new InvalidDelivery("WrongTime", "too old");
+  expect(error).toMatchObject({ name: "InvalidDelivery", code: "InvalidDelivery", reason: "WrongTime" });
 });
 
 test("RunFailed carries the run and its recorded error", () => {

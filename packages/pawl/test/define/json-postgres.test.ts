@@ -65,3 +65,23 @@ test("a large object keeps its order too", async () => {
   const [stored] = await store([encoded]);
   expect(withOrder(stored!)).toStrictEqual(withOrder(encoded.value));
 });
+
+test("a number is as long as jsonb writes it, with all its digits", async () => {
+  const numbers = fc.oneof(
+    fc.double({ noNaN: true, noDefaultInfinity: true }),
+    fc.constantFrom(1e21, 1e-7, 1.5e300, -1e308, 5e-324, -2.5e-10, 1e20, 1e-6, Number.MAX_VALUE, 0),
+  );
+  await fc.assert(
+    fc.asyncProperty(fc.array(numbers, { minLength: 20, maxLength: 20 }), async (values) => {
+      const { rows } = await client.query<{ bytes: number }>(
+        "select octet_length(value::jsonb::text) as bytes from unnest($1::text[]) with ordinality as given(value, place) order by place",
+        [values.map((value) => JSON.stringify(value))],
+      );
+      for (const [index, { bytes }] of rows.entries()) {
+        expect(toJson(values[index], "state", bytes).value).toBe(values[index]! + 0);
+        expect(() => toJson(values[index], "state", bytes - 1)).toThrow(`state is`);
+      }
+    }),
+    { numRuns: 50 },
+  );
+});

@@ -8,7 +8,7 @@ import { MessageChannel, receiveMessageOnPort } from "node:worker_threads";
 import type { Worker } from "pawl";
 import { loadDefinitions } from "./definitions.js";
 import type { FromWorker, ToWorker } from "./dev-watch.js";
-import { oneLine } from "./failure.js";
+import { describeFailure } from "./failure.js";
 
 const [file = "", schema] = process.argv.slice(2);
 const tell = (message: FromWorker, then: () => void = () => {}): void =>
@@ -32,7 +32,7 @@ try {
     worker = pawl.serve(definitions, { schema });
     worker.ready.then(
       () => tell({ kind: "ready" }),
-      (error: unknown) => tell({ kind: "broken", text: oneLine((error as Error).message), files: seen() }),
+      (error: unknown) => tell({ kind: "broken", text: describeFailure(error), files: seen() }),
     );
   });
   tell({
@@ -41,7 +41,7 @@ try {
     files: seen(),
   });
 } catch (error) {
-  tell({ kind: "broken", text: oneLine((error as Error).message), files: seen() }, () => process.exit(1));
+  tell({ kind: "broken", text: describeFailure(error), files: seen() }, () => process.exit(1));
 }
 
 /** Answers which files were loaded so far. Modules pass a hook; CommonJS keeps a list itself. */

@@ -13,7 +13,7 @@ import {
   toMilliseconds,
 } from "pawl/engine";
 import { findSchema, findUrl, takesDatabase } from "./connection.js";
-import { exitCode, oneLine } from "./failure.js";
+import { describeFailure, exitCode } from "./failure.js";
 import { type Finding, judgeRuns, judgeServer, judgeState } from "./findings.js";
 import { addCommand, answers, type Session } from "./session.js";
 import type { Shell } from "./shell.js";
@@ -56,7 +56,7 @@ async function examine(flags: Flags): Promise<Finding[]> {
     try {
       return await ask();
     } catch (error) {
-      findings.push({ check, level: "wrong", text: oneLine((error as Error).message), fix });
+      findings.push({ check, level: "wrong", text: describeFailure(error), fix });
       return undefined;
     }
   };

@@ -4,7 +4,7 @@
  */
 
 import { CommanderError } from "commander";
-import { PawlError } from "pawl";
+import { PawlError, Unavailable } from "pawl";
 import type { Shell } from "./shell.js";
 import { printable } from "./text.js";
 
@@ -22,11 +22,17 @@ const usageCodes = new Set(["InvalidOption", "NotSerializable", "NotSupported"])
 export function explainFailure(error: unknown, shell: Shell, debug: boolean): ExitCode {
   // Commander has written what it had to say.
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCode.ok : exitCode.usage;
-  const message = error instanceof Error ? error.message : String(error);
-  shell.complain(`${shell.errorColors.red("pawl:")} ${oneLine(message)}${adviceFor(error)}`);
+  shell.complain(`${shell.errorColors.red("pawl:")} ${describeFailure(error)}${adviceFor(error)}`);
   if (debug && error instanceof Error) shell.complain(stackOf(error));
   if (error instanceof UsageError) return exitCode.usage;
   return error instanceof PawlError && usageCodes.has(error.code) ? exitCode.usage : exitCode.no;
+}
+
+/** What went wrong in one line, and with which database. */
+export function describeFailure(error: unknown): string {
+  const message = oneLine(error instanceof Error ? error.message : String(error));
+  const database = error instanceof Unavailable ? error.database : undefined;
+  return database === undefined ? message : `${message} (database ${printable(database)})`;
 }
 
 function adviceFor(error: unknown): string {

@@ -1,7 +1,7 @@
 /** A logger for a process that somebody looks at: warnings and errors, a line each, to standard error. */
 
 import type { Logger, LogMethod } from "pawl";
-import { oneLine } from "./failure.js";
+import { describeFailure, oneLine } from "./failure.js";
 import type { Shell } from "./shell.js";
 
 export function lineLogger(shell: Shell): Logger {
@@ -10,7 +10,7 @@ export function lineLogger(shell: Shell): Logger {
     (given: object | string, message?: string) => {
       if (typeof given === "string") return shell.complain(`${level} ${oneLine(given)}`);
       const { err, ...details } = given as { err?: unknown };
-      const reason = err instanceof Error ? `: ${oneLine(err.message)}` : "";
+      const reason = err instanceof Error ? `: ${describeFailure(err)}` : "";
       const rest = Object.keys(details).length === 0 ? "" : ` ${oneLine(JSON.stringify(details))}`;
       shell.complain(`${level} ${message ?? ""}${reason}${rest}`);
     };

@@ -12,12 +12,14 @@ import { addRuns } from "./runs.js";
 import { newProgram, type Session } from "./session.js";
 import { addServer } from "./server.js";
 import { addSteps } from "./steps.js";
+import { addToken } from "./token.js";
 import { version } from "./version.js";
 
 export function createProgram(session: Session): Command {
   const program = newProgram(session, "Pawl: durable execution on PostgreSQL", version);
   addDev(program, session);
   addServer(program, session);
+  addToken(program, session);
   addMigrate(program, session);
   addRuns(program, session);
   addSteps(program, session);

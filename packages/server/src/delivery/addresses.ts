@@ -1,18 +1,31 @@
 /**
- * Which addresses a delivery may connect to: those of the public internet. Everything that is somebody's own (loopback, private
- * networks, link-local addresses with the metadata services of clouds among them) or nobody's (documentation, multicast, reserved) is
- * refused, also when it is written as an IPv6 address that leads to it.
+ * Which addresses a delivery may connect to. Those of the public internet it may; private networks and
+ * loopback only if the operator lists them (`targets.ts`); link-local addresses, the metadata services of
+ * clouds and addresses of nobody never, also when an IPv6 address leads to them.
  */
 
 import { BlockList, isIPv4, isIPv6 } from "node:net";
 
-const notPublic4 = new BlockList();
-for (const [network, bits] of [
+/** "never": no list of the operator's allows it. */
+export type Reach = "public" | "private" | "never";
+
+type Network = readonly [network: string, bits: number];
+
+const never4 = blocks("ipv4", [
   ["0.0.0.0", 8],
+  ["169.254.0.0", 16],
+  // Multicast, reserved and broadcast.
+  ["224.0.0.0", 3],
+  // Metadata services: Azure, Alibaba Cloud, Oracle Cloud.
+  ["168.63.129.16", 32],
+  ["100.100.100.200", 32],
+  ["192.0.0.192", 32],
+]);
+
+const private4 = blocks("ipv4", [
   ["10.0.0.0", 8],
   ["100.64.0.0", 10],
   ["127.0.0.0", 8],
-  ["169.254.0.0", 16],
   ["172.16.0.0", 12],
   ["192.0.0.0", 24],
   ["192.0.2.0", 24],
@@ -21,33 +34,63 @@ for (const [network, bits] of [
   ["198.18.0.0", 15],
   ["198.51.100.0", 24],
   ["203.0.113.0", 24],
-  ["224.0.0.0", 3],
-] as const) {
-  notPublic4.addSubnet(network, bits, "ipv4");
-}
+]);
+
+const never6 = blocks("ipv6", [
+  ["fe80::", 10],
+  ["fec0::", 10],
+  ["ff00::", 8],
+  // Metadata services: Amazon, Google Cloud, Oracle Cloud.
+  ["fd00:ec2::254", 128],
+  ["fd20:ce::254", 128],
+  ["fd00:c1::a9fe:a9fe", 128],
+  // They lead to IPv4 addresses by tunnels and translators: Teredo, 6to4, NAT64 of a network's own.
+  ["2001::", 32],
+  ["2002::", 16],
+  ["64:ff9b:1::", 48],
+]);
+
+/** The only addresses outside 2000::/3 that are somebody's. */
+const private6 = blocks("ipv6", [
+  ["::1", 128],
+  ["fc00::", 7],
+]);
 
 /** Of the global unicast addresses, 2000::/3, those that are none after all. */
-const notPublic6 = new BlockList();
-for (const [network, bits] of [
+const notPublic6 = blocks("ipv6", [
   ["2001::", 23],
   ["2001:db8::", 32],
-  ["2002::", 16],
   ["3fff::", 20],
-] as const) {
-  notPublic6.addSubnet(network, bits, "ipv6");
+]);
+
+/** How far an address reaches. What cannot be read is never connected to. */
+export function reachOf(address: string): Reach {
+  if (isIPv4(address)) {
+    if (never4.check(address, "ipv4")) return "never";
+    return private4.check(address, "ipv4") ? "private" : "public";
+  }
+  const led = embeddedAddress(address);
+  if (led !== undefined) return reachOf(led);
+  if (!isIPv6(address) || address.includes("%") || never6.check(address, "ipv6")) return "never";
+  if (private6.check(address, "ipv6")) return "private";
+  if ((groupsOf(address)[0]! & 0xe000) !== 0x2000) return "never";
+  return notPublic6.check(address, "ipv6") ? "private" : "public";
 }
 
-/** Whether this is the address of a machine of the public internet. What cannot be read is not. */
-export function isPublicAddress(address: string): boolean {
-  if (isIPv4(address)) return !notPublic4.check(address, "ipv4");
-  if (!isIPv6(address) || address.includes("%")) return false;
+/** The IPv4 address that this one is written for: mapped ones, and those that a NAT64 translates. */
+export function embeddedAddress(address: string): string | undefined {
+  if (!isIPv6(address) || address.includes("%")) return undefined;
   const groups = groupsOf(address);
   const isUnder = (...prefix: number[]): boolean => prefix.every((group, index) => groups[index] === group);
-  // Mapped IPv4 addresses, and those that a NAT64 translates, are what they lead to.
-  if (isUnder(0, 0, 0, 0, 0, 0xffff) || isUnder(0x64, 0xff9b, 0, 0, 0, 0)) {
-    return isPublicAddress(embedded(groups[6]!, groups[7]!));
-  }
-  return (groups[0]! & 0xe000) === 0x2000 && !notPublic6.check(address, "ipv6");
+  if (!isUnder(0, 0, 0, 0, 0, 0xffff) && !isUnder(0x64, 0xff9b, 0, 0, 0, 0)) return undefined;
+  const [high, low] = groups.slice(6) as [number, number];
+  return [high >> 8, high & 0xff, low >> 8, low & 0xff].join(".");
+}
+
+function blocks(family: "ipv4" | "ipv6", networks: readonly Network[]): BlockList {
+  const list = new BlockList();
+  for (const [network, bits] of networks) list.addSubnet(network, bits, family);
+  return list;
 }
 
 /** The eight groups of an IPv6 address. */
@@ -59,8 +102,4 @@ function groupsOf(address: string): number[] {
   const last = tail === undefined || tail === "" ? [] : tail.split(":");
   const zeros = new Array<string>(tail === undefined ? 0 : 8 - first.length - last.length).fill("0");
   return [...first, ...zeros, ...last].map((group) => Number.parseInt(group, 16));
-}
-
-function embedded(high: number, low: number): string {
-  return [high >> 8, high & 0xff, low >> 8, low & 0xff].join(".");
 }

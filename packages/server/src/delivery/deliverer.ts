@@ -2,7 +2,7 @@
 
 import { type Logger, serve, type Worker } from "pawl";
 import type { TopicStore } from "pawl/engine";
-import { deliveryJob, deliveryQueue, type DeliverySettings } from "./delivery.js";
+import { deliveryJob, type DeliverySettings } from "./delivery.js";
 
 const concurrency = 20;
 
@@ -15,10 +15,11 @@ export interface DelivererOptions {
 }
 
 export function startDeliverer({ url, schema, store, settings, logger }: DelivererOptions): Worker {
-  return serve([deliveryJob(store, settings)], {
+  const delivery = deliveryJob(store, settings);
+  return serve([delivery], {
     url,
     schema,
-    queues: { [deliveryQueue]: concurrency },
+    queues: { [delivery.queue]: concurrency },
     // The server sees to retention itself.
     sweepInterval: false,
     logger,

@@ -5,15 +5,13 @@
  */
 
 import { type Job, job, type Json, NonRetryable } from "pawl";
-import type { TopicStore } from "pawl/engine";
+import { reserve, type TopicStore } from "pawl/engine";
 import { AddressRefused, post, type Resolve } from "./post.js";
 import { webhookHeaders } from "./signature.js";
-
-export const deliveryQueue = "pawl-deliveries";
+import type { IsAllowed } from "./targets.js";
 
 export interface DeliverySettings {
-  /** Private and loopback addresses too. */
-  readonly allowPrivate: boolean;
+  readonly isAllowed: IsAllowed;
   /** For one try, from the name of the host to the answer. */
   readonly timeoutMs: number;
   readonly resolve?: Resolve | undefined;
@@ -37,10 +35,10 @@ export function deliveryJob(
   store: Pick<TopicStore, "subscriptionTarget">,
   settings: DeliverySettings,
 ): Job<"pawl-delivery", Delivery, { status: number }> {
-  const { allowPrivate, timeoutMs, resolve, backoffMs = defaultBackoffMs } = settings;
-  return job({
-    name: "pawl-delivery",
-    queue: deliveryQueue,
+  const { isAllowed, timeoutMs, resolve, backoffMs = defaultBackoffMs } = settings;
+  const delivery = job({
+    name: "delivery",
+    queue: "deliveries",
     retention: "7d",
     maxAttempts,
     backoff: backoffMs,
@@ -50,16 +48,15 @@ export function deliveryJob(
         throw new NonRetryable(`subscription ${subscription} was deleted`);
       }
       const text = JSON.stringify(body);
-      const timestampSeconds = Math.floor(Date.now() / 1_000);
+      const timestamp = String(Math.floor(Date.now() / 1_000));
       const headers = {
         "content-type": "application/json",
         "user-agent": "pawl",
-        "pawl-topic": topic,
-        ...webhookHeaders({ id: ctx.runId, timestampSeconds, body: text }, found.secret),
+        ...webhookHeaders({ id: ctx.runId, timestamp, topic, body: text }, found.secret),
       };
       const { url } = found.target;
       const { signal } = ctx;
-      const status = await post({ url, headers, body: text, allowPrivate, timeoutMs, signal, resolve }).catch(
+      const status = await post({ url, headers, body: text, isAllowed, timeoutMs, signal, resolve }).catch(
         (error: unknown) => {
           if (error instanceof AddressRefused) throw new NonRetryable(error.message, { cause: error });
           throw error;
@@ -74,6 +71,7 @@ export function deliveryJob(
       );
     },
   });
+  return reserve(delivery);
 }
 
 /** 5 s, tripled each time, at most 6 h, and not all at once. */

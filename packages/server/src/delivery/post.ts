@@ -8,7 +8,8 @@ import { lookup as resolveName, type LookupAddress, type LookupOptions } from "n
 import http from "node:http";
 import https from "node:https";
 import { isIP, type LookupFunction } from "node:net";
-import { isPublicAddress } from "./addresses.js";
+import { reachOf } from "./addresses.js";
+import type { IsAllowed } from "./targets.js";
 
 const maxAnswerBytes = 16 * 1024;
 
@@ -19,8 +20,7 @@ export interface PostOptions {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
-  /** Private and loopback addresses too. */
-  readonly allowPrivate: boolean;
+  readonly isAllowed: IsAllowed;
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
   /** Default: as the system does. */
@@ -32,12 +32,11 @@ export class AddressRefused extends Error {}
 
 /** Sends the request and answers with the status. Throws if there is no answer. */
 export async function post(options: PostOptions): Promise<number> {
-  const { url: text, headers, body, allowPrivate, timeoutMs, signal, resolve = resolveAll } = options;
+  const { url: text, headers, body, isAllowed, timeoutMs, signal, resolve = resolveAll } = options;
   const url = new URL(text);
   const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
-  const isAllowed = (address: string): boolean => allowPrivate || isPublicAddress(address);
   // Addresses in the URL itself are connected to without asking anybody for them.
-  if (isIP(host) !== 0 && !isAllowed(host)) throw refused(host, host);
+  if (isIP(host) !== 0 && !isAllowed(host, host)) throw refused(host, host);
   const deadline = AbortSignal.timeout(timeoutMs);
   const request = (url.protocol === "https:" ? https : http).request(url, {
     method: "POST",
@@ -71,7 +70,7 @@ export async function post(options: PostOptions): Promise<number> {
 }
 
 /** Resolves like the system, and gives on only what may be connected to. */
-function checkedLookup(resolve: Resolve, isAllowed: (address: string) => boolean): LookupFunction {
+function checkedLookup(resolve: Resolve, isAllowed: IsAllowed): LookupFunction {
   const answer = async (
     host: string,
     options: LookupOptions,
@@ -80,7 +79,7 @@ function checkedLookup(resolve: Resolve, isAllowed: (address: string) => boolean
     let allowed: LookupAddress[];
     try {
       const found = await resolve(host, { ...options, all: true });
-      allowed = found.filter(({ address }) => isAllowed(address));
+      allowed = found.filter(({ address }) => isAllowed(host, address));
       if (allowed.length === 0) throw refused(host, found[0]?.address ?? "nothing");
     } catch (error) {
       callback(error as Error, []);
@@ -102,7 +101,9 @@ const resolveAll: Resolve = (host, options) =>
   });
 
 function refused(host: string, address: string): AddressRefused {
-  return new AddressRefused(
-    `${host} is ${address}, which is not an address of the public internet; deliveries to others must be allowed (PAWL_DELIVERY_ALLOW_PRIVATE=1)`,
-  );
+  const how =
+    reachOf(address) === "private"
+      ? "if a delivery may go there, list it in PAWL_DELIVERY_ALLOW_PRIVATE"
+      : "no delivery goes to link-local addresses, metadata services and addresses of nobody";
+  return new AddressRefused(`${host} is ${address}, which is not an address of the public internet; ${how}`);
 }

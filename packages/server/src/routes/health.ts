@@ -3,11 +3,13 @@
 import { Type } from "typebox";
 import type { App } from "../app.js";
 import type { Parts } from "../parts.js";
+import { Readiness } from "../readiness.js";
 import { strict } from "../schemas.js";
 
 const status = strict({ status: Type.String() });
 
-export function healthRoutes(app: App, { pawl, closing }: Parts): void {
+export function healthRoutes(app: App, { probe, closing }: Parts): void {
+  const readiness = new Readiness(() => probe.ping());
   const open = { config: { scope: "open" }, exposeHeadRoute: true } as const;
   const schema = { tags: ["server"], security: [], response: { 200: status, 503: status } };
   app.get(
@@ -19,14 +21,9 @@ export function healthRoutes(app: App, { pawl, closing }: Parts): void {
     "/readyz",
     { ...open, schema: { ...schema, operationId: "getReadiness", summary: "Whether it can serve" } },
     async (_request, reply) => {
-      try {
-        // While it closes, balancers are to send their calls elsewhere.
-        if (closing.aborted) throw new Error("closing");
-        await pawl.limits.list();
-        return { status: "ready" };
-      } catch {
-        return reply.code(503).send({ status: "unavailable" });
-      }
+      // While it closes, balancers are to send their calls elsewhere.
+      if (!closing.aborted && (await readiness.isReady())) return { status: "ready" };
+      return reply.code(503).send({ status: "unavailable" });
     },
   );
 }

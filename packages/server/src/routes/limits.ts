@@ -22,7 +22,7 @@ export function limitRoutes(app: App, { pawl }: Parts): void {
   app.get(
     "/v1/limits",
     {
-      config: { scope: "read" },
+      config: { scope: "read", prefixes: "checked" },
       schema: {
         operationId: "listLimits",
         summary: "List the rate limits",
@@ -30,13 +30,16 @@ export function limitRoutes(app: App, { pawl }: Parts): void {
         response: answers({ 200: strict({ limits: Type.Array(limitSchema) }) }),
       },
     },
-    async () => ({ limits: await pawl.limits.list() }),
+    async ({ caller }) => {
+      const limits = await pawl.limits.list();
+      return { limits: limits.filter(({ name }) => caller.allows({ name, queue: null })) };
+    },
   );
 
   app.put(
     "/v1/limits/:name",
     {
-      config: { scope: "write" },
+      config: { scope: "write", prefixes: "checked" },
       schema: {
         operationId: "setLimit",
         summary: "Set a rate limit",
@@ -49,6 +52,7 @@ export function limitRoutes(app: App, { pawl }: Parts): void {
     },
     async (request) => {
       const { name } = request.params;
+      request.caller.demand({ name, queue: null });
       await pawl.limits.set(name, request.body);
       const limits = await pawl.limits.list();
       return limits.find((limit) => limit.name === name)!;

@@ -16,7 +16,7 @@ export function listingRoutes(app: App, { pawl, store }: Parts): void {
   app.get(
     "/v1/runs",
     {
-      config: { scope: "read" },
+      config: { scope: "read", prefixes: "checked" },
       schema: {
         operationId: "listRuns",
         summary: "List runs",
@@ -29,13 +29,17 @@ export function listingRoutes(app: App, { pawl, store }: Parts): void {
         response: answers({ 200: pageSchema }),
       },
     },
-    async (request) => list(request.query, ["name", ...filters]),
+    async (request) => {
+      const { name = "", queue = "" } = request.query;
+      request.caller.demand({ name, queue });
+      return list(request.query, ["name", ...filters]);
+    },
   );
 
   app.get(
     "/v1/runs/count",
     {
-      config: { scope: "read" },
+      config: { scope: "read", prefixes: "checked" },
       schema: {
         operationId: "countRuns",
         summary: "Count runs",
@@ -50,6 +54,8 @@ export function listingRoutes(app: App, { pawl, store }: Parts): void {
       },
     },
     async (request) => {
+      const { name = "", queue = "" } = request.query;
+      request.caller.demand({ name, queue });
       const { options, input } = splitQuery(request.query, ["name", ...Object.keys(counted.properties)]);
       return { count: await pawl.runs.count({ ...options, ...(input === undefined ? {} : { input }) }) };
     },
@@ -58,7 +64,7 @@ export function listingRoutes(app: App, { pawl, store }: Parts): void {
   app.get(
     "/v1/workflows/:name/runs",
     {
-      config: { scope: "read" },
+      config: { scope: "read", prefixes: "checked" },
       schema: {
         operationId: "listRunsOfWorkflow",
         summary: "List the runs of one definition",
@@ -69,14 +75,18 @@ export function listingRoutes(app: App, { pawl, store }: Parts): void {
         response: answers({ 200: pageSchema }),
       },
     },
-    async (request) => list(request.query, filters, request.params.name),
+    async (request) => {
+      const { name } = request.params;
+      request.caller.demand({ name, queue: request.query.queue ?? "" });
+      return list(request.query, filters, name);
+    },
   );
 
   let counting: ReturnType<typeof store.countRuns> | undefined;
   app.get(
     "/v1/workflows",
     {
-      config: { scope: "read" },
+      config: { scope: "read", prefixes: "checked" },
       schema: {
         operationId: "listWorkflows",
         summary: "All names with counts per status",
@@ -86,10 +96,10 @@ export function listingRoutes(app: App, { pawl, store }: Parts): void {
         response: answers({ 200: countsSchema }),
       },
     },
-    async () => {
+    async ({ caller }) => {
       // Who asks while it is counted shares the answer.
       counting ??= store.countRuns().finally(() => (counting = undefined));
-      return { workflows: [...(await counting)] };
+      return { workflows: (await counting).filter(({ name }) => caller.allows({ name, queue: null })) };
     },
   );
 

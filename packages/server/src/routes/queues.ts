@@ -4,7 +4,8 @@ import type { FastifyReply } from "fastify";
 import { type Message, RunNotFound } from "pawl";
 import { Type } from "typebox";
 import type { App } from "../app.js";
-import { heldSignal } from "../held.js";
+import type { Caller } from "../auth.js";
+import { countWaits, heldSignal } from "../held.js";
 import type { Parts } from "../parts.js";
 import {
   ackBody,
@@ -33,7 +34,7 @@ export function queueRoutes(app: App, parts: Parts): void {
   app.get(
     "/v1/queues",
     {
-      config: { scope: "read" },
+      config: { scope: "read", prefixes: "checked" },
       schema: {
         operationId: "listQueues",
         summary: "List the queues that have messages",
@@ -41,13 +42,16 @@ export function queueRoutes(app: App, parts: Parts): void {
         response: answers({ 200: strict({ queues: Type.Array(statsSchema) }) }),
       },
     },
-    async () => ({ queues: await queues.list() }),
+    async ({ caller }) => {
+      const all = await queues.list();
+      return { queues: all.filter(({ queue }) => caller.allows({ name: null, queue })) };
+    },
   );
 
   app.get(
     "/v1/queues/:queue",
     {
-      config: { scope: "read" },
+      config: { scope: "read", prefixes: "checked" },
       schema: {
         operationId: "getQueue",
         summary: "Count the messages of a queue",
@@ -56,13 +60,13 @@ export function queueRoutes(app: App, parts: Parts): void {
         response: answers({ 200: statsSchema }),
       },
     },
-    (request) => queues.stats(request.params.queue),
+    (request) => queues.stats(queueOf(request)),
   );
 
   app.post(
     "/v1/queues/:queue/messages",
     {
-      config: { scope: "write" },
+      config: { scope: "write", prefixes: "checked" },
       bodyLimit: maxBatchBytes,
       schema: {
         operationId: "sendMessages",
@@ -77,7 +81,7 @@ export function queueRoutes(app: App, parts: Parts): void {
     async (request, reply) => {
       const items = Array.isArray(request.body) ? request.body : [request.body];
       const messages = await queues.sendMany(
-        request.params.queue,
+        queueOf(request),
         items.map(({ delaySeconds, ...item }) => ({
           ...item,
           ...(delaySeconds === undefined ? {} : { delay: delaySeconds * 1_000 }),
@@ -90,7 +94,7 @@ export function queueRoutes(app: App, parts: Parts): void {
   app.post(
     "/v1/queues/:queue/receive",
     {
-      config: { scope: "write" },
+      config: { scope: "write", prefixes: "checked" },
       schema: {
         operationId: "receiveMessages",
         summary: "Receive messages",
@@ -102,8 +106,9 @@ export function queueRoutes(app: App, parts: Parts): void {
       },
     },
     async (request, reply) => {
-      const { queue } = request.params;
+      const queue = queueOf(request);
       const { max, waitSeconds, visibilitySeconds, match, maxReceives } = request.body ?? {};
+      if (waitSeconds !== undefined && waitSeconds > 0) countWaits(parts.waits, reply, 1);
       const messages = await queues.receive(queue, {
         max,
         maxReceives,
@@ -124,7 +129,7 @@ export function queueRoutes(app: App, parts: Parts): void {
   app.post(
     "/v1/queues/:queue/ack",
     {
-      config: { scope: "write" },
+      config: { scope: "write", prefixes: "checked" },
       schema: {
         operationId: "ackMessages",
         summary: "Acknowledge messages: they are deleted",
@@ -135,7 +140,7 @@ export function queueRoutes(app: App, parts: Parts): void {
       },
     },
     async (request) => {
-      const { acked, refused } = await queues.ack(request.params.queue, request.body.messages);
+      const { acked, refused } = await queues.ack(queueOf(request), request.body.messages);
       return { acked, refused: [...refused] };
     },
   );
@@ -143,7 +148,7 @@ export function queueRoutes(app: App, parts: Parts): void {
   app.post(
     "/v1/queues/:queue/extend",
     {
-      config: { scope: "write" },
+      config: { scope: "write", prefixes: "checked" },
       schema: {
         operationId: "extendMessages",
         summary: "Change how long messages stay invisible",
@@ -156,7 +161,7 @@ export function queueRoutes(app: App, parts: Parts): void {
     async (request) => {
       const { messages, visibilitySeconds } = request.body;
       const { extended, refused } = await queues.extend(
-        request.params.queue,
+        queueOf(request),
         messages,
         visibilitySeconds * 1_000,
       );
@@ -167,7 +172,7 @@ export function queueRoutes(app: App, parts: Parts): void {
   app.delete(
     "/v1/queues/:queue/messages/:id",
     {
-      config: { scope: "write" },
+      config: { scope: "write", prefixes: "checked" },
       schema: {
         operationId: "ackMessage",
         summary: "Acknowledge a message: it is deleted",
@@ -178,7 +183,8 @@ export function queueRoutes(app: App, parts: Parts): void {
       },
     },
     async (request) => {
-      const { queue, id } = request.params;
+      const { id } = request.params;
+      const queue = queueOf(request);
       const { acked } = await queues.ack(queue, { id, receipt: request.query.receipt });
       if (acked === 0) throw noSuchMessage(queue, id);
       return { acked: true };
@@ -188,7 +194,7 @@ export function queueRoutes(app: App, parts: Parts): void {
   app.patch(
     "/v1/queues/:queue/messages/:id",
     {
-      config: { scope: "write" },
+      config: { scope: "write", prefixes: "checked" },
       schema: {
         operationId: "extendMessage",
         summary: "Change how long a message stays invisible",
@@ -200,7 +206,8 @@ export function queueRoutes(app: App, parts: Parts): void {
       },
     },
     async (request) => {
-      const { queue, id } = request.params;
+      const { id } = request.params;
+      const queue = queueOf(request);
       const { receipt } = request.query;
       const { extended } = await queues.extend(
         queue,
@@ -211,6 +218,12 @@ export function queueRoutes(app: App, parts: Parts): void {
       return { extended: true };
     },
   );
+}
+
+/** The queue that the path names, if the caller's token allows it. */
+function queueOf({ caller, params }: { caller: Caller; params: { queue: string } }): string {
+  caller.demand({ name: null, queue: params.queue });
+  return params.queue;
 }
 
 /** Messages whose receiver has gone before it had them are given back, as if it had never asked. */

@@ -3,11 +3,12 @@
 import { setMaxListeners } from "node:events";
 import type { FastifyReply } from "fastify";
 import { type ErrorRecord, type Json, type Run, RunNotFound } from "pawl";
-import { type EndedRun, statusOf } from "pawl/engine";
+import { type EndedRun, statusOf, stepsPage } from "pawl/engine";
 import { Type } from "typebox";
 import type { App } from "../app.js";
+import type { Caller } from "../auth.js";
 import { keyOf } from "../header-key.js";
-import { heldSignal } from "../held.js";
+import { countWaits, heldSignal } from "../held.js";
 import type { Parts } from "../parts.js";
 import {
   answers,
@@ -42,7 +43,7 @@ function placedRoutes(app: App, parts: Parts, { path, of, params }: (typeof plac
   app.get(
     path,
     {
-      config: { scope: "read" },
+      config: { scope: "read", prefixes: "checked" },
       schema: {
         operationId: `getRun${of}`,
         summary: "Get a run",
@@ -54,9 +55,10 @@ function placedRoutes(app: App, parts: Parts, { path, of, params }: (typeof plac
       },
     },
     async (request, reply) => {
-      const run = await find(request.params);
+      const run = await find(request);
       const { waitSeconds: seconds = 0 } = request.query;
       if (seconds === 0 || run.status !== "running") return run;
+      countWaits(parts.waits, reply, 1);
       await parts.results.wait(run.runId, seconds * 1_000, heldSignal(reply, parts.closing));
       return pawl.runs.get(run.runId);
     },
@@ -65,22 +67,35 @@ function placedRoutes(app: App, parts: Parts, { path, of, params }: (typeof plac
   app.get(
     `${path}/steps`,
     {
-      config: { scope: "read" },
+      config: { scope: "read", prefixes: "checked" },
       schema: {
         operationId: `listSteps${of}`,
         summary: "The recorded steps of a workflow run",
+        description:
+          "In the order in which the body got them, then the pending ones. At most 16 MiB at a time: `cursor` leads to the next page, " +
+          "which may show a step again that has completed meanwhile.",
         tags,
         params,
+        querystring: strict({
+          cursor: Type.Optional(Type.String({ description: "What the page before gave as cursor" })),
+        }),
         response: answers({ 200: stepsSchema }),
       },
     },
-    async (request) => ({ steps: await pawl.runs.steps(await checked(request.params)) }),
+    async (request) => {
+      const runId = await checked(request);
+      const { cursor } = request.query;
+      const page = isRunId(runId) ? await stepsPage(parts.store, runId, cursor) : { steps: [], cursor: null };
+      // Nothing recorded, or no such run?
+      if (page.steps.length === 0) await pawl.runs.get(runId);
+      return page;
+    },
   );
 
   app.get(
     `${path}/why`,
     {
-      config: { scope: "read" },
+      config: { scope: "read", prefixes: "checked" },
       schema: {
         operationId: `explainRun${of}`,
         summary: "Why a run is not making progress",
@@ -89,13 +104,13 @@ function placedRoutes(app: App, parts: Parts, { path, of, params }: (typeof plac
         response: answers({ 200: whySchema }),
       },
     },
-    async (request) => pawl.why(await checked(request.params)),
+    async (request) => pawl.why(await checked(request)),
   );
 
   app.post(
     `${path}/signals/:event`,
     {
-      config: { scope: "write" },
+      config: { scope: "write", prefixes: "checked" },
       schema: {
         operationId: `sendSignal${of}`,
         summary: "Send a signal",
@@ -112,7 +127,7 @@ function placedRoutes(app: App, parts: Parts, { path, of, params }: (typeof plac
       },
     },
     async (request) => {
-      const runId = await checked(request.params);
+      const runId = await checked(request);
       const dedupKey = keyOf(request.headers);
       // Whatever it is: the library checks it.
       const payload = request.body as object | undefined;
@@ -123,7 +138,7 @@ function placedRoutes(app: App, parts: Parts, { path, of, params }: (typeof plac
   app.delete(
     path,
     {
-      config: { scope: "write" },
+      config: { scope: "write", prefixes: "checked" },
       schema: {
         operationId: `cancelRun${of}`,
         summary: "Cancel a run",
@@ -138,32 +153,40 @@ function placedRoutes(app: App, parts: Parts, { path, of, params }: (typeof plac
         response: answers({ 200: strict({ cancelled: Type.Integer() }) }),
       },
     },
-    async (request) => pawl.runs.cancel(await checked(request.params), request.query),
+    async (request) => pawl.runs.cancel(await checked(request), request.query),
   );
 
-  /** The run, if it is of the name that the path has. */
-  async function find(given: { id: string; name?: string }): Promise<Run> {
+  /** The run, if it is of the name that the path has, and the caller may see it. */
+  async function find({ params: given, caller }: Asked): Promise<Run> {
     const run = await pawl.runs.get(given.id);
+    if (!caller.allows(run)) throw new RunNotFound(`there is no run ${run.runId}`);
     if (given.name === undefined || run.name === given.name) return run;
     throw new RunNotFound(`run ${run.runId} is not of ${given.name}`);
   }
 
-  /** The id of the run; looked up only where the path has a name. A run never changes it. */
-  async function checked(given: { id: string; name?: string }): Promise<string> {
-    return given.name === undefined ? given.id : (await find(given)).runId;
+  /** The id of the run; looked up only for a path with a name or a token with prefixes. */
+  async function checked(asked: Asked): Promise<string> {
+    const { params: given, caller } = asked;
+    return given.name === undefined && !caller.isConfined ? given.id : (await find(asked)).runId;
   }
+}
+
+interface Asked {
+  readonly params: { readonly id: string; readonly name?: string };
+  readonly caller: Caller;
 }
 
 function endedRoute(app: App, parts: Parts): void {
   app.post(
     "/v1/runs/ended",
     {
-      config: { scope: "read" },
+      config: { scope: "read", prefixes: "checked" },
       schema: {
         operationId: "awaitRuns",
         summary: "Which of these runs have ended",
         description:
-          "Answers as soon as at least one has ended or does not exist, or with none when the time has passed.",
+          "Answers as soon as at least one has ended or does not exist, or with none when the time has passed. " +
+          "At most 16 MiB of results: `more` says that others have ended too, and are told when you ask for the rest.",
         tags: ["runs"],
         body: strict({
           runIds: Type.Array(Type.String(), { minItems: 1, maxItems: maxAwaited }),
@@ -174,18 +197,28 @@ function endedRoute(app: App, parts: Parts): void {
     },
     async (request, reply) => {
       const { runIds, waitSeconds: seconds = 0 } = request.body;
-      const known = [...new Set(runIds)].filter(isRunId);
+      const wellFormed = [...new Set(runIds)].filter(isRunId);
+      const known = await visible(parts, request.caller, wellFormed);
+      const isKnown = new Set(known);
       const missing = runIds
-        .filter((id) => !isRunId(id))
+        .filter((id) => !isKnown.has(id))
         .map((runId) => ({ runId, phase: null, result: null, error: null }));
-      let ended: EndedRun[] = [...missing, ...(await parts.store.ended(known))];
-      if (ended.length === 0 && seconds > 0) {
+      let ended = await parts.store.ended(known);
+      if (missing.length + ended.runs.length === 0 && seconds > 0) {
+        countWaits(parts.waits, reply, known.length);
         await firstEnd(parts, known, seconds * 1_000, reply);
         ended = await parts.store.ended(known);
       }
-      return { runs: ended.map(toEnded) };
+      return { runs: [...missing, ...ended.runs].map(toEnded), more: ended.more };
     },
   );
+}
+
+/** Those of them that the prefixes of the caller's token allow: for it, the others do not exist. */
+async function visible({ store }: Parts, caller: Caller, runIds: string[]): Promise<string[]> {
+  if (!caller.isConfined) return runIds;
+  const named = await store.named(runIds);
+  return named.filter((run) => caller.allows(run)).map(({ runId }) => runId);
 }
 
 /** Resolves when one of them has ended, the time has passed, or nobody waits any more. */

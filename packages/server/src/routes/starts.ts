@@ -30,7 +30,7 @@ export function startRoutes(app: App, parts: Parts): void {
   app.post(
     "/v1/workflows/:name/runs",
     {
-      config: { scope: "write" },
+      config: { scope: "start", prefixes: "checked" },
       schema: {
         operationId: "startRun",
         summary: "Start a run",
@@ -48,6 +48,7 @@ export function startRoutes(app: App, parts: Parts): void {
       },
     },
     async (request, reply) => {
+      request.caller.demand({ name: request.params.name, queue: request.body.queue ?? "" });
       const headerKey = keyOf(request.headers);
       const { traceparent: headerTrace } = request.headers;
       const run = await toNewRun(request.params.name, request.body, { maxBytes, headerKey, headerTrace });
@@ -62,7 +63,7 @@ export function startRoutes(app: App, parts: Parts): void {
   app.post(
     "/v1/runs/batch",
     {
-      config: { scope: "write" },
+      config: { scope: "start", prefixes: "checked" },
       bodyLimit: maxBatchBytes,
       schema: {
         operationId: "startRuns",
@@ -80,9 +81,11 @@ export function startRoutes(app: App, parts: Parts): void {
     async (request) => {
       const { runs, atomic = true } = request.body;
       const { traceparent: headerTrace } = request.headers;
-      const making = runs.map(({ name, ...body }, index) =>
-        toNewRun(name, body, { maxBytes, headerTrace, of: `runs[${index}]`, what: `runs[${index}].input` }),
-      );
+      const making = runs.map(async ({ name, ...body }, index) => {
+        request.caller.demand({ name, queue: body.queue ?? "" });
+        const of = `runs[${index}]`;
+        return toNewRun(name, body, { maxBytes, headerTrace, of, what: `${of}.input` });
+      });
       if (atomic) return { runs: await startAll(await Promise.all(making)) };
       const problems = (error: unknown): { error: Problem } => ({
         error: toProblem(error, request.id, logger),

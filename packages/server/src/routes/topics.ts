@@ -1,6 +1,7 @@
 /** Topics and who has subscribed to them. */
 
 import { RunNotFound } from "pawl";
+import { checkPattern, subscribe } from "pawl/engine";
 import type { App } from "../app.js";
 import type { Parts } from "../parts.js";
 import {
@@ -14,10 +15,16 @@ import {
   targetBody,
   topicParams,
 } from "../queue-schemas.js";
+import { RequestError } from "../problems.js";
 import { answers, idempotencyHeader, strict } from "../schemas.js";
 import { Type } from "typebox";
 
 const tags = ["topics"];
+/** How many subscriptions an answer has: with the longest URLs they are less than 16 MiB. */
+const pageSize = 5_000;
+const pageQuery = strict({
+  cursor: Type.Optional(Type.String({ description: "What the page before gave as cursor" })),
+});
 const deletedSchema = strict({ deleted: Type.Boolean() });
 
 export function topicRoutes(app: App, { pawl, store }: Parts): void {
@@ -60,7 +67,10 @@ export function topicRoutes(app: App, { pawl, store }: Parts): void {
       },
     },
     async (request, reply) => {
-      const subscribed = await subscriptions.create(request.params.pattern, request.body);
+      const { params, body, caller } = request;
+      const make: Parameters<typeof subscribe>[0] = (pattern, target, secret) =>
+        store.subscribe(pattern, target, secret, caller.tokenName);
+      const subscribed = await subscribe(make, params.pattern, body);
       return reply.code(subscribed.created ? 201 : 200).send(subscribed);
     },
   );
@@ -74,13 +84,11 @@ export function topicRoutes(app: App, { pawl, store }: Parts): void {
         summary: "List the subscriptions with exactly this pattern",
         tags,
         params: patternParams,
+        querystring: pageQuery,
         response: answers({ 200: subscriptionsSchema }),
       },
     },
-    async (request) => {
-      const { pattern } = request.params;
-      return { subscriptions: await subscriptions.list({ pattern }) };
-    },
+    (request) => list(checkPattern(request.params.pattern), request.query.cursor),
   );
 
   app.delete(
@@ -113,10 +121,11 @@ export function topicRoutes(app: App, { pawl, store }: Parts): void {
         operationId: "listSubscriptions",
         summary: "List all subscriptions",
         tags,
+        querystring: pageQuery,
         response: answers({ 200: subscriptionsSchema }),
       },
     },
-    async () => ({ subscriptions: await subscriptions.list() }),
+    (request) => list(null, request.query.cursor),
   );
 
   app.delete(
@@ -136,4 +145,18 @@ export function topicRoutes(app: App, { pawl, store }: Parts): void {
       return { deleted: true };
     },
   );
+
+  async function list(pattern: string | null, cursor?: string) {
+    const after = cursor === undefined ? "0" : Buffer.from(cursor, "base64url").toString();
+    if (!/^(0|[1-9]\d{0,17})$/.test(after)) {
+      const message = "query.cursor must be what the page before gave as cursor, unchanged";
+      throw new RequestError(422, "InvalidOption", message, "query.cursor");
+    }
+    const found = await store.subscriptions({ pattern, after, limit: pageSize });
+    const last = found.length < pageSize ? undefined : found.at(-1);
+    return {
+      subscriptions: found,
+      cursor: last === undefined ? null : Buffer.from(last.id).toString("base64url"),
+    };
+  }
 }

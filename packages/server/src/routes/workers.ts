@@ -1,19 +1,27 @@
 /**
- * The worker protocol: what `store/http/http-worker-store.ts` of the library calls. Each route carries one call to the database and
- * decides nothing: the id of a claim, made by the worker, is the proof that it holds the run, and the guards in the database judge it.
+ * The worker protocol: what `store/http/http-worker-store.ts` of the library calls, and workers in other
+ * languages. Each route carries one call to the database and decides nothing: the id of a claim, made by
+ * the worker, is the proof that it holds the run, and the guards in the database judge it. Calls are made
+ * in the name of the caller's token (`ownedBy`): for its own workers and their claims only.
  */
 
-import type { FastifyReply } from "fastify";
+import type { FastifyReply, FastifyRequest } from "fastify";
 import { InvalidOption, Unavailable } from "pawl";
-import { type Commit, type JournalEntry, setLimit, sqlState } from "pawl/engine";
+import { type PostgresStore, setLimit, sqlState, toJson } from "pawl/engine";
 import { Type } from "typebox";
 import { announceCommits, announceRecords } from "../announce.js";
 import type { App } from "../app.js";
+import { countWaits } from "../held.js";
 import type { Parts } from "../parts.js";
+import { RequestError } from "../problems.js";
+import { strict } from "../schemas.js";
+import { checkStored } from "../stored-values.js";
 import { Waiters } from "../waiters.js";
+import * as answers from "../worker-answers.js";
+import { refuseCommit, refuseEntry, sendAllowed, toCommits, toEntries } from "../worker-requests.js";
 import * as schemas from "../worker-schemas.js";
 
-const { id, int, shortName, strict, workerId } = schemas;
+const { id, int, shortName, workerId } = schemas;
 
 /** A batch of commits with their states; the JSON of a value is sent as a text, which makes it longer. */
 const bodyLimit = 64 * 1024 * 1024;
@@ -21,8 +29,15 @@ const maxBatch = 1_000;
 const maxWaitSeconds = 30;
 
 const claims = strict({ claims: Type.Array(schemas.heldClaim, { maxItems: 20_000 }) });
-const texts = Type.Array(Type.String());
-const anything = Type.Object({}, { additionalProperties: true });
+const runIds = Type.Array(id);
+/** The host, the process and the release of a worker, or whatever else is to be known of it. */
+const info = Type.Object(
+  {},
+  {
+    additionalProperties: true,
+    description: "About the worker: any members, at most 10,000 characters of JSON",
+  },
+);
 const done = strict({});
 
 /** `hurry`: a worker has come, and perhaps its runs wait. */
@@ -32,7 +47,9 @@ export function workerRoutes(app: App, parts: Parts, hurry: () => void): void {
   parts.closing.addEventListener("abort", () => waiters.beginClosing(), { once: true });
   app.addHook("onClose", () => waiters.close());
 
-  const route = { config: { scope: "worker" }, bodyLimit } as const;
+  const route = { config: { scope: "worker", prefixes: "checked" }, bodyLimit } as const;
+  /** The calls of a worker, in the name of the token that they come with. */
+  const storeOf = ({ caller }: FastifyRequest): PostgresStore => store.ownedBy(caller.tokenName);
   const tags = ["workers"];
 
   app.post(
@@ -46,17 +63,21 @@ export function workerRoutes(app: App, parts: Parts, hurry: () => void): void {
           workerId,
           leaseMs: Type.Integer({ minimum: 100, maximum: 86_400_000 }),
           queues: Type.Array(shortName, { minItems: 1, maxItems: 1_000 }),
-          info: anything,
+          info,
           definitions: Type.Array(schemas.definition, { minItems: 1, maxItems: 1_000 }),
         }),
         response: { 200: done },
       },
     },
-    async ({ body }) => {
-      const info = JSON.stringify(body.info);
-      if (info.length > 10_000)
+    async (request) => {
+      const { body, caller } = request;
+      for (const queue of body.queues) caller.demand({ queue });
+      for (const { name, queue } of body.definitions) caller.demand({ name, queue });
+      const { text } = toJson(body.info, "body.info");
+      if (text.length > 10_000)
         throw new InvalidOption("body.info must be at most 10,000 characters of JSON");
-      await refusing(() => store.register({ ...body, info }));
+      checkTwice(body.definitions);
+      await refusing(() => storeOf(request).register({ ...body, info: text }));
       hurry();
       return {};
     },
@@ -79,8 +100,8 @@ export function workerRoutes(app: App, parts: Parts, hurry: () => void): void {
         },
       },
     },
-    async ({ body }) => {
-      const held = await store.unregister(body.workerId);
+    async (request) => {
+      const held = await storeOf(request).unregister(request.body.workerId);
       waiters.rewind();
       hub.nudge(null);
       return { held };
@@ -95,19 +116,10 @@ export function workerRoutes(app: App, parts: Parts, hurry: () => void): void {
         tags,
         summary: "Hold all claims of a worker; tells what was cancelled and, if asked, what it holds",
         body: strict({ workerId, since: Type.Union([id, Type.Literal("0"), Type.Null()]) }),
-        response: {
-          200: strict({
-            alive: Type.Boolean(),
-            cancelled: Type.Record(Type.String(), Type.String()),
-            held: Type.Union([Type.Record(Type.String(), Type.String()), Type.Null()]),
-            databaseHeld: Type.Boolean({
-              description: "nothing is claimed, and no further step is to begin",
-            }),
-          }),
-        },
+        response: { 200: answers.beat },
       },
     },
-    ({ body }) => beats.beat(body.workerId, body.since),
+    ({ body, caller }) => beats.ownedBy(caller.tokenName).beat(body.workerId, body.since),
   );
 
   app.post(
@@ -128,15 +140,21 @@ export function workerRoutes(app: App, parts: Parts, hurry: () => void): void {
           }),
           waitSeconds: Type.Optional(Type.Number({ minimum: 0, maximum: maxWaitSeconds })),
         }),
-        response: { 200: strict({ runs: Type.Array(anything), more: Type.Boolean() }) },
+        response: { 200: answers.claimed },
       },
     },
-    async ({ body }, reply) => {
+    async ({ body, caller }, reply) => {
       const { definitions, waitSeconds = 0, ...ask } = body;
+      for (const { name } of definitions) caller.demand({ name, queue: ask.queue });
       const names = definitions.map(({ name }) => name);
       const versions = definitions.map(({ version }) => version);
+      if (waitSeconds > 0) countWaits(parts.waits, reply, 1);
       const gone = goneSignal(reply);
-      const found = await waiters.claim({ ...ask, names, versions }, waitSeconds * 1_000, gone);
+      const found = await waiters.claim(
+        { ...ask, owner: caller.tokenName, names, versions },
+        waitSeconds * 1_000,
+        gone,
+      );
       ifLost(reply, () => waiters.letGo(body.queue, found.runs, body.claimId));
       return { runs: [...found.runs], more: found.more };
     },
@@ -153,8 +171,8 @@ export function workerRoutes(app: App, parts: Parts, hurry: () => void): void {
         response: { 200: done },
       },
     },
-    async ({ body }) => {
-      waiters.end(body.workerId, body.claimId);
+    async ({ body, caller }) => {
+      waiters.end({ ...body, owner: caller.tokenName });
       return {};
     },
   );
@@ -170,14 +188,22 @@ export function workerRoutes(app: App, parts: Parts, hurry: () => void): void {
           commits: Type.Array(schemas.commit, { minItems: 1, maxItems: maxBatch }),
           patient: Type.Boolean(),
         }),
-        response: { 200: strict({ verdicts: Type.Array(anything) }) },
+        response: { 200: answers.verdicts },
       },
     },
-    async ({ body }, reply) => {
-      const commits = body.commits.map(toCommit);
-      checkOnce(commits);
-      const { verdicts, claimable } = await refusing(() => store.commit(commits, { patient: body.patient }));
-      hub.claimable(claimable);
+    async (request, reply) => {
+      const { body, caller } = request;
+      checkStored(body.commits, "body.commits");
+      const commits = toCommits(body.commits);
+      const verdicts = await sendAllowed(
+        commits,
+        (one) => refuseCommit(one, caller),
+        async (allowed) => {
+          const answer = await refusing(() => storeOf(request).commit(allowed, { patient: body.patient }));
+          hub.claimable(answer.claimable);
+          return answer.verdicts;
+        },
+      );
       announceCommits(hub, commits, verdicts);
       ifLost(reply, () => {
         for (const [index, verdict] of verdicts.entries()) {
@@ -201,12 +227,18 @@ export function workerRoutes(app: App, parts: Parts, hurry: () => void): void {
           entries: Type.Array(schemas.entry, { minItems: 1, maxItems: maxBatch }),
           patient: Type.Boolean(),
         }),
-        response: { 200: strict({ verdicts: Type.Array(anything) }) },
+        response: { 200: answers.recordVerdicts },
       },
     },
-    async ({ body }) => {
-      const entries = body.entries.map(toEntry);
-      const verdicts = await refusing(() => store.record(entries, { patient: body.patient }));
+    async (request) => {
+      const { body, caller } = request;
+      checkStored(body.entries, "body.entries");
+      const entries = toEntries(body.entries);
+      const verdicts = await sendAllowed(
+        entries,
+        (one) => refuseEntry(one, caller),
+        (allowed) => refusing(() => storeOf(request).record(allowed, { patient: body.patient })),
+      );
       announceRecords(hub, entries, verdicts);
       return { verdicts };
     },
@@ -220,10 +252,10 @@ export function workerRoutes(app: App, parts: Parts, hurry: () => void): void {
         tags,
         summary: "A page of what a workflow run has recorded, by name; empty at the end",
         body: strict({ runId: id, after: Type.String({ maxLength: 256, pattern: "^[^\\0]*$" }) }),
-        response: { 200: strict({ steps: Type.Array(anything) }) },
+        response: { 200: answers.journalPage },
       },
     },
-    async ({ body }) => ({ steps: await store.journal(body.runId, body.after) }),
+    async (request) => ({ steps: await storeOf(request).journal(request.body.runId, request.body.after) }),
   );
 
   app.post(
@@ -234,10 +266,12 @@ export function workerRoutes(app: App, parts: Parts, hurry: () => void): void {
         tags,
         summary: "The seq of the last signal of each run",
         body: strict({ runIds: Type.Array(id, { maxItems: 20_000 }) }),
-        response: { 200: strict({ seqs: Type.Record(Type.String(), int) }) },
+        response: { 200: answers.inboxSeqs },
       },
     },
-    async ({ body }) => ({ seqs: Object.fromEntries(await store.inboxSeqs(body.runIds)) }),
+    async (request) => ({
+      seqs: Object.fromEntries(await storeOf(request).inboxSeqs(request.body.runIds)),
+    }),
   );
 
   app.post(
@@ -248,10 +282,10 @@ export function workerRoutes(app: App, parts: Parts, hurry: () => void): void {
         tags,
         summary: "A page of the inbox of a run, oldest first; empty at the end",
         body: strict({ runId: id, after: int, upTo: int }),
-        response: { 200: strict({ signals: Type.Array(anything) }) },
+        response: { 200: answers.inboxPage },
       },
     },
-    async ({ body }) => ({ signals: await store.inbox(body.runId, body) }),
+    async (request) => ({ signals: await storeOf(request).inbox(request.body.runId, request.body) }),
   );
 
   app.post(
@@ -262,10 +296,12 @@ export function workerRoutes(app: App, parts: Parts, hurry: () => void): void {
         tags,
         summary: "A page of the children of the last spawn of a run, in order; empty at the end",
         body: strict({ runId: id, after: Type.Integer({ minimum: -1, maximum: 2_147_483_647 }) }),
-        response: { 200: strict({ children: Type.Array(anything) }) },
+        response: { 200: answers.childrenPage },
       },
     },
-    async ({ body }) => ({ children: await store.children(body.runId, body.after) }),
+    async (request) => ({
+      children: await storeOf(request).children(request.body.runId, request.body.after),
+    }),
   );
 
   app.post(
@@ -276,11 +312,11 @@ export function workerRoutes(app: App, parts: Parts, hurry: () => void): void {
         tags,
         summary: "Let claims go without an outcome",
         body: claims,
-        response: { 200: strict({ released: texts }) },
+        response: { 200: strict({ released: runIds }) },
       },
     },
-    async ({ body }) => {
-      const released = await store.release(body.claims);
+    async (request) => {
+      const released = await storeOf(request).release(request.body.claims);
       if (released.length > 0) {
         waiters.rewind();
         hub.nudge(null);
@@ -297,10 +333,10 @@ export function workerRoutes(app: App, parts: Parts, hurry: () => void): void {
         tags,
         summary: "Which of these claims are held still",
         body: claims,
-        response: { 200: strict({ held: texts }) },
+        response: { 200: strict({ held: runIds }) },
       },
     },
-    async ({ body }) => ({ held: await store.held(body.claims) }),
+    async (request) => ({ held: await storeOf(request).held(request.body.claims) }),
   );
 
   app.post(
@@ -319,7 +355,8 @@ export function workerRoutes(app: App, parts: Parts, hurry: () => void): void {
         response: { 200: done },
       },
     },
-    async ({ body }) => {
+    async ({ body, caller }) => {
+      caller.demand({ name: body.name });
       await setLimit(store, body);
       hub.nudge(null);
       return {};
@@ -327,24 +364,20 @@ export function workerRoutes(app: App, parts: Parts, hurry: () => void): void {
   );
 }
 
-type SentCommit = Omit<Commit, "transition"> & { readonly transition: unknown };
-type SentEntry = Omit<JournalEntry, "change"> & { readonly change: unknown };
-
-function toCommit(sent: SentCommit, index: number): Commit {
-  return { ...sent, transition: schemas.toTransition(sent.transition, `body.commits.${index}.transition`) };
-}
-
-function toEntry(sent: SentEntry, index: number): JournalEntry {
-  return { ...sent, change: schemas.toChange(sent.change, `body.entries.${index}.change`) };
-}
-
-/** What `commit` demands: at most one transition of each run, and claims for successors of one worker. */
-function checkOnce(commits: readonly Commit[]): void {
-  const seen = new Set(commits.map(({ runId }) => runId));
-  if (seen.size < commits.length)
-    throw new InvalidOption("body.commits has more than one transition of a run");
-  const workers = new Set(commits.flatMap(({ next }) => (next === null ? [] : [next.workerId])));
-  if (workers.size > 1) throw new InvalidOption("body.commits names more than one worker in next");
+/** A definition is registered once: its row cannot be written twice by one statement. */
+function checkTwice(definitions: readonly { readonly name: string; readonly version: number }[]): void {
+  const known = new Map<string, number>();
+  for (const [index, { name, version }] of definitions.entries()) {
+    const first = known.get(`${name}@${version}`);
+    known.set(`${name}@${version}`, first ?? index);
+    if (first === undefined) continue;
+    throw new RequestError(
+      422,
+      "InvalidOption",
+      `body.definitions.${index} is ${name}@${version}, as body.definitions.${first}: name each version of a definition once`,
+      `body.definitions.${index}`,
+    );
+  }
 }
 
 /** Values that the database cannot take are the caller's mistake, not an outage. */

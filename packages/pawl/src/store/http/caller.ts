@@ -1,12 +1,13 @@
 /**
  * Calls of a server over HTTP. An answer that is not 2xx becomes the error that its problem
  * document names; no answer, or one that takes too long, is `Unavailable`. What is safe to send twice is sent again a few times, with
- * growing waits; everything else only if it is known that the first never arrived. The base of the HTTP client and of the HTTP store.
+ * growing waits; everything else only if it is known that the first never arrived. A server that has too much to do is asked again for
+ * as long as the answer may take. The base of the HTTP client and of the HTTP store.
  */
 
 import { PawlError, Unavailable } from "../../define/errors.js";
 import { Patience } from "../../engine/patience.js";
-import { isUnreachable } from "../refused.js";
+import { isUnreachable, Overloaded, ServerFault } from "../refused.js";
 import type { ServerAddress } from "./address.js";
 import { toError } from "./problem.js";
 import { connectTimeout, send } from "./send.js";
@@ -43,12 +44,17 @@ export class Caller {
   async call<Answer>(method: string, path: string, options: CallOptions = {}): Promise<Answer> {
     const { repeatable = method === "GET" || method === "PUT", tries: most = tries } = options;
     const patience = new Patience();
+    const endMs = performance.now() + (options.timeoutMs ?? defaultMs);
     for (let count = 1; ; count++) {
       try {
         return (await this.#send(method, path, options)) as Answer;
       } catch (error) {
-        const mayRepeat = error instanceof NotSent || (repeatable && isUnreachable(error));
-        if (!mayRepeat || count >= most || options.signal?.aborted === true) throw error;
+        const isSafe = repeatable && isUnreachable(error) && !(error instanceof ServerFault);
+        const mayRepeat =
+          error instanceof Overloaded
+            ? performance.now() < endMs
+            : (isSafe || error instanceof NotSent) && count < most;
+        if (!mayRepeat || options.signal?.aborted === true) throw error;
         await new Promise((resolve) => setTimeout(resolve, patience.next()));
       }
     }

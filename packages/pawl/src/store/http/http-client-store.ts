@@ -11,7 +11,7 @@ import { show } from "../../define/show.js";
 import type { Cancelled, Limit } from "../../pawl.js";
 import type { CountOptions, ListOptions, Page, Run } from "../../run.js";
 import type { Signalled } from "../../sender.js";
-import type { Step } from "../../steps.js";
+import { listSteps, type Step } from "../../steps.js";
 import type { Why } from "../../why.js";
 import type { EndedRun, NewRun, NewSignal, StartedRun, StoredLimit } from "../store.js";
 import type { Caller } from "./caller.js";
@@ -91,9 +91,15 @@ export class HttpClientStore {
     return { runs: page.runs.map(reviveRun), cursor: page.cursor };
   }
 
-  async steps(runId: string): Promise<Step[]> {
-    const { steps } = await this.#caller.call<{ steps: SentStep[] }>("GET", `/v1/runs/${runId}/steps`);
-    return steps.map(reviveStep);
+  steps(runId: string): Promise<Step[]> {
+    return listSteps(async (cursor) => {
+      const page = await this.#caller.call<{ steps: SentStep[]; cursor: string | null }>(
+        "GET",
+        `/v1/runs/${runId}/steps`,
+        { query: { cursor } },
+      );
+      return { steps: page.steps.map(reviveStep), cursor: page.cursor };
+    });
   }
 
   cancel(

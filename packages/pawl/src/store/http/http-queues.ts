@@ -76,6 +76,11 @@ export function httpQueues(caller: () => Caller): QueueRoute {
   };
 }
 
+interface SubscriptionPage {
+  readonly subscriptions: readonly (Omit<StoredSubscription, "createdAt"> & { readonly createdAt: string })[];
+  readonly cursor: string | null;
+}
+
 export function httpTopics(caller: () => Caller): TopicRoute {
   return {
     publish: (topic, body, dedupKey) =>
@@ -96,10 +101,13 @@ export function httpTopics(caller: () => Caller): TopicRoute {
     async subscriptions(pattern) {
       const path =
         pattern === null ? "/v1/subscriptions" : `/v1/topics/${encodeURIComponent(pattern)}/subscriptions`;
-      const answer = await caller().call<{
-        subscriptions: (Omit<StoredSubscription, "createdAt"> & { createdAt: string })[];
-      }>("GET", path);
-      return answer.subscriptions.map((one) => ({ ...one, createdAt: new Date(one.createdAt) }));
+      const all: StoredSubscription[] = [];
+      for (let cursor: string | null | undefined; cursor !== null;) {
+        const answer: SubscriptionPage = await caller().call("GET", path, { query: { cursor } });
+        for (const one of answer.subscriptions) all.push({ ...one, createdAt: new Date(one.createdAt) });
+        cursor = answer.cursor;
+      }
+      return all;
     },
   };
 }

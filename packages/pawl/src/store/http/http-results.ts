@@ -8,7 +8,7 @@ import type { Logger } from "../../define/logger.js";
 import type { Hub } from "../../engine/nudge.js";
 import { Patience } from "../../engine/patience.js";
 import { onNextTurn } from "../../engine/turn.js";
-import { isUnreachable } from "../refused.js";
+import { isUnreachable, ServerFault } from "../refused.js";
 import type { EndedRun } from "../store.js";
 import type { HttpClientStore } from "./http-client-store.js";
 
@@ -158,7 +158,7 @@ export class HttpResults {
 
   /** How long to wait before the next try; whoever asked for what the server refuses is told so. */
   #fail({ runIds }: Poll, error: unknown): number {
-    if (isUnreachable(error)) {
+    if (isUnreachable(error) && !(error instanceof ServerFault)) {
       this.#logger.warn({ err: error }, "pawl: results cannot be read, trying again");
       return this.#patience.next();
     }

@@ -6,7 +6,7 @@
 import type { ErrorRecord } from "../../define/error-record.js";
 import * as errors from "../../define/errors.js";
 import { isObject } from "../../define/options.js";
-import { Refused } from "../refused.js";
+import { Overloaded, Refused, ServerFault } from "../refused.js";
 
 type Members = Readonly<Partial<Record<string, unknown>>>;
 
@@ -18,12 +18,11 @@ export function toError(status: number, body: unknown, whose: string): errors.Pa
   if (made !== null) return made;
   // The request itself was wrong, in a way that the library has no name for.
   if (members["code"] === "BadRequest") return new errors.InvalidOption(detail);
-  if (status >= 500 || status === 429 || status === 408) {
-    return new errors.Unavailable(`${whose} answered with status ${status}: ${detail}`);
-  }
-  return new Refused(
-    `${whose} answered with status ${status}: ${detail}. Is that a Pawl server, of this version?`,
-  );
+  const message = `${whose} answered with status ${status}: ${detail}`;
+  if (status === 429 || members["code"] === "Overloaded") return new Overloaded(message);
+  if (status === 500) return new ServerFault(message);
+  if (status > 500 || status === 408) return new errors.Unavailable(message);
+  return new Refused(`${message}. Is that a Pawl server, of this version?`);
 }
 
 function fromCode(code: string, detail: string, members: Members): errors.PawlError | null {

@@ -44,7 +44,15 @@ export function isOutage(error: unknown): boolean {
 
 /** Whether a value of the call is one that the database cannot take: out of range, of another form, against a constraint. */
 export function isValueFault(error: unknown): boolean {
-  return error instanceof Refused && /^(22|23514|54)/.test(sqlState(error.cause) ?? "");
+  return error instanceof Refused && /^(22|23|54)/.test(sqlState(error.cause) ?? "");
+}
+
+/**
+ * Whether the database refused because of what others do at the same time: a rollback (40), a lock or an object in use (55), or a
+ * cancelled statement (57). Nothing was written, and the same call may work later.
+ */
+export function isPassing(error: unknown): boolean {
+  return error instanceof Refused && /^(40|55|57)/.test(sqlState(error.cause) ?? "");
 }
 
 /** Whether a lock was not to be had in time: nothing was written, and trying again later will help. */
@@ -52,19 +60,39 @@ export function isBusy(error: unknown): boolean {
   return error instanceof Refused && sqlState(error.cause) === "55P03";
 }
 
-/** The same error as users should meet it. */
+/**
+ * The same error as users should meet it. Its message does not tell where the database is: it may reach
+ * callers of a server, and those who read the errors of runs.
+ */
 export function explain(error: unknown, { url, schema }: Address): PawlError {
   if (error instanceof PawlError) return error;
-  const message = (error instanceof Error && error.message) || "no connection";
-  const where = describeAddress(url);
-  if (isOutage(error)) {
-    return new Unavailable(`the database at ${where} cannot be used: ${message}${outageAdvice(error)}`, {
-      cause: error,
-    });
+  const message = withoutAddress(error, url) || "no connection";
+  const options = { cause: error, database: describeAddress(url) };
+  // A statement that took too long: the database had no time for it, now.
+  if (isOutage(error) || sqlState(error) === "57014") {
+    return new Unavailable(`the database cannot be used: ${message}${outageAdvice(error)}`, options);
   }
-  return new Refused(`the database at ${where} refused: ${message}${advice(sqlState(error) ?? "", schema)}`, {
-    cause: error,
-  });
+  return new Refused(`the database refused: ${message}${advice(sqlState(error) ?? "", schema)}`, options);
+}
+
+/** What the driver or the server says, without hosts, ports, roles and names of databases. */
+function withoutAddress(error: unknown, url: string): string {
+  if (!(error instanceof Error)) return "";
+  const { code, syscall } = error as NodeJS.ErrnoException;
+  // Of the network: the message ends with the address, or the certificate's name.
+  if (sqlState(error) === undefined && typeof code === "string") {
+    return [...(syscall === undefined ? [] : [syscall]), code].join(" ");
+  }
+  return error.message
+    .replaceAll(/\bhost "[^"]*"/g, "this host")
+    .replaceAll(/\b(?:database|role|user) "?([^\s",]+)"?/g, (text, name: string) =>
+      namesOf(url).has(name) ? `the ${text.split(" ", 1)[0]!} of the URL` : text,
+    );
+}
+
+function namesOf(url: string): Set<string> {
+  const { database, user } = new pg.Client({ connectionString: url });
+  return new Set([database ?? user ?? "", user ?? ""]);
 }
 
 /** What to look at while the database is away. Workers keep trying by themselves; a call may be repeated. */
@@ -79,6 +107,9 @@ function outageAdvice(error: unknown): string {
   }
   if (code?.startsWith("57P") === true)
     return ". It is starting or shutting down: repeat the call when it is up";
+  if (code === "57014") {
+    return ". It took too long, or somebody cancelled it. Nothing was written: repeat it later, or ask for less at a time";
+  }
   const check = ". Check that it is running, and that host and port of the URL can be reached from here";
   if (wasNeverReached(error)) return `${check}. The call was not executed`;
   return `${check}. Whether the call was executed is not known: repeat it with an idempotencyKey or a dedupKey`;

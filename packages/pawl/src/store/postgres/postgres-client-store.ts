@@ -4,7 +4,7 @@
 
 import { fromJson } from "../../define/json.js";
 import type { Status } from "../../define/phase.js";
-import type { ListedStep } from "../journal.js";
+import type { ListedStep, StepPlace } from "../journal.js";
 import type {
   Cancellation,
   Claim,
@@ -173,33 +173,34 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
 
   async get(runIds: readonly string[]): Promise<StoredRun[]> {
     const rows = await this.call<RunRow>("get", [shard, column(runIds, (id) => id)]);
-    return rows.map(toRun);
+    return cut(rows, "id").rows.map(toRun);
   }
 
   async list(
     filter: RunFilter,
   ): Promise<{ runs: StoredRun[]; last: { startedAt: string; runId: string } | null }> {
-    const rows = await this.call<RunRow>("list", [
+    const rows = await this.callAside<RunRow>("list", [
       ...filterValues(filter),
       filter.before?.startedAt,
       filter.before?.runId,
       filter.input,
       filter.limit,
     ]);
-    const last = rows.at(-1);
-    return { runs: rows.map(toRun), last: last ? { startedAt: last.inserted_at, runId: last.id } : null };
+    const { rows: listed, more } = cut(rows, "id");
+    const last = more || listed.length === filter.limit ? listed.at(-1) : undefined;
+    return { runs: listed.map(toRun), last: last ? { startedAt: last.inserted_at, runId: last.id } : null };
   }
 
   async count(filter: RunFilter): Promise<number> {
     const values = [...filterValues(filter), filter.input];
-    const [row] = await this.call<{ count_listed: string }>("count_listed", values);
+    const [row] = await this.callAside<{ count_listed: string }>("count_listed", values);
     return Number(row?.count_listed ?? 0);
   }
 
   /** How many runs of each name there are. */
   async countRuns(): Promise<RunCounts[]> {
     type Row = { name: string } & Record<Status, string>;
-    const rows = await this.call<Row>("count_runs", [shard, maxNames]);
+    const rows = await this.callAside<Row>("count_runs", [shard, maxNames]);
     return rows.map(({ name, running, completed, failed, cancelled }) => ({
       name,
       counts: {
@@ -216,25 +217,56 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
     await this.call("set_retention_ceiling", [days]);
   }
 
-  async ended(runIds: readonly string[]): Promise<EndedRun[]> {
+  async ended(runIds: readonly string[]): Promise<{ runs: EndedRun[]; more: boolean }> {
     const rows = await this.call<{
       id: string;
       status: EndedRun["phase"];
       result: string | null;
       error: string | null;
     }>("results", [shard, column(runIds, (id) => id)]);
-    return rows.map((row) => ({ runId: row.id, phase: row.status, result: row.result, error: row.error }));
+    const { rows: ended, more } = cut(rows, "id");
+    const runs = ended.map(({ id, status, result, error }) => ({ runId: id, phase: status, result, error }));
+    return { runs, more };
+  }
+
+  /** The names and queues of those runs that exist. */
+  async named(runIds: readonly string[]): Promise<{ runId: string; name: string; queue: string }[]> {
+    type Row = { id: string; name: string; queue: string };
+    const rows = await this.call<Row>("named", [shard, column(runIds, (id) => id)]);
+    return rows.map(({ id, name, queue }) => ({ runId: id, name, queue }));
   }
 
   /** What the metrics show; counts stop at `most`. */
   gauges(most: number): Promise<StoredGauge[]> {
-    return this.call<StoredGauge>("gauges", [shard, most]);
+    return this.callAside<StoredGauge>("gauges", [shard, most]);
+  }
+
+  async steps(
+    runId: string,
+    after: StepPlace | null,
+  ): Promise<{ steps: ListedStep[]; last: StepPlace | null }> {
+    const values = [shard, runId, after?.seq ?? 0, after?.startedAt, after?.name];
+    const { rows, more } = cut(await this.call<StepRow>("list_steps", values), "name");
+    const done = rows.findLast(({ seq }) => seq !== null);
+    const pending = rows.findLast(({ seq }) => seq === null);
+    const last = {
+      seq: done?.seq ?? after?.seq ?? 0,
+      startedAt: pending?.started_at ?? after?.startedAt ?? null,
+      name: pending?.name ?? after?.name ?? null,
+    };
+    return { steps: rows.map(toListedStep), last: more ? last : null };
   }
 
   async journal(runId: string, after: string): Promise<ListedStep[]> {
     const rows = await this.call<StepRow>("journal", [shard, runId, after]);
     return rows.map(toListedStep);
   }
+}
+
+/** The rows of an answer without the last, if that says that the answer was cut at its limit of bytes: its key is null. */
+function cut<Row, Key extends keyof Row>(rows: Row[], key: Key): { rows: Row[]; more: boolean } {
+  const more = rows.at(-1)?.[key] === null;
+  return { rows: more ? rows.slice(0, -1) : rows, more };
 }
 
 /** What listing and counting have in common. */

@@ -99,7 +99,7 @@ export class PostgresQueueStore extends PostgresCalls implements QueueStore, Top
   }
 
   async queueStats(queue: string | null): Promise<StoredStats[]> {
-    const rows = await this.call<{
+    const rows = await this.callAside<{
       queue: string;
       visible: string;
       in_flight: string;
@@ -129,11 +129,13 @@ export class PostgresQueueStore extends PostgresCalls implements QueueStore, Top
     pattern: string,
     target: StoredTarget,
     secret: string | null,
+    owner: string | null = null,
   ): Promise<{ id: string; created: boolean }> {
     const [row] = await this.call<{ id: string; created: boolean }>("subscribe", [
       pattern,
       JSON.stringify(target),
       secret,
+      owner,
     ]);
     return row!;
   }

@@ -5,7 +5,7 @@
 
 import type pg from "pg";
 import { fromJson } from "../../define/json.js";
-import type { JournalEntry, RecordVerdict } from "../journal.js";
+import type { JournalEntry, ListedStep, RecordVerdict } from "../journal.js";
 import type {
   Claimable,
   Claimed,
@@ -25,8 +25,9 @@ import { type BeatRow, toBeatAnswer } from "./beats.js";
 import type { Address } from "./database.js";
 import { isOutage } from "./database-errors.js";
 import { type DatabaseStateRow, toDatabaseState } from "./database-state.js";
-import { recordArguments, toRecordVerdicts } from "./journal-rows.js";
+import { recordArguments, type StepRow, toListedStep, toRecordVerdicts } from "./journal-rows.js";
 import { column } from "./literals.js";
+import type { CallsOptions } from "./postgres-calls.js";
 import { PostgresClientStore } from "./postgres-client-store.js";
 import {
   childOf,
@@ -44,12 +45,58 @@ import {
 } from "./rows.js";
 import { UserTransactions } from "./user-transactions.js";
 
+/** What a call of a worker concerns: itself, claims, or runs that it must hold. */
+interface Concerned {
+  readonly workerId?: string | undefined;
+  readonly claims?: readonly { readonly runId: string; readonly claimId: string }[];
+  readonly runIds?: readonly string[];
+}
+
+interface InboxSeqRow {
+  id: string;
+  inbox_seq: number;
+}
+
 export class PostgresStore extends PostgresClientStore implements WorkerStore {
   readonly #transactions: UserTransactions;
+  /** The name of the token that the calls of a worker are made with; null: they come from who may do everything. */
+  readonly #owner: string | null;
+  readonly #owned = new Map<string, PostgresStore>();
 
-  constructor(address: Address, options: { connections: number; pool?: pg.Pool }) {
+  constructor(address: Address, options: CallsOptions & { readonly owner?: string }) {
     super(address, options);
+    this.#owner = options.owner ?? null;
     this.#transactions = new UserTransactions(address);
+  }
+
+  /**
+   * The same calls in the name of a token: its workers are its own, and calls for workers or claims of others throw `Forbidden`. The
+   * name is the identity: a token with a new secret and the same name goes on with its workers. Null: all calls are allowed.
+   */
+  ownedBy(owner: string | null): PostgresStore {
+    if (owner === null) return this;
+    const known = this.#owned.get(owner);
+    if (known !== undefined) return known;
+    const owned = new PostgresStore(this.address, { connections: 0, sharing: this, owner });
+    this.#owned.set(owner, owned);
+    return owned;
+  }
+
+  /** A call that concerns a worker, claims or claimed runs, guarded if it is made in the name of a token. */
+  #callFor<Row>(concerned: Concerned, name: string, values: readonly unknown[]): Promise<Row[]> {
+    if (this.#owner === null) return this.call(name, values);
+    const { workerId, claims, runIds } = concerned;
+    const guard = {
+      owner: this.#owner,
+      workerId,
+      ...(claims === undefined
+        ? { runIds: column(runIds ?? [], (id) => id) }
+        : {
+            runIds: column(claims, (claim) => claim.runId),
+            claimIds: column(claims, (claim) => claim.claimId),
+          }),
+    };
+    return this.callGuarded(guard, name, values);
   }
 
   override async close(): Promise<void> {
@@ -72,7 +119,7 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
 
   async claim(request: ClaimRequest): Promise<Claimed> {
     const { floor, after } = request;
-    const rows = await this.call<ClaimRow>("claim", [
+    const rows = await this.#callFor<ClaimRow>({ workerId: request.workerId }, "claim", [
       shard,
       request.queue,
       request.workerId,
@@ -112,12 +159,13 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
   ): Promise<{ verdicts: Verdict[]; claimable: Claimable[] }> {
     const finished = patient ? await this.#finish(commits) : null;
     if (finished !== null) return finished;
-    const [answer] = await this.call<{
+    const workerId = commits.find(({ next }) => next !== null)?.next?.workerId;
+    const [answer] = await this.#callFor<{
       committed: number;
       others: string | null;
       claimable: string | null;
       handed: string | null;
-    }>("commit", [
+    }>({ workerId, claims: commits }, "commit", [
       shard,
       column(commits, (commit) => commit.runId),
       column(commits, (commit) => commit.claimId),
@@ -133,7 +181,7 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
       column(commits, ({ parentId, transition }) => (isEnd(transition) ? parentId : null)),
       column(commits, (commit) => commit.partitionKey),
       column(commits, ({ transition }) => detailOf(transition)),
-      commits.find(({ next }) => next !== null)?.next?.workerId,
+      workerId,
       column(commits, ({ next }) => next && next.claimId),
       patient,
     ]);
@@ -161,7 +209,7 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
     const { transition, parentId, next } = only;
     if (transition.kind !== "done" || parentId !== null) return null;
     try {
-      const [row] = await this.call<FinishRow>("finish", [
+      const [row] = await this.#callFor<FinishRow>({ workerId: next?.workerId, claims: [only] }, "finish", [
         shard,
         only.runId,
         only.claimId,
@@ -187,34 +235,42 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
     entries: readonly JournalEntry[],
     { patient }: { patient: boolean },
   ): Promise<RecordVerdict[]> {
-    const [row] = await this.call<{ record: string | null }>("record", [
+    const [row] = await this.#callFor<{ record: string | null }>({ claims: entries }, "record", [
       shard,
       ...recordArguments(entries, patient, childOf),
     ]);
     return toRecordVerdicts(row!.record, entries.length);
   }
 
+  override async journal(runId: string, after: string): Promise<ListedStep[]> {
+    const rows = await this.#callFor<StepRow>({ runIds: [runId] }, "journal", [shard, runId, after]);
+    return rows.map(toListedStep);
+  }
+
   async inboxSeqs(runIds: readonly string[]): Promise<Map<string, number>> {
     const ids = column(runIds, (id) => id);
-    const rows = await this.call<{ id: string; inbox_seq: number }>("inbox_seqs", [shard, ids]);
+    const rows =
+      this.#owner === null
+        ? await this.call<InboxSeqRow>("inbox_seqs", [shard, ids])
+        : await this.callForOwned<InboxSeqRow>("inbox_seqs", shard, { owner: this.#owner, runIds: ids });
     return new Map(rows.map((row) => [row.id, row.inbox_seq]));
   }
 
   async inbox(runId: string, { after, upTo }: { after: number; upTo: number }): Promise<StoredSignal[]> {
-    const rows = await this.call<{
+    const rows = await this.#callFor<{
       seq: number;
       name: string;
       payload: string;
       received_at: string;
       matched: boolean;
-    }>("inbox", [shard, runId, after, upTo]);
+    }>({ runIds: [runId] }, "inbox", [shard, runId, after, upTo]);
     return rows.map(({ seq, name, payload, received_at, matched }) => {
       return { seq, name, payload: fromJson(payload), receivedAt: new Date(received_at), matched };
     });
   }
 
   async children(runId: string, after: number): Promise<StoredChild[]> {
-    const rows = await this.call<{
+    const rows = await this.#callFor<{
       position: number;
       id: string;
       name: string;
@@ -222,12 +278,12 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
       result: string | null;
       error: string | null;
       created: boolean;
-    }>("children", [shard, runId, after]);
+    }>({ runIds: [runId] }, "children", [shard, runId, after]);
     return rows.map(({ id, status, ...rest }) => ({ runId: id, phase: status, ...rest }));
   }
 
   async release(claims: readonly { readonly runId: string; readonly claimId: string }[]): Promise<string[]> {
-    const rows = await this.call<{ release: string }>("release", [
+    const rows = await this.#callFor<{ release: string }>({ claims }, "release", [
       shard,
       column(claims, (claim) => claim.runId),
       column(claims, (claim) => claim.claimId),
@@ -247,6 +303,7 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
       column(definitions, (definition) => definition.queue),
       column(definitions, (definition) => definition.priority),
       column(definitions, (definition) => definition.retentionMs),
+      this.#owner,
     ]);
   }
 
@@ -257,18 +314,18 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
   }
 
   async unregister(workerId: string): Promise<number> {
-    const [row] = await this.call<{ unregister: number }>("unregister", [shard, workerId]);
+    const [row] = await this.#callFor<{ unregister: number }>({ workerId }, "unregister", [shard, workerId]);
     return row!.unregister;
   }
 
   /** A heartbeat, for who beats for a worker elsewhere. */
   async beat(workerId: string, since: string | null): Promise<BeatAnswer> {
-    const [row] = await this.call<BeatRow>("beat", [shard, workerId, since]);
+    const [row] = await this.#callFor<BeatRow>({ workerId }, "beat", [shard, workerId, since]);
     return toBeatAnswer(row);
   }
 
   async held(claims: readonly { readonly runId: string; readonly claimId: string }[]): Promise<string[]> {
-    const rows = await this.call<{ held: string }>("held", [
+    const rows = await this.#callFor<{ held: string }>({ claims }, "held", [
       shard,
       column(claims, (claim) => claim.runId),
       column(claims, (claim) => claim.claimId),

@@ -107,7 +107,8 @@ create table workers (
   queues        text[]      not null,
   info          jsonb       not null default '{}',
   registered_at timestamptz not null,
-  seen_at       timestamptz not null
+  seen_at       timestamptz not null,
+  owner         text                                     -- the name of the token that registered it (owned_shard); null: none did
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0);
 
 -- Rate limits: `allowed` tokens per `period`, at most `burst` at once. The last writer wins.
@@ -135,6 +136,7 @@ create table subscriptions (
   pattern     text collate "C"        not null,
   target      jsonb       not null,
   secret      text,
+  owner       text collate "C",                          -- the token that made it; null: somebody without one
   inserted_at timestamptz not null
 );
 

@@ -1,4 +1,5 @@
--- The runs with these ids, as people see them. Times are ISO 8601 with microseconds, whatever the session's DateStyle.
+-- The runs with these ids, in that order, as people see them. Times are ISO 8601 with microseconds, whatever the session's DateStyle.
+-- Stops before the answer is longer than 16 MiB (at least one run); a last row with id null then says that there are more.
 create type run_record as (
   id bigint, name text, version int, kind text, status run_status, step text, attempt int, queue text, priority smallint,
   input text, state text, result text, error text, parent_id bigint, idempotency_key text,
@@ -7,11 +8,37 @@ create type run_record as (
 create function iso(p_at timestamptz) returns text language sql stable as $$ select to_jsonb(p_at) #>> '{}' $$;
 
 create function get(p_shard smallint, p_id bigint[]) returns setof run_record language plpgsql stable as $f$
+declare
+  c_bytes constant int := 16 * 1024 * 1024;
+  v_id bigint;
+  v_run run_record;
+  v_bytes bigint := 0;
+  v_size bigint;
 begin
-  return query
+  -- one by one: only those that fit are read
+  foreach v_id in array p_id loop
     select r.id, r.name, r.version, r.kind, r.status, r.step, r.attempt, coalesce(r.queue, 'default'), coalesce(r.priority, 0::smallint),
       r.input::text, r.state::text, r.result::text, r.error::text, r.parent_id, r.idempotency_key,
       iso(r.inserted_at), iso(r.completed_at), iso(nullif(r.eligible_at, 'infinity')), iso(r.expires_at)
+    into v_run from runs r where r.shard = p_shard and r.id = v_id;
+    continue when not found;
+    v_size := octet_length(v_run.input) + coalesce(octet_length(v_run.state), 0) + coalesce(octet_length(v_run.result), 0)
+      + coalesce(octet_length(v_run.error), 0);
+    if v_bytes > 0 and v_bytes + v_size > c_bytes then
+      return next null::run_record;
+      return;
+    end if;
+    v_bytes := v_bytes + v_size;
+    return next v_run;
+  end loop;
+end $f$;
+
+-- The names and queues of the runs with these ids, and nothing else of them: what decides whether a token may see them.
+create function named(p_shard smallint, p_id bigint[]) returns table (id bigint, name text, queue text) language plpgsql stable as $f$
+#variable_conflict use_column
+begin
+  return query
+    select v.id, r.name, coalesce(r.queue, 'default')
     from unnest(p_id) v(id)
-    cross join lateral (select t.* from runs t where t.shard = p_shard and t.id = v.id limit 1) r;
+    cross join lateral (select t.name, t.queue from runs t where t.shard = p_shard and t.id = v.id limit 1) r;
 end $f$;

@@ -1,4 +1,4 @@
--- A page of runs, newest first; every filter may be null. Which index finds them depends on what is asked for: the children of a run are read off
+-- A page of runs, newest first, up to p_limit and 16 MiB (see get); every filter may be null. Which index finds them depends on what is asked for: the children of a run are read off
 -- runs_children, failures by their code off runs_failures; with a name, each status is read off runs_listing in order, executing runs off runs_holders, and the
 -- pages are merged; with a status, a kind or a time but no name, the same for every name there is (found by a skip scan), up to 1,000; and without any of
 -- these the newest are read off the primary key. If somebody has made an index runs_input (docs/operations.md), what is rare is read off that. What is merged are the first few of each, and more only if those do not make a page. Planned anew with the filters given, so that the others vanish. Version, queue and p_input (JSON, contained in the
@@ -128,13 +128,7 @@ begin
       v_each := least(v_each * 4, p_limit);
     end loop;
   end if;
-  return query
-    select r.id, r.name, r.version, r.kind, r.status, r.step, r.attempt, coalesce(r.queue, 'default'), coalesce(r.priority, 0::smallint),
-      r.input::text, r.state::text, r.result::text, r.error::text, r.parent_id, r.idempotency_key,
-      iso(r.inserted_at), iso(r.completed_at), iso(nullif(r.eligible_at, 'infinity')), iso(r.expires_at)
-    from unnest(v_ids) with ordinality u(id, o)
-    cross join lateral (select t.* from runs t where t.shard = p_shard and t.id = u.id limit 1) r
-    order by u.o;
+  return query select r.* from get(p_shard, v_ids) r;
 end $f$;
 
 -- How many runs such a listing would show on all its pages. Reads every one of them: for people who look, not for loops.

@@ -3,8 +3,13 @@
 -- raise: PW404 no such run, PW409 keys or a run that cannot take it, PW413 a full inbox, PW422 a wrong argument.
 
 -- Refuses a name that the library would refuse. Short ones are those of definitions and queues, long ones of steps and signals.
+-- Short names that begin with pawl- are the engine's own.
 create function require_name(p_what text, p_name text, p_is_short boolean) returns void language plpgsql as $f$
 begin
+  if p_is_short and starts_with(p_name, 'pawl-') then
+    raise exception 'the name of a % must not begin with "pawl-", which is reserved for Pawl itself; not %', p_what,
+      quote_literal(left(p_name, 60)) using errcode = 'PW422';
+  end if;
   if p_name ~ (case when p_is_short then '^[a-z0-9][a-z0-9_-]{0,47}$' else '^[a-zA-Z0-9._-]{1,128}$' end) then
     return;
   end if;
@@ -63,9 +68,13 @@ end $f$;
 create function signal(run_id bigint, name text, payload jsonb default '{}', dedup_key text default null)
 returns boolean language plpgsql as $f$
 declare
+  c_bytes constant int := 16 * 1024 * 1024;
   v_verdict text;
 begin
   perform require_name('signal', name, false);
+  if octet_length(payload::text) > c_bytes then
+    raise exception 'the payload must be at most % bytes long as JSON, not %', c_bytes, octet_length(payload::text) using errcode = 'PW422';
+  end if;
   if payload is null or payload = 'null' then
     raise exception 'the payload of signal % is null; leave it out, or give an object or a value', quote_literal(name)
       using errcode = 'PW422';

@@ -112,7 +112,9 @@ begin
         select l.* from unnest(v_ids) c(id)
         cross join lateral (
           select r.id, r.eligible_at, r.status, r.queue, r.hold, r.partition_key, r.attempt,
-            case when pg_column_compression(r.input) is null then pg_column_size(r.input) else octet_length(r.input::text) end as bytes
+            -- as text, which of a small value is at most six times as long
+            case when pg_column_compression(r.input) is null and pg_column_size(r.input) < 2000 then 6 * pg_column_size(r.input)
+              else octet_length(r.input::text) end as bytes
           from runs r where r.shard = v_shard and r.id = c.id and (r.status = 'runnable' and r.hold = 0) is true
           limit 1 for no key update skip locked) l
         where l.status = 'runnable' and l.queue = p_queue and l.hold = 0 and l.eligible_at <= v_now

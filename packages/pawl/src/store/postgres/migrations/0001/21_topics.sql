@@ -18,20 +18,50 @@ begin
   return cardinality(v_pattern) = cardinality(v_topic);
 end $f$;
 
--- Makes a subscription and answers its id; if there is one of this pattern and target, that one, with the secret given now.
-create function subscribe(p_pattern text, p_target jsonb, p_secret text) returns table (id bigint, created boolean)
-language plpgsql as $f$
+-- Whether some topic is wanted by both patterns.
+create function patterns_meet(p_one text, p_other text) returns boolean language plpgsql immutable as $f$
+declare
+  v_one text[] := string_to_array(p_one, '.');
+  v_other text[] := string_to_array(p_other, '.');
+begin
+  for i in 1 .. greatest(cardinality(v_one), cardinality(v_other)) loop
+    if v_one[i] = '#' or v_other[i] = '#' then
+      return true;
+    end if;
+    if v_one[i] is null or v_other[i] is null or (v_one[i] <> v_other[i] and v_one[i] <> '*' and v_other[i] <> '*') then
+      return false;
+    end if;
+  end loop;
+  return true;
+end $f$;
+
+-- Makes a subscription and answers its id; if there is one of this pattern and target, that one, with the secret given now, or (null)
+-- the one it has.
+-- p_owner is the token that makes it. So many of one token may want the same topic that a publication of the usual limit, 1 MiB, stays within
+-- what a publication may write: no token can make those of others fail.
+create function subscribe(p_pattern text, p_target jsonb, p_secret text, p_owner text default null)
+returns table (id bigint, created boolean) language plpgsql as $f$
 #variable_conflict use_column
 declare
   c_most constant int := 10000;    -- a publication looks at all of them
+  c_meeting constant int := 250;   -- of one token
 begin
   perform require_durable_commit();
+  if starts_with(coalesce(p_target ->> 'name', p_target ->> 'queue'), 'pawl-') then
+    raise exception 'the target of a subscription must not begin with "pawl-", which is reserved for Pawl itself; not %', p_target
+      using errcode = 'PW422';
+  end if;
   if (select count(*) from subscriptions) >= c_most then
     raise exception 'there are % subscriptions, which is as many as there may be; delete some', c_most using errcode = 'PW422';
   end if;
+  if p_owner is not null and (select count(*) from subscriptions s where s.owner = p_owner and patterns_meet(s.pattern, p_pattern)
+      and (s.pattern, s.target) is distinct from (p_pattern, p_target)) >= c_meeting then
+    raise exception 'this token has % subscriptions that want the same topics as %, which is as many as it may have: '
+      'subscribe one workflow that passes the message on, or delete some', c_meeting, quote_literal(p_pattern) using errcode = 'PW422';
+  end if;
   return query
-    insert into subscriptions as s (pattern, target, secret, inserted_at) values (p_pattern, p_target, p_secret, now())
-    on conflict (pattern, target) do update set secret = excluded.secret
+    insert into subscriptions as s (pattern, target, secret, owner, inserted_at) values (p_pattern, p_target, p_secret, p_owner, now())
+    on conflict (pattern, target) do update set secret = coalesce(excluded.secret, s.secret)
     returning s.id, s.xmax = 0;
 end $f$;
 
@@ -63,13 +93,19 @@ end $f$;
 -- Publishes to a topic, in one transaction: starts a run for each workflow that wants it (the body is its input), sends a message to each
 -- queue, and starts a delivery (`pawl-delivery`, which servers serve) for each http target. Answers how many of each, and, as JSON, the
 -- queues that got messages. With a dedup key the publication is kept for a day, and publishing with the same key to the same topic
--- does nothing and answers the same numbers. Rides runs_idempotency.
+-- does nothing and answers the same numbers. Everybody gets a copy of the body, 16 MiB of them at a time and 256 MiB at most: more is
+-- refused (PW413). Rides runs_idempotency.
 create function publish(p_shard smallint, p_topic text, p_body text, p_dedup_key text)
 returns table (runs int, messages int, deliveries int, created boolean, queues text) language plpgsql as $f$
 #variable_conflict use_column
 declare
+  c_most constant bigint := 256 * 1024 * 1024;
+  c_at_once constant int := 16 * 1024 * 1024;
   v_shard smallint := ~p_shard;
   v_now timestamptz := now();
+  v_body jsonb := p_body::jsonb;
+  v_wanted bigint[];         -- the subscriptions
+  v_each int := greatest(1, c_at_once / greatest(1, octet_length(p_body)));
   v_id bigint;
   v_names text[];
   v_inputs text[];
@@ -77,15 +113,16 @@ declare
   v_done jsonb;
 begin
   perform require_durable_commit();
-  select array_agg(case when s.type = 'http' then 'pawl-delivery' else s.target ->> 'name' end order by s.id) filter (where s.type <> 'queue'),
-    array_agg(case when s.type = 'http'
-        then jsonb_build_object('subscription', s.id::text, 'topic', p_topic, 'body', p_body::jsonb)::text
-        else p_body end order by s.id) filter (where s.type <> 'queue'),
-    array_agg(s.target ->> 'queue' order by s.id) filter (where s.type = 'queue'),
+  select array_agg(s.id order by s.id), array_agg(s.target ->> 'queue' order by s.id) filter (where s.type = 'queue'),
     count(*) filter (where s.type = 'workflow'), count(*) filter (where s.type = 'queue'), count(*) filter (where s.type = 'http')
-  into v_names, v_inputs, v_queues, runs, messages, deliveries
+  into v_wanted, v_queues, runs, messages, deliveries
   from (select t.id, t.target, t.target ->> 'type' as type from subscriptions t
     where t.pattern = p_topic or (t.pattern ~ '[*#]' and topic_matches(t.pattern, p_topic))) s;
+  if cardinality(v_wanted) * octet_length(p_body)::bigint > c_most then
+    raise exception '% subscriptions want the topic %, and each would get a copy of the body of % bytes, over % bytes together: '
+      'publish a reference to the data instead, or delete some of the subscriptions',
+      cardinality(v_wanted), quote_literal(p_topic), octet_length(p_body), c_most using errcode = 'PW413';
+  end if;
   created := true;
   queues := coalesce(to_jsonb(v_queues), '[]')::text;
 
@@ -111,13 +148,23 @@ begin
       end if;
     end loop;
   end if;
-  if v_names is not null then
-    perform start(p_shard, v_names, null::int[], null::text[], null::text[], null::smallint[], v_inputs, null::text[], null::bigint[],
-      null::timestamptz[], null::bigint[], null::text[], null::bytea[], null::text[], null::text[], null::text[], null::int[],
-      null::bigint[], null::int[], null::int[], null::text[], true, null::text, null::bigint, null::boolean[]);
-  end if;
-  if v_queues is not null then
-    perform send(p_shard, v_queues, array_fill(p_body, array[cardinality(v_queues)]), null::bigint[], null::text[], null::text[], true);
-  end if;
+  for v_from in 1 .. coalesce(cardinality(v_wanted), 0) by v_each loop
+    select array_agg(case when s.type = 'http' then 'pawl-delivery' else s.target ->> 'name' end order by s.id) filter (where s.type <> 'queue'),
+      array_agg(case when s.type = 'http'
+          then jsonb_build_object('subscription', s.id::text, 'topic', p_topic, 'body', v_body)::text
+          else p_body end order by s.id) filter (where s.type <> 'queue'),
+      array_agg(s.target ->> 'queue' order by s.id) filter (where s.type = 'queue')
+    into v_names, v_inputs, v_queues
+    from (select t.id, t.target, t.target ->> 'type' as type from subscriptions t
+      where t.id = any (v_wanted[v_from : v_from + v_each - 1])) s;
+    if v_names is not null then
+      perform start(p_shard, v_names, null::int[], null::text[], null::text[], null::smallint[], v_inputs, null::text[], null::bigint[],
+        null::timestamptz[], null::bigint[], null::text[], null::bytea[], null::text[], null::text[], null::text[], null::int[],
+        null::bigint[], null::int[], null::int[], null::text[], true, null::text, null::bigint, null::boolean[]);
+    end if;
+    if v_queues is not null then
+      perform send(p_shard, v_queues, array_fill(p_body, array[cardinality(v_queues)]), null::bigint[], null::text[], null::text[], true);
+    end if;
+  end loop;
   return next;
 end $f$;

@@ -1,0 +1,53 @@
+/**
+ * A receiver of deliveries: an HTTP server that believes only requests that Pawl has signed, and handles
+ * each of them once. Run it: it starts a server of Pawl on your database, subscribes, and publishes.
+ */
+
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { createServer as createPawlServer } from "@pawl/server";
+import { connect, InvalidDelivery, verifyDelivery } from "pawl";
+
+const secret = process.env["WEBHOOK_SECRET"] ?? "whsec_c29tZS1yYW5kb20tYnl0ZXMtb2YteW91ci1vd24=";
+/** In your program: a table with a unique column. */
+const handled = new Set<string>();
+let done = (): void => {};
+const delivered = new Promise<void>((resolve) => (done = resolve));
+
+const receiver = createServer(async (request, response) => {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk as Buffer);
+  try {
+    const { id, topic, body } = await verifyDelivery(
+      { headers: request.headers, body: Buffer.concat(chunks) },
+      secret,
+    );
+    if (!handled.has(id)) {
+      handled.add(id);
+      console.log(topic, body);
+    }
+    response.writeHead(204).end(done);
+  } catch (error) {
+    if (!(error instanceof InvalidDelivery)) throw error;
+    console.log("refused:", error.reason);
+    response.writeHead(401).end();
+  }
+});
+receiver.listen(0, "127.0.0.1");
+await once(receiver, "listening");
+const url = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/`;
+
+// Deliveries go to private addresses only if they are listed.
+const server = await createPawlServer({ port: 0, allowPrivateDeliveries: ["127.0.0.1"] });
+await server.listen();
+const pawl = connect();
+await pawl.subscriptions.create("user.*", { type: "http", url, secret });
+
+await fetch(url, { method: "POST", body: '{ "email": "eve@example.com" }' });
+await pawl.topics.publish("user.signup", { email: "ada@example.com" });
+await delivered;
+
+await pawl.close();
+await server.close();
+receiver.close();

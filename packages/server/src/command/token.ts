@@ -1,0 +1,60 @@
+/** `pawl token create`: a bearer token for callers of a server, and its entry in `PAWL_TOKENS`. */
+
+import { randomBytes } from "node:crypto";
+import type { Command } from "commander";
+import { tokenEntry } from "../tokens.js";
+import { addCommand, addGroup, answers, type Session } from "./session.js";
+import { prettyJson } from "./text.js";
+
+interface Flags {
+  readonly scope: string;
+  readonly name?: string;
+  readonly names?: string;
+  readonly queues?: string;
+  readonly json?: true;
+}
+
+export function addToken(program: Command, session: Session): void {
+  const token = addGroup(program, session, {
+    name: "token",
+    description: "create bearer tokens for callers of a server",
+    examples: ["pawl token create --scope write --name web"],
+  });
+  addCommand(token, session, {
+    name: "create",
+    description:
+      "create a token: it is printed once, with its entry for PAWL_TOKENS, which has the hash only",
+    examples: [
+      "pawl token create --scope write --name web",
+      "pawl token create --scope worker --names billing- --queues billing",
+    ],
+  })
+    .requiredOption("--scope <scopes>", "start, read, write, worker or admin; several joined by +")
+    .option("--name <name>", "what the token is called in messages (default: its scopes and a number)")
+    .option(
+      "--names <prefixes>",
+      "only definitions and limits whose names begin with one of these, joined by +",
+    )
+    .option("--queues <prefixes>", "only queues whose names begin with one of these, joined by +")
+    .option("--json", "print JSON: { name, token, entry }")
+    .action(answers(session, async (flags: Flags) => print(session, flags)));
+}
+
+function print({ shell }: Session, { scope, name: given, names, queues, json }: Flags): void {
+  const scopes = scope.split("+");
+  const name = given ?? `${scopes.join("-")}-${randomBytes(2).toString("hex")}`;
+  const secret = `pawl_${randomBytes(32).toString("base64url")}`;
+  const entry = tokenEntry({
+    name,
+    scopes,
+    names: names?.split("+") ?? [],
+    queues: queues?.split("+") ?? [],
+    secret,
+  });
+  if (json === true) return shell.print(prettyJson({ name, token: secret, entry }));
+  shell.print(`token: ${secret}`);
+  shell.print(`entry: ${entry}`);
+  shell.complain(
+    "Give the token to the caller: it is not shown again. Add the entry to PAWL_TOKENS of the server.",
+  );
+}

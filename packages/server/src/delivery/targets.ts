@@ -1,0 +1,62 @@
+/**
+ * The private addresses that deliveries may go to: the operator's list of networks, addresses and names
+ * of hosts. It never opens link-local addresses and metadata services (`addresses.ts`).
+ */
+
+import { BlockList, isIP, isIPv4, isIPv6 } from "node:net";
+import { InvalidOption } from "pawl";
+import { show } from "pawl/engine";
+import { embeddedAddress, reachOf } from "./addresses.js";
+
+/** Whether a delivery to this host may connect to this address of it. */
+export type IsAllowed = (host: string, address: string) => boolean;
+
+const form = 'networks such as "10.1.0.0/16", addresses, or names of hosts such as "hooks.internal"';
+
+/** Reads the option `allowPrivateDeliveries`: a list; false: none; true: all that may be allowed. */
+export function checkTargets(given: unknown): IsAllowed {
+  if (given === true) return (_host, address) => reachOf(address) !== "never";
+  if (given === false) return (_host, address) => reachOf(address) === "public";
+  if (!Array.isArray(given)) {
+    throw new InvalidOption(
+      `allowPrivateDeliveries must be a list of ${form}; or true or false; not ${show(given)}`,
+    );
+  }
+  const networks = new BlockList();
+  const hosts = new Set<string>();
+  for (const entry of given as unknown[]) addEntry(entry, networks, hosts);
+  return (host, address) => {
+    const reach = reachOf(address);
+    if (reach !== "private") return reach === "public";
+    return hosts.has(host.toLowerCase()) || isListed(networks, embeddedAddress(address) ?? address);
+  };
+}
+
+function addEntry(entry: unknown, networks: BlockList, hosts: Set<string>): void {
+  const text = typeof entry === "string" ? entry : "";
+  const [address = "", bits] = text.split("/") as [string, string?];
+  const family = isIPv4(address) ? "ipv4" : isIPv6(address) && !address.includes("%") ? "ipv6" : undefined;
+  if (family !== undefined) {
+    const most = family === "ipv4" ? 32 : 128;
+    const length = bits === undefined ? most : /^\d{1,3}$/.test(bits) ? Number(bits) : Number.NaN;
+    if (!(length <= most)) throw refused(entry);
+    if (length === most && reachOf(address) === "never") {
+      throw new InvalidOption(
+        `allowPrivateDeliveries lists ${text}: no delivery goes to link-local addresses, metadata services and addresses of nobody`,
+      );
+    }
+    networks.addSubnet(address, length, family);
+    return;
+  }
+  if (bits !== undefined || !/^[a-z0-9_]([a-z0-9_.-]{0,252})$/i.test(address) || /^[\d.]+$/.test(address))
+    throw refused(entry);
+  hosts.add(address.toLowerCase());
+}
+
+function isListed(networks: BlockList, address: string): boolean {
+  return networks.check(address, isIP(address) === 6 ? "ipv6" : "ipv4");
+}
+
+function refused(entry: unknown): InvalidOption {
+  return new InvalidOption(`allowPrivateDeliveries must list ${form}, not ${show(entry)}`);
+}

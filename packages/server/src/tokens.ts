@@ -1,0 +1,157 @@
+/**
+ * Bearer tokens as the operator lists them: a name, scopes, prefixes of names and queues, and a
+ * secret or its hash. The server keeps hashes only, and compares a caller's secret with all of them
+ * in constant time. Read by `auth.ts`; written by `pawl token create`.
+ */
+
+import { createHash, timingSafeEqual } from "node:crypto";
+import { InvalidOption, Unauthorized } from "pawl";
+import { show } from "pawl/engine";
+import type { Scope } from "./app.js";
+
+export interface Token {
+  readonly name: string;
+  readonly hash: Buffer;
+  /** With those that its scopes include. */
+  readonly scopes: ReadonlySet<Scope>;
+  /** Definitions and limits whose name begins with one of these; null: all. */
+  readonly names: readonly string[] | null;
+  /** Queues whose name begins with one of these; null: all. */
+  readonly queues: readonly string[] | null;
+}
+
+/** A scope, and the scopes it includes. */
+const includes: Readonly<Record<Scope, readonly Scope[]>> = {
+  start: ["start"],
+  read: ["read"],
+  write: ["write", "read", "start"],
+  worker: ["worker"],
+  admin: ["admin", "read", "write", "worker", "start"],
+};
+const scopeNames = Object.keys(includes).join(", ");
+const minSecretLength = 16;
+const namePattern = /^[a-z0-9][a-z0-9_-]{0,47}$/i;
+const prefixPattern = /^[a-z0-9][a-z0-9_-]{0,47}$/;
+const secretPattern = /^[\w.~+/=-]+$/;
+const limitPattern = /^(names|queues)=(.*)$/;
+
+/** The form of a token, for messages. */
+export const tokenForm =
+  "name:scope+scope[:names=prefix+prefix][:queues=prefix+prefix]:secret, or sha256:<64 hex digits> for the secret";
+
+export function checkTokens(given: unknown): Token[] {
+  if (!Array.isArray(given) || given.length === 0) {
+    // Not shown: it may hold secrets.
+    throw new InvalidOption(`tokens must be a list of texts such as ${tokenForm}, at least one`);
+  }
+  const tokens = (given as unknown[]).map((text, index) => parseToken(text, index));
+  const names = tokens.map(({ name }) => name);
+  const twice = names.find((name, index) => names.indexOf(name) !== index);
+  if (twice !== undefined)
+    throw new InvalidOption(`two tokens have the name "${twice}": give each a name of its own`);
+  return tokens;
+}
+
+/** The token that this header shows. Compares with all of them, every time. */
+export function findToken(tokens: readonly Token[], authorization: string | undefined): Token {
+  const secret = /^bearer +(\S+) *$/i.exec(authorization ?? "")?.[1];
+  if (secret === undefined)
+    throw new Unauthorized("a token is needed: send the header authorization: Bearer <token>");
+  // A hash does not tell how long its secret is: a short one is refused where it is shown.
+  if (secret.length < minSecretLength) {
+    throw new Unauthorized(
+      `a token has at least ${minSecretLength} characters; create one with pawl token create`,
+    );
+  }
+  const hash = hashOf(secret);
+  let found: Token | undefined;
+  for (const token of tokens) if (timingSafeEqual(token.hash, hash)) found = token;
+  if (found === undefined) throw new Unauthorized("this token is not known here");
+  return found;
+}
+
+/** The entry of a token in `PAWL_TOKENS`, checked, with the hash of its secret. */
+export function tokenEntry(parts: {
+  readonly name: string;
+  readonly scopes: readonly string[];
+  readonly names: readonly string[];
+  readonly queues: readonly string[];
+  readonly secret: string;
+}): string {
+  const { name, scopes, names, queues, secret } = parts;
+  if (!namePattern.test(name)) {
+    throw new InvalidOption(
+      `the name of a token must be 1 to 48 letters, digits, _ and -, the first a letter or digit; not ${show(name)}`,
+    );
+  }
+  const entry = [
+    name,
+    scopes.join("+"),
+    ...(names.length === 0 ? [] : [`names=${names.join("+")}`]),
+    ...(queues.length === 0 ? [] : [`queues=${queues.join("+")}`]),
+    `sha256:${hashOf(secret).toString("hex")}`,
+  ].join(":");
+  checkTokens([entry]);
+  return entry;
+}
+
+function parseToken(text: unknown, index: number): Token {
+  const [name = "", listed = "", ...rest] = typeof text === "string" ? text.split(":") : [];
+  const end = rest.findIndex((part) => !limitPattern.test(part));
+  const limits = end < 0 ? rest : rest.slice(0, end);
+  const secret = rest.slice(limits.length).join(":");
+  if (!namePattern.test(name) || !/^[a-z+]+$/i.test(listed) || secret === "") {
+    throw new InvalidOption(`token ${index + 1} must be ${tokenForm}; the name has letters, digits, _ and -`);
+  }
+  const scopes = listed.split("+").map((scope) => checkScope(scope, name));
+  return {
+    name,
+    scopes: new Set(scopes.flatMap((scope) => includes[scope])),
+    hash: checkSecret(secret, name),
+    names: checkPrefixes(limits, "names", name),
+    queues: checkPrefixes(limits, "queues", name),
+  };
+}
+
+function checkScope(scope: string, name: string): Scope {
+  if (Object.hasOwn(includes, scope)) return scope as Scope;
+  throw new InvalidOption(
+    `the token "${name}" has the scope ${show(scope)}; scopes are ${scopeNames}, joined by +`,
+  );
+}
+
+function checkPrefixes(limits: readonly string[], kind: "names" | "queues", name: string): string[] | null {
+  const given = limits.filter((limit) => limit.startsWith(`${kind}=`));
+  if (given.length === 0) return null;
+  const prefixes = given.flatMap((limit) => limit.slice(kind.length + 1).split("+"));
+  const wrong = prefixes.find((prefix) => !prefixPattern.test(prefix));
+  if (wrong === undefined) return prefixes;
+  throw new InvalidOption(
+    `the token "${name}" has the prefix ${show(wrong)} in ${kind}=; a prefix has 1 to 48 characters ` +
+      "of a-z, 0-9, _ and -, the first a letter or digit; several are joined by +",
+  );
+}
+
+function checkSecret(secret: string, name: string): Buffer {
+  const hex = /^sha256:(.*)$/.exec(secret)?.[1];
+  if (hex !== undefined) {
+    if (/^[0-9a-f]{64}$/i.test(hex)) return Buffer.from(hex, "hex");
+    throw new InvalidOption(`the hash of the token "${name}" must be sha256: and 64 hex digits`);
+  }
+  if (secret.includes(":"))
+    throw new InvalidOption(`the secret of the token "${name}" must not contain a colon`);
+  if (!secretPattern.test(secret)) {
+    throw new InvalidOption(
+      `the secret of the token "${name}" must have letters, digits and any of - . _ ~ + / = only`,
+    );
+  }
+  if (secret.length >= minSecretLength) return hashOf(secret);
+  throw new InvalidOption(
+    `the secret of the token "${name}" has ${secret.length} characters; at least ${minSecretLength}, better 32 random ones: ` +
+      "create one with pawl token create",
+  );
+}
+
+function hashOf(secret: string): Buffer {
+  return createHash("sha256").update(secret).digest();
+}

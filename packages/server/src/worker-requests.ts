@@ -1,0 +1,142 @@
+/**
+ * What workers have sent, as the store takes it: times and keys read, and what a schema cannot say
+ * checked, so that a refusal names the member that is wrong. Children that the token of the caller may
+ * not start are refused one by one. Used by the routes of the worker protocol.
+ */
+
+import { InvalidOption } from "pawl";
+import type { Commit, JournalChange, JournalEntry, NewRun, Transition, Verdict } from "pawl/engine";
+import type { Static } from "typebox";
+import type { Caller } from "./auth.js";
+import { RequestError } from "./problems.js";
+import type { change, commit, entry, newRun, transition } from "./worker-schemas.js";
+
+/** The commits of a call: at most one transition of each run, and claims for successors of one worker. */
+export function toCommits(sent: readonly Static<typeof commit>[]): Commit[] {
+  const seen = new Set(sent.map(({ runId }) => runId));
+  if (seen.size < sent.length) throw new InvalidOption("body.commits has more than one transition of a run");
+  const workers = new Set(sent.flatMap(({ next }) => (next === null ? [] : [next.workerId])));
+  if (workers.size > 1) throw new InvalidOption("body.commits names more than one worker in next");
+  return sent.map((one, index) => {
+    return { ...one, transition: toTransition(one.transition, `body.commits.${index}.transition`) };
+  });
+}
+
+export function toEntries(sent: readonly Static<typeof entry>[]): JournalEntry[] {
+  return sent.map((one, index) => ({ ...one, change: toChange(one.change, `body.entries.${index}.change`) }));
+}
+
+type Refusal = Extract<Verdict, { kind: "failed" }>;
+
+/** The verdict on a commit whose children the prefixes of the caller's token do not allow; null: they do. */
+export function refuseCommit({ transition: given }: Commit, caller: Caller): Refusal | null {
+  return given.kind === "spawn" ? refuseChildren(given.children, caller) : null;
+}
+
+/** The same for a journal entry that invokes. */
+export function refuseEntry({ change: given }: JournalEntry, caller: Caller): Refusal | null {
+  return given.op === "invoke" ? refuseChildren([given.child], caller) : null;
+}
+
+function refuseChildren(children: readonly NewRun[], caller: Caller): Refusal | null {
+  if (!caller.isConfined) return null;
+  for (const { name, queue } of children) {
+    const wanted = queue === null ? { name } : { name, queue };
+    if (caller.allows(wanted)) continue;
+    const where = queue === null ? "" : ` in the queue "${queue}"`;
+    const message = `the token "${caller.tokenName ?? ""}" may not start "${name}"${where}: its prefixes do not allow it`;
+    return { kind: "failed", code: "Forbidden", message };
+  }
+  return null;
+}
+
+/** Sends the items that are not refused, and answers for all of them in their order. */
+export async function sendAllowed<Item, Answer>(
+  items: readonly Item[],
+  refuseOne: (item: Item) => Answer | null,
+  send: (allowed: readonly Item[]) => Promise<readonly Answer[]>,
+): Promise<Answer[]> {
+  const refused = items.map(refuseOne);
+  const allowed = items.filter((_item, index) => refused[index] === null);
+  const answers = (allowed.length === 0 ? [] : await send(allowed)).values();
+  return refused.map((refusal) => refusal ?? answers.next().value!);
+}
+
+/** The transition that was sent; throws what is wrong with it. */
+function toTransition(sent: Static<typeof transition>, where: string): Transition {
+  switch (sent.kind) {
+    case "next":
+      return { ...sent, partitionKey: sent.partitionKey };
+    case "await":
+      checkJson(sent.match, `${where}.match`);
+      return sent;
+    case "suspend":
+      for (const [name, match] of Object.entries(sent.matches)) checkJson(match, `${where}.matches.${name}`);
+      toDate(sent.dueAt, `${where}.dueAt`);
+      return sent;
+    case "spawn":
+      return {
+        ...sent,
+        children: sent.children.map((child, index) => toNewRun(child, `${where}.children.${index}`)),
+      };
+    case "keep":
+    case "retry":
+    case "done":
+    case "stop":
+      return sent;
+  }
+}
+
+/** The journal entry that was sent; throws what is wrong with it. */
+function toChange(sent: Static<typeof change>, where: string): JournalChange {
+  switch (sent.op) {
+    case "sleep":
+      if ((sent.delayMs === null) === (sent.at === null))
+        throw refuse(`${where} must have either delayMs or at, the other null`, where);
+      return { ...sent, at: toDate(sent.at, `${where}.at`) };
+    case "wait":
+      checkJson(sent.match, `${where}.match`);
+      return sent;
+    case "invoke":
+      return { ...sent, child: toNewRun(sent.child, `${where}.child`) };
+    case "run":
+    case "transaction":
+    case "retry":
+    case "due":
+      return sent;
+  }
+}
+
+function toNewRun(
+  { at, uniqueKeyBase64, trace = null, ...run }: Static<typeof newRun>,
+  where: string,
+): NewRun {
+  return {
+    ...run,
+    trace,
+    at: toDate(at, `${where}.at`),
+    uniqueKey: uniqueKeyBase64 === null ? null : Buffer.from(uniqueKeyBase64, "base64"),
+    direct: false,
+  };
+}
+
+function toDate(text: string | null, where: string): Date | null {
+  if (text === null) return null;
+  const read = new Date(text);
+  if (!Number.isNaN(read.getTime())) return read;
+  throw refuse(`${where} must be a time such as "2030-01-31T12:00:00Z"`, where);
+}
+
+/** It becomes a part of a larger JSON text. */
+function checkJson(text: string | null, where: string): void {
+  if (text === null) return;
+  try {
+    JSON.parse(text);
+  } catch {
+    throw refuse(`${where} must be JSON as text`, where);
+  }
+}
+
+function refuse(message: string, field: string): RequestError {
+  return new RequestError(422, "InvalidOption", message, field);
+}
