@@ -118,7 +118,7 @@ describe("one row never costs another", () => {
   });
 
   it("a reaped run that finds its unique key taken gives the key up, and the others are reaped with it", async () => {
-    await register(database, "dead", 100);
+    await register(database, "dead");
     const scope = { uniqueScope: ["runnable"] as const };
     await start(database, {}, { uniqueKey: key("taken"), ...scope }, {});
     const { runs } = await claim(database, { workerId: "dead" });
