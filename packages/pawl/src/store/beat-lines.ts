@@ -1,13 +1,13 @@
 /**
  * The lines on which the workers of one address beat, shared by all of them in a process. A beat takes a line that is
- * free; it waits a moment for one before another is opened, so that one connection serves many workers, and a beat that
+ * free, or waits for one; another is opened only if none comes back, so that one connection serves many workers, and a beat that
  * hangs (a locked row, a silent socket) still keeps nobody else. Few are opened at once: connecting is what an overloaded
  * machine is slowest at. Used in the heartbeat's thread.
  */
 
 import type { Beats } from "./beats.js";
 
-/** So long a beat waits for a line in use before another is opened. */
+/** If no line comes back for so long while somebody waits for one, another is opened. */
 const graceMs = 50;
 const maxOpening = 2;
 /** Lines that are kept open with nothing to do. */
@@ -29,6 +29,9 @@ export class BeatLines {
   /** Lines that are open, idle or not. */
   #count = 0;
   #opening = 0;
+  /** When a line was given back last. */
+  #flowMs = 0;
+  #watch: NodeJS.Timeout | undefined;
   #isEnded = false;
 
   constructor(open: (patienceMs: number) => Promise<Beats>) {
@@ -43,7 +46,7 @@ export class BeatLines {
       done = await work(line);
     } catch (error) {
       this.#close(line);
-      if (this.#count === 0) this.#openAnother();
+      this.#openIfNeeded();
       throw error;
     }
     this.#giveBack(line);
@@ -59,12 +62,12 @@ export class BeatLines {
   #wait(patienceMs: number): Promise<Beats> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ patienceMs, sinceMs: performance.now(), resolve, reject });
-      if (this.#count === 0) this.#openAnother();
-      else setTimeout(() => this.#openIfLate(), graceMs);
+      this.#openIfNeeded();
     });
   }
 
   #giveBack(line: Beats): void {
+    this.#flowMs = performance.now();
     const next = this.#isEnded ? undefined : this.#waiting.shift();
     if (next !== undefined) next.resolve(line);
     else if (this.#isEnded || this.#idle.length >= maxIdle) this.#close(line);
@@ -76,30 +79,41 @@ export class BeatLines {
     line.end().catch(() => {});
   }
 
-  #openIfLate(): void {
+  /** Opens a line if somebody waits and there is none, or those that there are do not come back; looks again as long as somebody waits. */
+  #openIfNeeded(): void {
     const [first] = this.#waiting;
-    if (first !== undefined && performance.now() - first.sinceMs >= graceMs) this.#openAnother();
+    if (first === undefined) return;
+    if (this.#count + this.#opening === 0 || this.#isLate(first)) this.#openAnother(first);
+    this.#watch ??= setTimeout(() => {
+      this.#watch = undefined;
+      this.#openIfNeeded();
+    }, graceMs);
   }
 
-  #openAnother(): void {
-    const [first] = this.#waiting;
-    if (first === undefined || this.#opening >= maxOpening) return;
+  #isLate({ sinceMs, patienceMs }: Waiter): boolean {
+    const nowMs = performance.now();
+    return nowMs - Math.max(sinceMs, this.#flowMs) >= graceMs || nowMs - sinceMs >= patienceMs / 4;
+  }
+
+  #openAnother({ patienceMs }: Waiter): void {
+    if (this.#opening >= maxOpening) return;
     this.#opening++;
     const asked = new Set(this.#waiting);
-    this.#open(Math.max(first.patienceMs, openMs))
+    this.#open(Math.max(patienceMs, openMs))
       .then(
         (line) => {
-          this.#opening--;
           this.#count++;
           this.#giveBack(line);
         },
         (error: unknown) => {
-          this.#opening--;
           // What kept this one from opening keeps the others too: they try again in their own time.
           this.#waiting = this.#waiting.filter((waiter) => !asked.has(waiter));
           for (const waiter of asked) waiter.reject(error);
         },
       )
-      .finally(() => (this.#count === 0 ? this.#openAnother() : this.#openIfLate()));
+      .finally(() => {
+        this.#opening--;
+        this.#openIfNeeded();
+      });
   }
 }
