@@ -289,7 +289,8 @@ describe("a full inbox", () => {
       state: type<{ seen: string[] }>(),
       steps: {
         start: (ctx) => ctx.awaitSignal("paid", "more", ctx.state, { match: { order: 7 } }),
-        more: (ctx) => ctx.awaitSignal(["paid", "end"], "last", { seen: ctx.awaited.map(({ name }) => name) }),
+        more: (ctx) =>
+          ctx.awaitSignal(["paid", "end"], "last", { seen: ctx.awaited.map(({ name }) => name) }),
         last: (ctx) => ctx.done([...ctx.state.seen, ...ctx.awaited.map(({ name }) => name)]),
       },
     });

@@ -301,10 +301,15 @@ describe("what a worker commits", () => {
 
 describe("a registration", () => {
   it("with a lease shorter than a second is refused, and nothing is written", async () => {
-    const definitions = [{ name: "hasty", version: 1, kind: "job", queue: "hasty", priority: 0, retentionMs: 0 }];
+    const definitions = [
+      { name: "hasty", version: 1, kind: "job", queue: "hasty", priority: 0, retentionMs: 0 },
+    ];
     const body = { workerId: "hasty", leaseMs: 999, queues: ["hasty"], info: {}, definitions };
     const answer = await post("register", body);
-    expect(answer).toMatchObject({ status: 422, body: { detail: expect.stringContaining("leaseMs") as string } });
+    expect(answer).toMatchObject({
+      status: 422,
+      body: { detail: expect.stringContaining("leaseMs") as string },
+    });
     expect(await sql("select from workers where id = 'hasty'")).toEqual([]);
   });
 });

@@ -188,7 +188,9 @@ describe("one row never costs another", () => {
     ];
     const only = job({ name: "only", run: () => "done" });
     await sql(`alter database "${name}" set default_transaction_isolation = 'repeatable read'`);
-    await sql(`alter role "${role}" in database "${name}" set default_transaction_isolation = 'serializable'`);
+    await sql(
+      `alter role "${role}" in database "${name}" set default_transaction_isolation = 'serializable'`,
+    );
     const refused = serve([only], { url: database.url, logger: silent });
     const { message } = await refused.ready.then(
       () => new Error("it was let in"),

@@ -51,7 +51,7 @@ export class Registration {
    * cannot be held is work for nothing.
    */
   async take(): Promise<string> {
-    const { store, settings, onBeat } = this.#host;
+    const { store, settings } = this.#host;
     const { definitions, queues, leaseMs } = settings;
     const isFirst = this.#leasedAtMs === 0;
     const workerId = `${hostname().slice(0, 60)}-${process.pid}-${randomUUID().slice(0, 8)}`;
@@ -59,7 +59,7 @@ export class Registration {
     // It is beaten for from the first: this loop may be slow to hear that the row is there.
     const lease = this.#heartbeat?.take(workerId, {
       onLost: (reason) => this.#lose(lease, reason),
-      onBeat: (confirmed) => onBeat(workerId, confirmed),
+      onBeat: (confirmed) => this.#host.onBeat(workerId, confirmed),
     });
     const sentAtMs = monotonicMs();
     await store.register({ workerId, leaseMs, queues: [...queues.keys()], info, definitions });

@@ -31,7 +31,7 @@ export class BeatLines {
   #opening = 0;
   /** When a line was given back last. */
   #flowMs = 0;
-  #watch: NodeJS.Timeout | undefined;
+  #isWatching = false;
   #isEnded = false;
 
   constructor(open: (patienceMs: number) => Promise<Beats>) {
@@ -84,8 +84,10 @@ export class BeatLines {
     const [first] = this.#waiting;
     if (first === undefined) return;
     if (this.#count + this.#opening === 0 || this.#isLate(first)) this.#openAnother(first);
-    this.#watch ??= setTimeout(() => {
-      this.#watch = undefined;
+    if (this.#isWatching) return;
+    this.#isWatching = true;
+    setTimeout(() => {
+      this.#isWatching = false;
       this.#openIfNeeded();
     }, graceMs);
   }
