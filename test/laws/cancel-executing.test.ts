@@ -186,6 +186,66 @@ describe("a running step", () => {
   });
 });
 
+describe("code that never returns", () => {
+  const stuck = (name: string, open: ReturnType<typeof gate>, begun: string[]) =>
+    job({
+      name,
+      queue: name,
+      run: async (_ctx, what: string) => {
+        begun.push(what);
+        if (what.startsWith("stuck")) await open.pass();
+        return what;
+      },
+    });
+
+  for (const [where, cancel] of [
+    ["here", (runId: string) => pawl.runs.cancel(runId)],
+    ["elsewhere", cancelElsewhere],
+  ] as const) {
+    it(`of a run that was cancelled ${where} frees its slot after drainTimeout, and is dropped when it returns after all`, async () => {
+      const open = gate();
+      const begun: string[] = [];
+      const name = `endless-${where}`;
+      const endless = stuck(name, open, begun);
+      const worker = await serve([endless], { queues: { [name]: 1 }, drainTimeout: 30 });
+      let released = 0;
+      worker.on("run.released", () => released++);
+      // One slot, and each of them would keep it.
+      const runs = [];
+      for (const what of ["stuck 1", "stuck 2"]) {
+        const { runId } = await pawl.start(endless, what);
+        runs.push(runId);
+        await until("it runs", () => begun.includes(what));
+        await cancel(runId);
+        await letGo(runId);
+      }
+      expect(await pawl.result((await pawl.start(endless, "next")).runId)).toBe("next");
+      await until("all are told of", () => released === 3);
+      open.open();
+      await worker.stop();
+      expect(released).toBe(3);
+      for (const runId of runs) {
+        expect(await rowOf(runId)).toMatchObject({ status: "cancelled", result: null, locked_by: null });
+      }
+    });
+  }
+
+  it("of a run whose claim was lost frees its slot after drainTimeout too", async () => {
+    const open = gate();
+    const begun: string[] = [];
+    const lost = stuck("claim-lost", open, begun);
+    const worker = await serve([lost], { queues: { "claim-lost": 1 }, drainTimeout: 30, heartbeat: "50ms" });
+    const { runId } = await pawl.start(lost, "stuck");
+    await until("it runs", () => begun.length === 1);
+    await sql("update workers set seen_at = seen_at - interval '1 hour' where serves @> '{claim-lost@1}'");
+    expect(await pawl.result((await pawl.start(lost, "next")).runId)).toBe("next");
+    expect(begun[0]).toBe("stuck");
+    await pawl.runs.cancel(runId);
+    open.open();
+    await worker.stop();
+  });
+});
+
 describe("a claimed run that has not begun", () => {
   for (const [where, cancel] of [
     ["in this process", (runId: string) => pawl.runs.cancel(runId)],

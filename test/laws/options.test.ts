@@ -80,6 +80,11 @@ describe("options are validated, and nothing is written", () => {
       () => serveWorker([echo], { url, lease: "3s", heartbeat: "2s" }),
       /third of the lease/,
     ],
+    [
+      "a lease that no machine can hold",
+      () => serveWorker([echo], { url, lease: "100ms", heartbeat: "30ms" }),
+      /lease must be from 1000 ms to 24 days, not "100ms": a shorter lease passes whenever/,
+    ],
     ["a queue that is missing", () => serveWorker([echo], { url, queues: { mail: 1 } }), /whole list/],
     [
       "an unknown option of serve",

@@ -18,12 +18,12 @@ describe("the heartbeat", () => {
       queue: "spinning",
       run: (ctx) => {
         attempts.push(ctx.attempt);
-        const end = Date.now() + 1_800;
+        const end = Date.now() + 3_000;
         while (Date.now() < end);
         return "done";
       },
     });
-    await serve([spinning], { lease: "600ms", heartbeat: "100ms", reapInterval: "50ms" });
+    await serve([spinning], { lease: "1s", heartbeat: "100ms", reapInterval: "50ms" });
     const { runId } = await pawl.start(spinning, null);
     expect(await pawl.result(runId)).toBe("done");
     expect(attempts).toEqual([0]);
@@ -125,7 +125,7 @@ describe("an outage of the database", () => {
         return "first try";
       },
     });
-    await serve([patient], { url: proxy.url, lease: "500ms", heartbeat: "50ms", reapInterval: "50ms" });
+    await serve([patient], { url: proxy.url, lease: "1s", heartbeat: "100ms", reapInterval: "50ms" });
     const { runId } = await pawl.start(patient, null);
     await until("it runs", first.entered);
     proxy.cut();

@@ -282,6 +282,45 @@ describe("a full inbox", () => {
     expect(await pawl.result(runId)).toBe(10_001);
   });
 
+  it("takes one signal that ends the present wait of the run, and no other", async () => {
+    const picky = machine({
+      name: "picky",
+      queue: "picky",
+      state: type<{ seen: string[] }>(),
+      steps: {
+        start: (ctx) => ctx.awaitSignal("paid", "more", ctx.state, { match: { order: 7 } }),
+        more: (ctx) =>
+          ctx.awaitSignal(["paid", "end"], "last", { seen: ctx.awaited.map(({ name }) => name) }),
+        last: (ctx) => ctx.done([...ctx.state.seen, ...ctx.awaited.map(({ name }) => name)]),
+      },
+    });
+    const parked = async (runId: string, step: string) =>
+      until("it waits", async () => {
+        const run = await pawl.runs.get(runId);
+        return run.phase === "awaiting_signal" && run.step === step;
+      });
+    const worker = await serve([picky]);
+    const { runId } = await pawl.start(picky, { seen: [] });
+    await parked(runId, "more");
+    await fill(runId, 10_000);
+    const full = { code: "InboxFull" };
+    await expect(pawl.signal(runId, "other", { order: 7 })).rejects.toMatchObject(full);
+    await expect(pawl.signal(runId, "paid", { order: 8 })).rejects.toMatchObject(full);
+    // While nobody consumes: of many that would end the wait, one is taken.
+    await worker.stop();
+    const sent = await Promise.allSettled(
+      Array.from({ length: 5 }, () => pawl.signal(runId, "paid", { order: 7 })),
+    );
+    expect(sent.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
+    expect(await rowsOf(runId)).toHaveLength(10_001);
+    await serve([picky]);
+    await parked(runId, "last");
+    // Nothing was consumed yet: the next wait has a place of its own.
+    await expect(pawl.signal(runId, "other")).rejects.toMatchObject(full);
+    await pawl.signal(runId, "end");
+    expect(await pawl.result(runId)).toEqual(["paid", "paid", "end"]);
+  });
+
   it("is counted anew: signals consumed long ago take no room, nor do the keys that they leave", async () => {
     const runId = await untouched();
     await sql(

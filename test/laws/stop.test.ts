@@ -170,7 +170,7 @@ describe("graceful stop", () => {
       error: (_details: object | string, text?: string) => void (lost ||= text!.includes("lease")),
     };
     const stranded = job({ name: "stranded", queue: "stranded", run: () => 0 });
-    const worker = serveWorker([stranded], { url: proxy.url, lease: "300ms", heartbeat: "50ms", logger });
+    const worker = serveWorker([stranded], { url: proxy.url, lease: "1s", heartbeat: "100ms", logger });
     await worker.ready;
     proxy.cut();
     await until("the lease is lost", () => lost);

@@ -348,6 +348,21 @@ describe("what a worker commits", () => {
   });
 });
 
+describe("a registration", () => {
+  it("with a lease shorter than a second is refused, and nothing is written", async () => {
+    const definitions = [
+      { name: "hasty", version: 1, kind: "job", queue: "hasty", priority: 0, retentionMs: 0 },
+    ];
+    const body = { workerId: "hasty", leaseMs: 999, queues: ["hasty"], info: {}, definitions };
+    const answer = await post("register", body);
+    expect(answer).toMatchObject({
+      status: 422,
+      body: { detail: expect.stringContaining("leaseMs") as string },
+    });
+    expect(await sql("select from workers where id = 'hasty'")).toEqual([]);
+  });
+});
+
 describe("a heartbeat", () => {
   it("tells which runs were cancelled, and what the worker holds", async () => {
     const runId = await start(queue);

@@ -1,5 +1,7 @@
+import { job, serve } from "pawl";
 import { afterEach, describe, expect, it } from "vitest";
 import { testDatabase } from "../support/database.js";
+import { silent } from "../support/engine.js";
 import {
   aRun,
   claim,
@@ -118,7 +120,7 @@ describe("one row never costs another", () => {
   });
 
   it("a reaped run that finds its unique key taken gives the key up, and the others are reaped with it", async () => {
-    await register(database, "dead", 100);
+    await register(database, "dead");
     const scope = { uniqueScope: ["runnable"] as const };
     await start(database, {}, { uniqueKey: key("taken"), ...scope }, {});
     const { runs } = await claim(database, { workerId: "dead" });
@@ -174,8 +176,33 @@ describe("one row never costs another", () => {
   it("decides under READ COMMITTED only", async () => {
     const client = await database.connect();
     await client.query("begin isolation level repeatable read");
-    await expect(client.query("select reap(0::smallint, 10)")).rejects.toThrow("READ COMMITTED");
+    await expect(client.query("select reap(0::smallint, 10)")).rejects.toThrow(
+      "READ COMMITTED only, and this transaction is REPEATABLE READ. Begin it with: begin isolation level read committed",
+    );
     await client.query("rollback");
+  });
+
+  it("refuses a worker whose role or database has another level, and says what mends it", async () => {
+    const [{ role, name }] = (await sql("select session_user as role, current_database() as name")) as [
+      { role: string; name: string },
+    ];
+    const only = job({ name: "only", run: () => "done" });
+    await sql(`alter database "${name}" set default_transaction_isolation = 'repeatable read'`);
+    await sql(
+      `alter role "${role}" in database "${name}" set default_transaction_isolation = 'serializable'`,
+    );
+    const refused = serve([only], { url: database.url, logger: silent });
+    const { message } = await refused.ready.then(
+      () => new Error("it was let in"),
+      (error: Error) => error,
+    );
+    expect(message).toContain("this transaction is SERIALIZABLE");
+    const [remedy] = /alter role .*'read committed'/.exec(message) ?? [""];
+    expect(remedy).toContain(name);
+    await sql(remedy);
+    const worker = serve([only], { url: database.url, logger: silent });
+    await worker.ready;
+    await worker.stop();
   });
 
   it("commits durably although the role has synchronous_commit off, and claims asynchronously", async () => {

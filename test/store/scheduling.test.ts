@@ -188,6 +188,16 @@ describe("crash recovery", () => {
     expect(await store.reap(100)).toBe(1);
   });
 
+  it("takes no worker whose lease is shorter than a second, and says why", async () => {
+    const refused = {
+      code: "InvalidOption",
+      message: expect.stringMatching(/at least 1000 ms, not 999 ms: /) as string,
+    };
+    await expect(register(database, "hasty", 999)).rejects.toMatchObject(refused);
+    expect(await sql("select from workers where id = 'hasty'")).toEqual([]);
+    await register(database, "just-so", 1_000);
+  });
+
   it("tells a late heartbeat that its lease has passed", async () => {
     await register(database, "late");
     const beat = (): Promise<{ alive: boolean }[]> =>

@@ -163,12 +163,57 @@ describe("drain", () => {
     await expect(t.advance("1h")).rejects.toThrow(NotDrained);
   });
 
-  it("gives up on runs that never come to rest", async () => {
-    const t = await aTest({ patience: 100 });
-    const loop = machine({ name: "loop", steps: { start: (ctx) => ctx.retry(ctx.state, 0) } });
-    await t.serve([loop]);
-    await t.pawl.start(loop, {});
-    await expect(t.drain()).rejects.toThrow("there is no end of it");
+  describe("of runs that never come to rest gives up, and says which they are and how often they have run:", () => {
+    const again = machine({ name: "again", steps: { start: (ctx) => ctx.retry(ctx.state, 0) } });
+    const onward = machine({ name: "onward", steps: { start: (ctx) => ctx.next("start", ctx.state) } });
+    const endless = workflow({
+      name: "endless",
+      run: async ({ step }) => {
+        for (let n = 0; ; n++) await step.run(`step-${n}`, () => n);
+      },
+    });
+    for (const definition of [again, onward, endless]) {
+      it(definition.name, async () => {
+        // Only the number of steps ends it.
+        const t = await aTest({ patience: "1h", maxSteps: 50 });
+        await t.serve([definition, add]);
+        const { runId } = await t.pawl.start(definition, {});
+        const error = await t.drain().catch((thrown: unknown) => thrown);
+        expect(error).toBeInstanceOf(NotDrained);
+        const { message, runs } = error as NotDrained;
+        expect(message).toMatch(
+          new RegExp(`no end of it.*most of them run ${runId}: \\d{2,}.*testPawl\\(\\{ maxSteps`, "s"),
+        );
+        expect(runs.map((run) => run.runId)).toEqual([runId]);
+      });
+    }
+
+    it("runs that each start the next", async () => {
+      const t = await aTest({ patience: "1h", maxSteps: 2 });
+      const chain = job({
+        name: "chain",
+        run: async (_ctx, n: number) => void (await t.pawl.start("chain", n + 1)),
+      });
+      await t.serve([chain]);
+      await t.pawl.start(chain, 0);
+      await expect(t.drain()).rejects.toThrow(/no end of it.*have executed \d{3,} steps/s);
+    });
+  });
+
+  it("takes as many steps as a run needs, if that is allowed", async () => {
+    const t = await aTest({ maxSteps: 2_000 });
+    const long = machine({
+      name: "long",
+      state: type<{ n: number }>(),
+      steps: {
+        start: (ctx) => (ctx.state.n < 1_500 ? ctx.next("start", { n: ctx.state.n + 1 }) : ctx.done("end")),
+      },
+    });
+    await t.serve([long]);
+    const { runId } = await t.pawl.start(long, { n: 0 });
+    await t.drain();
+    expect((await t.pawl.runs.get(runId)).phase).toBe("done");
+    await expect(aTest({ maxSteps: 0 })).rejects.toThrow("maxSteps");
   });
 
   it("refuses options that it does not know", async () => {

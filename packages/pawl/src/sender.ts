@@ -129,7 +129,7 @@ export class Sender {
         throw new RunEnded(`run ${runId} has ended: it takes no more signals`);
       case "full":
         throw new InboxFull(
-          `10,000 signals wait in the inbox of run ${runId}: it takes no more until it consumes some`,
+          `10,000 signals wait in the inbox of run ${runId}: until it consumes some, it takes no more but the one that it waits for`,
         );
     }
   }

@@ -78,6 +78,8 @@ export class Execution implements Watched {
   stepSpan: OpenSpan | null = null;
   /** Called when the execution is aborted. */
   onAbort: (() => void) | undefined;
+  /** Called too: how long its code may take to return is counted from here. */
+  onLeft: (() => void) | undefined;
   /** Whether it waits in its slot for a time or a signal, and nothing of it runs; undefined: never. */
   isAtRest: (() => boolean) | undefined;
   #controller: AbortController | undefined;
@@ -140,6 +142,7 @@ export class Execution implements Watched {
     this.#reason = reason;
     this.#controller?.abort(reason);
     this.onAbort?.();
+    this.onLeft?.();
   }
 }
 

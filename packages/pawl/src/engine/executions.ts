@@ -1,6 +1,6 @@
 /**
  * The runs that a worker executes: begins each, ends it when its code has returned, and interrupts it when it was cancelled or its claim is
- * gone. Owned by the worker.
+ * gone; code that does not return after that is not waited for longer than `drainTimeout`. Owned by the worker.
  */
 
 import type { AnyDefinition } from "../define/definition.js";
@@ -20,7 +20,7 @@ export interface ExecutionsHost {
   readonly feeders: ReadonlyMap<string, Feeder>;
   /** By `name@version`. */
   readonly served: ReadonlyMap<string, AnyDefinition>;
-  /** How long the code of a cancelled run may take to notice. */
+  /** How long the code of a run may take to notice that it was cancelled, or that its claim is gone. */
   readonly drainMs: number;
   /** Whether the worker may begin another run. */
   mayBegin(): boolean;
@@ -82,10 +82,11 @@ export class Executions implements Iterable<Execution> {
     if (this.#byRunId.size === 0) this.#host.onBusy();
     this.#byRunId.set(runId, execution);
     surroundings.observer.begin(execution);
-    await execute(execution, surroundings);
+    await this.#untilOver(execution);
     surroundings.observer.end(execution);
     if (this.#byRunId.get(runId) === execution) this.#byRunId.delete(runId);
-    // The code of the step has returned: a cancelled run loses its holder, one stopped midway is runnable again.
+    // The code has returned, or is not waited for: a cancelled run loses its holder, and its partition key goes to the next.
+    // One stopped midway is runnable again.
     if (execution.isCancelled) void releaser.persist(execution);
     else if (execution.aborted && execution.isStopping) await releaser.letGo([execution]);
     const { successor } = execution;
@@ -97,9 +98,34 @@ export class Executions implements Iterable<Execution> {
     return execution.successor;
   }
 
+  /**
+   * Until its code has returned; once it is aborted, only for so long: code that never returns must not keep its slot for good.
+   * Whatever it still does is dropped.
+   */
+  async #untilOver(execution: Execution): Promise<void> {
+    const { surroundings, drainMs } = this.#host;
+    let timer: NodeJS.Timeout | undefined;
+    await new Promise<void>((resolve) => {
+      execution.onLeft = () => {
+        timer = setTimeout(() => {
+          resolve();
+          if (!this.#host.mayBegin()) return;
+          const { runId, definition } = execution;
+          surroundings.logger.warn(
+            { runId, name: definition.name, version: definition.version },
+            "pawl: the code of an aborted run has not returned within drainTimeout: its slot is free for others",
+          );
+        }, drainMs);
+        timer.unref();
+      };
+      void execute(execution, surroundings).then(resolve);
+    });
+    clearTimeout(timer);
+  }
+
   /** A run was cancelled: here it is interrupted, or not begun. */
   cancel(runId: string, reason?: string): void {
-    const { surroundings, releaser, feeders, drainMs } = this.#host;
+    const { surroundings, releaser, feeders } = this.#host;
     surroundings.flusher.drop(runId);
     if (surroundings.claiming.size === 0 || this.#cancelledMeanwhile.size > maxMeanwhile)
       this.#cancelledMeanwhile.clear();
@@ -109,11 +135,6 @@ export class Executions implements Iterable<Execution> {
     const execution = this.#byRunId.get(runId);
     if (execution === undefined || execution.isCancelled) return;
     execution.abort(new RunCancelled(runId, reason));
-    // Then its partition key is given to the next, as after a lost claim.
-    const timer = setTimeout(() => {
-      if (this.#byRunId.get(runId) === execution) releaser.release([execution]);
-    }, drainMs);
-    timer.unref();
   }
 
   /** No claim that is in flight can bring a run that was cancelled before, if there is none. */

@@ -23,7 +23,7 @@ export interface ServeOptions {
   readonly token?: string | undefined;
   /** Queues to serve and how many runs of each at once. Default: the queue of each served definition, 10 each. */
   readonly queues?: Readonly<Record<string, number>> | undefined;
-  /** How long claims last without a heartbeat. Default "10s". */
+  /** How long claims last without a heartbeat; at least a second. Default "10s". */
   readonly lease?: Duration | undefined;
   /** How often the worker shows that it lives; at most a third of the lease. Default "2s". */
   readonly heartbeat?: Duration | undefined;
@@ -131,7 +131,7 @@ const names = [
 export function checkServe(definitions: unknown, options: unknown): ServeSettings {
   const given = checkOptions(options, names, "the options of serve");
   const served = checkDefinitions(definitions, "serve");
-  const leaseMs = atLeast(given.lease ?? defaults.lease, "lease", 100);
+  const leaseMs = atLeast(given.lease ?? defaults.lease, "lease", 1_000, shortLease);
   const heartbeatMs = atLeast(given.heartbeat ?? defaults.heartbeat, "heartbeat", 10);
   if (heartbeatMs * 3 > leaseMs) {
     throw new InvalidOption(
@@ -250,8 +250,13 @@ function checkQueues(given: unknown, served: readonly AnyDefinition[]): Readonly
 /** The longest that a timer takes; a longer one would fire at once. */
 const maxTimerMs = 2 ** 31 - 1;
 
-function atLeast(value: unknown, what: string, minMs: number): number {
+/** Why a lease has to be as long as that. */
+const shortLease =
+  "a shorter lease passes whenever the machine, the network or the database is busy for a moment, and with it all claims of the worker";
+
+function atLeast(value: unknown, what: string, minMs: number, why?: string): number {
   const ms = toMilliseconds(value, what);
   if (ms >= minMs && ms <= maxTimerMs) return ms;
-  throw new InvalidOption(`${what} must be from ${minMs} ms to 24 days, not ${show(value)}`);
+  const reason = why === undefined || ms > maxTimerMs ? "" : `: ${why}`;
+  throw new InvalidOption(`${what} must be from ${minMs} ms to 24 days, not ${show(value)}${reason}`);
 }

@@ -5,8 +5,6 @@
  * outage ends the process. Made by `serve`.
  */
 
-import { randomUUID } from "node:crypto";
-import { hostname } from "node:os";
 import type { AnyDefinition } from "../define/definition.js";
 import { Unavailable } from "../define/errors.js";
 import type { Claimable, WorkerStore } from "../store/store.js";
@@ -18,12 +16,13 @@ import { Executions } from "./executions.js";
 import type { Reading } from "./exposition.js";
 import { Feeder } from "./feeder.js";
 import { commitFlusher, recordFlusher } from "./flushers.js";
-import { type ConfirmedBeat, Heartbeat } from "./heartbeat.js";
+import type { ConfirmedBeat } from "./heartbeat.js";
 import { Holdings } from "./holdings.js";
 import { setLimit } from "./limits.js";
 import type { Hub, LocalWorker, Reservation, Slots } from "./nudge.js";
 import { Observer } from "./observer.js";
 import { Patience, persist } from "./patience.js";
+import { Registration } from "./registration.js";
 import { Releaser } from "./releaser.js";
 import type { ServeSettings } from "./serve-options.js";
 import { SlotKeeper } from "./slots.js";
@@ -57,7 +56,7 @@ export class EngineWorker implements LocalWorker {
   #releaser!: Releaser;
   #holdings!: Holdings;
   #hub!: Hub;
-  #heartbeat: Heartbeat | undefined;
+  #registration: Registration | undefined;
   #sweeper: Sweeper | undefined;
   /** null while there is no lease. */
   #workerId: string | null = null;
@@ -118,6 +117,7 @@ export class EngineWorker implements LocalWorker {
 
   #stop(): Promise<void> {
     this.#isStopping = true;
+    this.#registration?.stopTrying();
     this.#stopped ??= this.#end();
     return this.#stopped;
   }
@@ -141,7 +141,7 @@ export class EngineWorker implements LocalWorker {
     this.#executions.abortAll(new Error("the worker has died"));
     this.#watcher.stop();
     void this.#sweeper?.stop();
-    await this.#heartbeat?.stop();
+    await this.#registration?.close();
     await this.#transport.close();
   }
 
@@ -267,26 +267,18 @@ export class EngineWorker implements LocalWorker {
 
   /** Takes a new worker id and its lease. */
   async #register(): Promise<void> {
-    const { definitions, queues, leaseMs, heartbeatMs, logger } = this.#settings;
-    const info = JSON.stringify({ host: hostname(), pid: process.pid, node: process.version });
-    const workerId = await this.#persist("register", async () => {
-      const fresh = `${hostname().slice(0, 60)}-${process.pid}-${randomUUID().slice(0, 8)}`;
-      await this.#store.register({ workerId: fresh, leaseMs, queues: [...queues.keys()], info, definitions });
-      return fresh;
+    this.#registration ??= new Registration({
+      store: this.#store,
+      beats: this.#transport!.beats,
+      settings: this.#settings,
+      onLost: (reason) => this.#lose(reason),
+      onBeat: (workerId, confirmed) => this.#hear(workerId, confirmed),
     });
+    const registration = this.#registration;
+    const workerId = await this.#persist("register", () => registration.take());
     if (workerId === undefined) return;
     this.#workerId = workerId;
-    const address = this.#transport!.beats;
-    if (address === null) return;
-    this.#heartbeat = new Heartbeat({
-      address,
-      workerId,
-      intervalMs: heartbeatMs,
-      leaseMs,
-      logger,
-      onLost: (reason) => this.#lose(reason),
-      onBeat: (confirmed) => this.#hear(workerId, confirmed),
-    });
+    if (this.#transport!.beats === null) return;
     await this.#persist("look at its database", () => this.#database.look(this.#transport!, workerId));
   }
 
@@ -312,15 +304,17 @@ export class EngineWorker implements LocalWorker {
     logger.error({ workerId: this.#workerId, reason }, "pawl: the lease is lost, steps are aborted");
     this.events.emit("lease.lost", { reason });
     this.#workerId = null;
-    const heartbeat = this.#heartbeat;
     this.#executions.abortAll(new Error(`the worker lost its lease: ${reason}`));
-    void heartbeat?.stop();
     for (const feeder of this.#feeders.values()) feeder.endWait();
-    this.#registering = this.#register().then(() => {
-      // What it serves may have been set aside meanwhile.
-      this.#sweeper?.hurry();
-      for (const feeder of this.#feeders.values()) feeder.rewind();
-    });
+    this.#registering = this.#registerAgain();
+  }
+
+  async #registerAgain(): Promise<void> {
+    await this.#registration!.rest();
+    await this.#register();
+    // What it serves may have been set aside meanwhile.
+    this.#sweeper?.hurry();
+    for (const feeder of this.#feeders.values()) feeder.rewind();
   }
 
   /** What the database said at a beat of this worker id. */
@@ -348,7 +342,7 @@ export class EngineWorker implements LocalWorker {
     await this.#releaser.letGo(left);
     this.#watcher.stop();
     if (this.#sweeper !== undefined) await atMost(this.#sweeper.stop(), closeMs);
-    await this.#heartbeat?.stop();
+    await this.#registration?.close();
     await atMost(this.#unregister(), closeMs);
     this.#workerId = null;
     await this.#metrics.close();

@@ -19,17 +19,19 @@ export interface BeatAnswer {
   readonly databaseHeld: boolean;
 }
 
+/** One line for beats, of any worker of its address, one at a time. */
 export interface Beats {
-  beat(workerId: string, since: string | null): Promise<BeatAnswer>;
+  /** Fails if the answer takes longer than `patienceMs`; then the line is not to be used again. */
+  beat(workerId: string, since: string | null, patienceMs: number): Promise<BeatAnswer>;
   end(): Promise<void>;
 }
 
-/** Opens the way for beats, none of which may take longer than `patienceMs`. */
+/** Opens a line for beats, in at most `patienceMs`. */
 export async function openBeats(address: BeatAddress, patienceMs: number): Promise<Beats> {
   // Only what is needed is loaded: a thread that takes long to begin costs a short lease.
   if (address.kind === "server") {
     const { openHttpBeats } = await import("./http/beats.js");
-    return openHttpBeats(address, patienceMs);
+    return openHttpBeats(address);
   }
   const { openPostgresBeats } = await import("./postgres/beats.js");
   return openPostgresBeats(address, patienceMs);

@@ -5,6 +5,7 @@ export class Activity {
   #calls = 0;
   #progress = 0;
   #waiting: (() => void)[] = [];
+  #steps = new Map<string, number>();
 
   /** How many calls have begun so far. */
   get calls(): number {
@@ -18,6 +19,21 @@ export class Activity {
   /** How many calls have made a difference so far: all but looks that found nothing. */
   get progress(): number {
     return this.#progress;
+  }
+
+  /** How many steps each run has executed since the last `countSteps`: outcomes, and entries of journals. */
+  get steps(): ReadonlyMap<string, number> {
+    return this.#steps;
+  }
+
+  /** Counts steps anew. */
+  countSteps(): void {
+    this.#steps = new Map();
+  }
+
+  /** A run has executed a step. */
+  step(runId: string): void {
+    this.#steps.set(runId, (this.#steps.get(runId) ?? 0) + 1);
   }
 
   begin(): void {

@@ -103,7 +103,8 @@ export class MortalStore {
   }
 
   async #commit(commits: readonly Commit[], how: { patient: boolean }): ReturnType<WorkerStore["commit"]> {
-    const { store } = this.#options;
+    const { store, activity } = this.#options;
+    for (const { runId } of commits) activity.step(runId);
     if (this.#options.watch() === null) return this.#pass("commit", () => store.commit(commits, how));
     const answers = await this.#oneByOne(
       commits.map((commit) => ({ kind: "outcome", runId: commit.runId, commit }) as const),
@@ -120,7 +121,8 @@ export class MortalStore {
     entries: readonly JournalEntry[],
     how: { patient: boolean },
   ): ReturnType<WorkerStore["record"]> {
-    const { store } = this.#options;
+    const { store, activity } = this.#options;
+    for (const { runId } of entries) activity.step(runId);
     if (this.#options.watch() === null) return this.#pass("record", () => store.record(entries, how));
     const answers = await this.#oneByOne(
       entries.map((entry) => ({ kind: "entry", runId: entry.runId, entry }) as const),
@@ -163,10 +165,12 @@ export class MortalStore {
       isLost: () => opened.isLost(),
       record: (entry) => {
         writes.push({ kind: "entry", runId: entry.runId, entry });
+        this.#options.activity.step(entry.runId);
         return this.#pass("record", () => opened.record(entry));
       },
       apply: (commit) => {
         writes.push({ kind: "outcome", runId: commit.runId, commit });
+        this.#options.activity.step(commit.runId);
         return this.#pass("apply", () => opened.apply(commit));
       },
       commit: async () => {

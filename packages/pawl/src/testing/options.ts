@@ -4,7 +4,7 @@ import type { AnyDefinition } from "../define/definition.js";
 import { type Duration, toMilliseconds } from "../define/duration.js";
 import { InvalidOption } from "../define/errors.js";
 import type { Logger } from "../define/logger.js";
-import { checkOptions } from "../define/options.js";
+import { checkInteger, checkOptions } from "../define/options.js";
 import { show } from "../define/show.js";
 import { checkDefinitions, checkLogger, type ServeOptions } from "../engine/serve-options.js";
 import { checkUrl } from "../store/postgres/database.js";
@@ -18,6 +18,11 @@ export interface TestPawlOptions {
   readonly now?: Date | undefined;
   /** How long, in real time, something may execute without any progress before `drain` gives up. Default "3s". */
   readonly patience?: Duration | undefined;
+  /**
+   * How many steps one run may execute until `drain` gives up, because it will never come to rest; all runs together a hundred times
+   * as many. Default 1,000.
+   */
+  readonly maxSteps?: number | undefined;
   /** Default: nothing is logged. */
   readonly logger?: Logger | undefined;
 }
@@ -40,12 +45,13 @@ export interface TestSettings {
   readonly url: string | undefined;
   readonly now: Date | null;
   readonly patienceMs: number;
+  readonly maxSteps: number;
   readonly logger: Logger;
 }
 
-const defaults = { patience: "3s" } as const;
+const defaults = { patience: "3s", maxSteps: 1_000 } as const;
 const silent: Logger = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
-const names = ["definitions", "url", "now", "patience", "logger"] as const;
+const names = ["definitions", "url", "now", "patience", "maxSteps", "logger"] as const;
 const serveNames = [
   "queues",
   "prefetch",
@@ -68,6 +74,7 @@ export function checkTestPawl(options: unknown): TestSettings {
     url: given.url === undefined ? undefined : checkUrl(given.url),
     now: given.now === undefined ? null : checkMoment(given.now, "now"),
     patienceMs,
+    maxSteps: checkInteger(given.maxSteps ?? defaults.maxSteps, "maxSteps", { min: 1, max: 1_000_000_000 }),
     logger: given.logger === undefined ? silent : checkLogger(given.logger),
   };
 }

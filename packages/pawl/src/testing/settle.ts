@@ -15,6 +15,8 @@ const lookMs = 20;
 /** So many times the patience, if there is progress but no end of it. */
 const patienceRounds = 20;
 const maxExplained = 10;
+/** So many times the steps of one run, all runs together may execute. */
+const maxStepsOfAll = 100;
 
 /** One look at the database, all of it of one moment. */
 interface Look {
@@ -45,6 +47,8 @@ export interface SettleOptions {
   readonly workers: TestWorkers;
   readonly pawl: Pick<Pawl, "why">;
   readonly patienceMs: number;
+  /** How many steps one run may execute. */
+  readonly maxSteps: number;
 }
 
 /**
@@ -52,7 +56,7 @@ export interface SettleOptions {
  * it: what is to happen first is a matter of the clock.
  */
 export async function settle(
-  { database, workers, pawl, patienceMs }: SettleOptions,
+  { database, workers, pawl, patienceMs, maxSteps }: SettleOptions,
   { clockMoved, passBeside }: { clockMoved: boolean; passBeside: boolean },
 ): Promise<void> {
   const { activity } = workers;
@@ -60,6 +64,7 @@ export async function settle(
   let sinceMs = beganMs;
   let progress = activity.progress;
   let repairedAt = -1;
+  activity.countSteps();
   await workers.revive();
   workers.nudge({ clockMoved });
   for (;;) {
@@ -72,10 +77,10 @@ export async function settle(
       ({ progress } = activity);
       sinceMs = nowMs;
     }
-    if (nowMs - beganMs > patienceMs * patienceRounds) {
-      const runIds = look.held.map(({ runId }) => runId);
+    const isTooMuch = isEndless(activity.steps, maxSteps);
+    if (isTooMuch || nowMs - beganMs > patienceMs * patienceRounds) {
       const lastedMs = Math.round(nowMs - beganMs);
-      throw await giveUp(pawl, runIds, `there is no end of it: after ${lastedMs} ms runs still go on`);
+      throw await giveUpOnEndless(pawl, activity.steps, lastedMs);
     }
     if (isBusy || activity.calls !== calls || workers.isCrashed) {
       // Something went on meanwhile: what was seen says nothing.
@@ -87,7 +92,9 @@ export async function settle(
     const isQuiet = !isDue && unrested.length === 0;
     if (isQuiet && (!look.isLeft || repairedAt === progress)) return;
     if (nowMs - sinceMs > patienceMs) {
-      const problem = `nothing has happened for ${patienceMs} ms, and yet not all is at rest`;
+      const problem =
+        `nothing has happened for ${patienceMs} ms, and yet not all is at rest. ` +
+        "A step that waits for something in the test must get it before, and one that takes longer needs testPawl({ patience })";
       throw await giveUp(pawl, unrested, problem);
     }
     if (repairedAt !== progress) {
@@ -110,14 +117,37 @@ function unrestedOf({ held }: Look, workers: TestWorkers, passBeside: boolean): 
   return [...all].filter((runId) => !resting.has(runId) && !timed.has(runId));
 }
 
+/** One run goes on and on, or all of them together do, as when each starts the next. */
+function isEndless(steps: ReadonlyMap<string, number>, maxSteps: number): boolean {
+  let sum = 0;
+  for (const count of steps.values()) {
+    if (count > maxSteps) return true;
+    sum += count;
+  }
+  return sum > maxSteps * maxStepsOfAll;
+}
+
+async function giveUpOnEndless(
+  pawl: Pick<Pawl, "why">,
+  steps: ReadonlyMap<string, number>,
+  lastedMs: number,
+): Promise<NotDrained> {
+  const busiest = [...steps].toSorted(([, one], [, other]) => other - one).slice(0, maxExplained);
+  const counts = busiest.map(([runId, count]) => `run ${runId}: ${count}`).join(", ");
+  const all = [...steps.values()].reduce((sum, count) => sum + count, 0);
+  return giveUp(
+    pawl,
+    busiest.map(([runId]) => runId),
+    `there is no end of it: in ${lastedMs} ms ${steps.size} runs have executed ${all} steps, most of them ${counts}. ` +
+      "A run comes to rest when it ends or waits for a time or a signal; if it only takes many steps, allow them by testPawl({ maxSteps })",
+  );
+}
+
 async function giveUp(
   pawl: Pick<Pawl, "why">,
   runIds: readonly string[],
   problem: string,
 ): Promise<NotDrained> {
   const reasons = await Promise.all(runIds.slice(0, maxExplained).map((runId) => pawl.why(runId)));
-  return new NotDrained(
-    `${problem}. A step that waits for something in the test must get it before, and one that takes longer needs testPawl({ patience })`,
-    reasons,
-  );
+  return new NotDrained(problem, reasons);
 }

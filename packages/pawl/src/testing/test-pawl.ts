@@ -41,7 +41,7 @@ export interface TestPawl extends AsyncDisposable {
   at(date: Date): Promise<void>;
   /**
    * Resolves when nothing can move unless time passes or a signal comes: every run has ended, waits, is due later, or nobody serves it.
-   * Throws `NotDrained` if something executes for too long.
+   * Throws `NotDrained` if something executes for too long, or goes on without end.
    */
   drain(): Promise<void>;
   /**
@@ -88,6 +88,7 @@ class Test implements TestPawl {
   readonly #clock: TestClock;
   readonly #workers: TestWorkers;
   readonly #patienceMs: number;
+  readonly #maxSteps: number;
   /** The last thing that was asked for: one at a time. */
   #last: Promise<unknown> = Promise.resolve();
   #closed: Promise<void> | undefined;
@@ -95,11 +96,12 @@ class Test implements TestPawl {
   constructor(
     database: PrivateDatabase,
     clock: TestClock,
-    { logger, patienceMs }: ReturnType<typeof checkTestPawl>,
+    { logger, patienceMs, maxSteps }: ReturnType<typeof checkTestPawl>,
   ) {
     this.#database = database;
     this.#clock = clock;
     this.#patienceMs = patienceMs;
+    this.#maxSteps = maxSteps;
     this.url = database.url;
     this.pawl = connect(database.url, { pool: poolSize, logger });
     this.#workers = new TestWorkers(database, logger);
@@ -181,9 +183,14 @@ class Test implements TestPawl {
 
   #settle(how: Parameters<typeof settle>[1]): Promise<void> {
     this.#checkOpen();
-    const { pawl } = this;
     return settle(
-      { database: this.#database, workers: this.#workers, pawl, patienceMs: this.#patienceMs },
+      {
+        database: this.#database,
+        workers: this.#workers,
+        pawl: this.pawl,
+        patienceMs: this.#patienceMs,
+        maxSteps: this.#maxSteps,
+      },
       how,
     );
   }

@@ -58,7 +58,7 @@ export function judgeServer(server: ServerHealth, pooling: Pooling, patienceMs: 
       ...when(
         settings["default_transaction_isolation"] !== "read committed",
         `default_transaction_isolation is ${settings["default_transaction_isolation"]}: every call of Pawl is refused`,
-        "alter role … set default_transaction_isolation = 'read committed', for the role of the URL",
+        "alter role … in database … set default_transaction_isolation = 'read committed', for the role of the URL",
       ),
     ]),
     ...judgeOldSnapshots(server, patienceMs),

@@ -61,7 +61,11 @@ export function workerRoutes(app: App, parts: Parts, hurry: () => void): void {
         summary: "Make a worker known; its id must be new",
         body: strict({
           workerId,
-          leaseMs: Type.Integer({ minimum: 100, maximum: 86_400_000 }),
+          leaseMs: Type.Integer({
+            minimum: 1_000,
+            maximum: 86_400_000,
+            description: "at least a second: a shorter lease passes whenever anything is busy for a moment",
+          }),
           queues: Type.Array(shortName, { minItems: 1, maxItems: 1_000 }),
           info,
           definitions: Type.Array(schemas.definition, { minItems: 1, maxItems: 1_000 }),

@@ -4,11 +4,11 @@ import type { BeatAnswer, Beats } from "../beats.js";
 import type { ServerAddress } from "./address.js";
 import { Caller } from "./caller.js";
 
-export function openHttpBeats(address: ServerAddress, patienceMs: number): Beats {
+export function openHttpBeats(address: ServerAddress): Beats {
   const caller = new Caller(address);
   const ending = new AbortController();
   return {
-    beat: (workerId, since) =>
+    beat: (workerId, since, patienceMs) =>
       caller.call<BeatAnswer>("POST", "/v1/workers/heartbeat", {
         body: { workerId, since },
         timeoutMs: patienceMs,

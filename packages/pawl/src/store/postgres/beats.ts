@@ -10,16 +10,16 @@ export async function openPostgresBeats({ url, schema }: Address, patienceMs: nu
   const client = new pg.Client({
     ...connectionOptions(url),
     connectionTimeoutMillis: patienceMs,
-    query_timeout: patienceMs,
   });
   // A lost connection shows in the next beat.
   client.on("error", () => {});
   await client.connect();
   const text = `select * from ${quoteName(schema)}.beat($1, $2, $3)`;
   return {
-    beat: async (workerId, since) => {
-      const { rows } = await client.query({ text, values: [shard, workerId, since], types });
-      return toBeatAnswer((rows as BeatRow[])[0]);
+    beat: async (workerId, since, patience) => {
+      const query = { text, values: [shard, workerId, since], types, query_timeout: patience };
+      const { rows } = await client.query<BeatRow>(query);
+      return toBeatAnswer(rows[0]);
     },
     end: () => client.end(),
   };

@@ -1,12 +1,16 @@
 -- Guards that the other functions share.
 
--- Deciding functions rely on a fresh snapshot per statement.
+-- Deciding functions rely on a fresh snapshot per statement. Says how to get there: the setting of a role in a database goes before
+-- those of the role, the database and the server.
 create function require_read_committed() returns void language plpgsql as $f$
 begin
   if current_setting('transaction_isolation') <> 'read committed' then
-    raise exception 'pawl decides under READ COMMITTED only, this transaction is %', upper(current_setting('transaction_isolation'))
+    raise exception 'pawl decides under READ COMMITTED only, and this transaction is %. %', upper(current_setting('transaction_isolation')),
+      case when current_setting('default_transaction_isolation') = 'read committed' then 'Begin it with: begin isolation level read committed'
+        else format('Say once, and connect again: alter role %I in database %I set default_transaction_isolation = ''read committed''',
+          session_user, current_database()) end
       using errcode = 'invalid_transaction_state',
-            hint = 'Remove default_transaction_isolation from the role or database that Pawl connects with.';
+            hint = 'The options of the URL, or PGOPTIONS, go before the settings of the role: remove default_transaction_isolation there.';
   end if;
 end $f$;
 

@@ -12,6 +12,10 @@ declare
 begin
   perform require_read_committed();
   perform require_durable_commit();
+  if p_lease_ms is null or p_lease_ms < 1000 then
+    raise exception 'the lease of a worker must be at least 1000 ms, not %: a shorter one passes whenever the machine, the network or the database is busy for a moment',
+      coalesce(p_lease_ms::text || ' ms', 'null') using errcode = 'PW422';
+  end if;
   -- a copy that was to be held, and whose maker did not come to say so there
   update settings s set held = true, held_copy = null where s.held_copy = current_database();
   select d.name, d.version, d.kind, u.kind as given into v_clash

@@ -4,7 +4,7 @@
 --   duplicate   the run had a signal with this dedup key before, consumed or not, terminal or not: nothing was done
 --   not_found   there is no such run
 --   ended       the run is terminal
---   full        10,000 signals wait in the inbox
+--   full        10,000 signals wait in the inbox, and this is not the one that ends the run's present wait: that is always taken
 -- with the definition and the trace of the run, and the claimable runs made, by queue, in the first row. Locks the runs in id order in a statement of its own, whatever
 -- their status: an update that looked for waiting runs only would miss one that is just about to wait. Signals of several
 -- callers (not p_patient) wait at most 100 ms for a locked run; then the call fails with 55P03 and nothing is written.
@@ -36,15 +36,18 @@ begin
           where s.shard = p_shard and s.run_id = u.run_id and s.dedup_key = u.dedup_key limit 1) is not null then 'duplicate'
         when r.status in ('done', 'failed', 'cancelled') then 'ended'
         when r.inbox_seq >= c_inbox - cardinality(p_run_id) then 'counted'
-        else 'delivered' end as verdict
+        else 'delivered' end as verdict,
+      coalesce(r.status = 'awaiting_signal' and r.inbox_seq >= c_inbox - cardinality(p_run_id)
+        and is_wanted(r.awaits, u.name, u.payload::jsonb), false) as is_awaited
     from unnest(p_run_id, p_name, p_payload, p_dedup_key) with ordinality u(run_id, name, payload, dedup_key, o)
-    left join lateral (select t.status, t.inbox_seq, t.name, t.trace from runs t where t.shard = p_shard and t.id = u.run_id limit 1) r on true
+    left join lateral (select t.status, t.inbox_seq, t.awaits, t.name, t.trace from runs t where t.shard = p_shard and t.id = u.run_id limit 1) r on true
   ), numbered as (
-    select i.*, row_number() over (partition by i.run_id order by i.o)::int as n from item i
+    select i.*, row_number() over (partition by i.run_id order by i.o)::int as n,
+      i.is_awaited and row_number() over (partition by i.run_id, i.is_awaited order by i.o) = 1 as ends_wait from item i
     where i.verdict in ('delivered', 'counted') and i.o = i.first_o
   ), accepted as (
-    select n.*, n.inbox_seq + n.n as seq from numbered n
-    where n.verdict = 'delivered' or n.n + (select count(*) from (
+    select n.*, n.inbox_seq + row_number() over (partition by n.run_id order by n.o)::int as seq from numbered n
+    where n.verdict = 'delivered' or n.ends_wait or n.n + (select count(*) from (
       select 1 from signals s where s.shard = p_shard and s.run_id = n.run_id and s.consumed_at is null limit c_inbox) waiting) <= c_inbox
   ), inserted as (
     insert into signals (shard, run_id, seq, name, payload, dedup_key, inserted_at)
