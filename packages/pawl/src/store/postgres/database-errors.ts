@@ -62,9 +62,12 @@ export function explain(error: unknown, { url, schema }: Address): PawlError {
       cause: error,
     });
   }
-  return new Refused(`the database at ${where} refused: ${message}${advice(sqlState(error) ?? "", schema)}`, {
-    cause: error,
-  });
+  return new Refused(
+    `the database at ${where} refused: ${message}${advice(sqlState(error) ?? "", schema, userOf(url))}`,
+    {
+      cause: error,
+    },
+  );
 }
 
 /** What to look at while the database is away. Workers keep trying by themselves; a call may be repeated. */
@@ -90,20 +93,32 @@ function wasNeverReached(error: unknown): boolean {
   return code === "ECONNREFUSED" || code === "ENOTFOUND" || code === "EAI_AGAIN";
 }
 
-/** What to do about an error of the server with this SQLSTATE, to be put behind its message. */
-export function advice(code: string, schema: string): string {
+/** The role that a URL names, or the one that the environment does. */
+function userOf(url: string): string | undefined {
+  return new pg.Client({ connectionString: url }).user;
+}
+
+/** What to do about an error of the server with this SQLSTATE, to be put behind its message. `role`: whose call it was. */
+export function advice(code: string, schema: string, role?: string): string {
   if (["3F000", "42P01", "42883"].includes(code)) {
     return `. The schema "${schema}" of Pawl is missing or older than this release: run ${migrateCall(schema)} once`;
   }
   if (code.startsWith("28")) return ". Check user and password of the URL, and pg_hba.conf of the server";
   if (code === "3D000") return ". Create the database first, or correct its name in the URL";
   if (code === "42501") {
-    return `. Grant the role of the URL what it needs on the schema "${schema}", or run ${migrateCall(schema)} with a role that has it`;
+    const shown = JSON.stringify(role ?? "<role>");
+    const call = migrateCall(schema, `grant: ${shown}`);
+    const option = schema === "pawl" ? "" : ` --schema ${schema}`;
+    return (
+      `. To let a role use the schema "${schema}" without owning it, run ${call}, or the command ` +
+      `pawl migrate${option} --grant ${shown}, with the URL of the role that owns the schema`
+    );
   }
   return ` (SQLSTATE ${code})`;
 }
 
 /** How a user brings the schema up to date. */
-export function migrateCall(schema: string): string {
-  return schema === "pawl" ? "migrate({ url })" : `migrate({ url, schema: ${JSON.stringify(schema)} })`;
+export function migrateCall(schema: string, ...more: string[]): string {
+  const options = schema === "pawl" ? more : [`schema: ${JSON.stringify(schema)}`, ...more];
+  return `migrate({ ${["url", ...options].join(", ")} })`;
 }
