@@ -16,24 +16,11 @@ const shared = {
 
 // Between them they call every function of the schema that clients, workers and the server call.
 const grantedFiles = [
-  ...["job", "machine", "signals", "children", "cancel", "keys", "limits", "queues", "topics", "why"],
-  ...[
-    "workflow",
-    "workflow-events",
-    "workflow-invoke",
-    "transaction",
-    "within",
-    "retention",
-    "worker",
-    "query",
-  ],
-].map((name) => `test/laws/${name}.test.ts`);
-grantedFiles.push(
-  "test/server/runs.test.ts",
-  "test/server/deliveries.test.ts",
-  "test/server/worker-protocol.test.ts",
-);
-grantedFiles.push("test/store/scheduling.test.ts", "test/store/record.test.ts");
+  "test/laws/{job,machine,signals,children,cancel,keys,limits,queues,topics,why,retention,worker,query}.test.ts",
+  "test/laws/{workflow,workflow-events,workflow-invoke,transaction,within}.test.ts",
+  "test/server/{runs,deliveries,worker-protocol}.test.ts",
+  "test/store/{scheduling,record}.test.ts",
+];
 
 export default defineConfig({
   test: {
