@@ -1,19 +1,31 @@
-# The server in a container, made of nothing but npm packages:
+# The server in a container: packages from npm, as the lockfile in docker/ has them, and the two packages of this
+# repository, compiled. No compiler, no development tool, and no right to write is left in the image.
 #   docker build -t pawl .
 #   docker run -p 8080:8080 -e DATABASE_URL=postgres://… -e PAWL_TOKENS=… pawl
 # Any other command of pawl works, too: docker run -e DATABASE_URL=… pawl migrate
-FROM node:22-slim AS build
+FROM node:22.22-slim AS build
 WORKDIR /source
-COPY . .
-RUN npm install --ignore-scripts && mkdir /packed && npm pack -w pawl -w @pawl/server --pack-destination /packed
+COPY docker/package.json docker/package-lock.json ./
+RUN npm ci --ignore-scripts
+COPY tsconfig.base.json ./
+COPY packages/pawl packages/pawl
+COPY packages/server packages/server
+RUN ln -s ../packages/pawl node_modules/pawl && node_modules/.bin/tsc -b packages/server
+RUN mkdir -p packed built/pawl built/@pawl/server && \
+    npm pack --ignore-scripts --pack-destination packed ./packages/pawl ./packages/server && \
+    tar -xzf packed/pawl-[0-9]*.tgz --strip-components=1 -C built/pawl && \
+    tar -xzf packed/pawl-server-*.tgz --strip-components=1 -C built/@pawl/server
 
-FROM node:22-slim
+FROM node:22.22-slim
 WORKDIR /pawl
-COPY --from=build /packed /packed
-RUN npm init -y && npm install --ignore-scripts /packed/*.tgz && rm -r /packed
+COPY docker/package.json docker/package-lock.json ./
+RUN npm ci --omit=dev --ignore-scripts && npm cache clean --force
+COPY --from=build /source/built node_modules
 USER node
 # Everybody may reach it here, so it wants PAWL_TOKENS or PAWL_PROXY_AUTH.
 ENV NODE_ENV=production PAWL_HOST=0.0.0.0 PAWL_PORT=8080
 EXPOSE 8080
+HEALTHCHECK --interval=10s --timeout=3s --start-period=30s --retries=3 \
+    CMD ["node", "--eval", "fetch(`http://127.0.0.1:${process.env.PAWL_PORT}/healthz`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
 ENTRYPOINT ["node", "/pawl/node_modules/@pawl/server/bin/pawl.js"]
 CMD ["server"]

@@ -14,6 +14,14 @@ const shared = {
   disableConsoleIntercept: true,
 };
 
+// Between them they call every function of the schema that clients, workers and the server call.
+const grantedFiles = [
+  "test/laws/{job,machine,signals,children,cancel,keys,limits,queues,topics,why,retention,worker,query}.test.ts",
+  "test/laws/{workflow,workflow-events,workflow-invoke,transaction,within}.test.ts",
+  "test/server/{runs,deliveries,worker-protocol}.test.ts",
+  "test/store/{scheduling,record}.test.ts",
+];
+
 export default defineConfig({
   test: {
     projects: [
@@ -42,6 +50,14 @@ export default defineConfig({
           name: "pgbouncer",
           include: ["test/laws/**/*.test.ts"],
           exclude: ["**/dist/**"],
+        },
+      },
+      {
+        // A part of the laws once more by a role that owns nothing and has what `migrate({ grant })` gives.
+        test: {
+          ...shared,
+          name: "granted",
+          include: grantedFiles,
         },
       },
       {

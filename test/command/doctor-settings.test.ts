@@ -87,6 +87,7 @@ describe("of what no test can provoke, pawl doctor says", () => {
       superuser_reserved_connections: "3",
     },
     connections: 5,
+    seesSessions: true,
     transactions: [],
     prepared: [],
     slots: [],

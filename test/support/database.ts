@@ -11,7 +11,7 @@ import { isOverHttp, startTestServer } from "./transport.js";
 import { TestStore } from "./test-store.js";
 
 export interface TestDatabase {
-  /** What clients and workers use: through a pooler in the project `pgbouncer`. */
+  /** What clients and workers use: through a pooler in the project `pgbouncer`, by a role that owns nothing in `granted`. */
   readonly url: string;
   /** The server on it, when the laws are run over HTTP. */
   readonly server?: string | undefined;
@@ -33,10 +33,16 @@ export async function testDatabase(options: { empty?: boolean } = {}): Promise<T
   await admin.query(`create database ${name} ${options.empty ? "" : `template ${inject("templateName")}`}`);
   const direct = databaseOf(server, name);
   const pooled = inject("pooledUrl");
-  const url = pooled === null ? direct : databaseOf(pooled, name);
+  const role = inject("grantedRole");
+  const url =
+    role !== null && !options.empty
+      ? asRole(direct, role)
+      : pooled === null
+        ? direct
+        : databaseOf(pooled, name);
   const store = new TestStore({ url, schema: "pawl" }, { connections: 5 });
   // A copy of the template, as far as it knows: its workers would warn of that.
-  if (!options.empty) await fork.adopt({ url });
+  if (!options.empty) await fork.adopt({ url: role === null ? url : direct });
   const clients: pg.Client[] = [];
   const connect = async (): Promise<pg.Client> => {
     const client = new pg.Client({ connectionString: direct });
@@ -72,5 +78,13 @@ export async function testDatabase(options: { empty?: boolean } = {}): Promise<T
 export function databaseOf(server: string, name: string): string {
   const address = new URL(server);
   address.pathname = `/${name}`;
+  return address.href;
+}
+
+/** The same database for a role whose password is its name. */
+function asRole(url: string, role: string): string {
+  const address = new URL(url);
+  address.username = role;
+  address.password = role;
   return address.href;
 }

@@ -17,6 +17,8 @@ declare module "vitest" {
     templateName: string;
     /** The same through a pooler, if clients and workers are to use one. */
     pooledUrl: string | null;
+    /** A role that owns nothing, if clients and workers are to use one (the project "granted"). Its password is its name. */
+    grantedRole: string | null;
   }
 }
 
@@ -30,7 +32,11 @@ export default async function setup(project: TestProject): Promise<() => Promise
   await admin.query(`create database ${templateName}`);
   const template = new URL(url);
   template.pathname = `/${templateName}`;
-  await migrate({ url: template.href });
+  const role = project.name === "granted" ? `pawl_granted_${process.pid}` : undefined;
+  if (role !== undefined) await admin.query(`create role ${role} login password '${role}'`);
+  await migrate({ url: template.href, grant: role });
+  if (role !== undefined) await openTables(template.href, role);
+  project.provide("grantedRole", role ?? null);
   project.provide("databaseUrl", url);
   project.provide("templateName", templateName);
   const pooler = project.name === "pgbouncer" ? await startPooler(findPooler() ?? "pgbouncer", url) : null;
@@ -38,7 +44,17 @@ export default async function setup(project: TestProject): Promise<() => Promise
   return async () => {
     await pooler?.stop();
     await admin.query(`drop database if exists ${templateName}`);
+    if (role !== undefined) await admin.query(`drop role ${role}`);
     await admin.end();
     await local?.stop();
   };
+}
+
+/** The tables that tests make for their own SQL are the application's, and its role may use them. */
+async function openTables(url: string, role: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  await client.query(`alter default privileges grant all on tables to ${role}`);
+  await client.query(`alter default privileges grant all on sequences to ${role}`);
+  await client.end();
 }

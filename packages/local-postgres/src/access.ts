@@ -3,11 +3,12 @@
  * machine, hence the password. Nothing else is let in, whatever the pg_hba.conf of the data directory says.
  */
 import { randomBytes } from "node:crypto";
-import { chownSync, lstatSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { closeSync, fchownSync, lstatSync, openSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { isStandby } from "./database.js";
 import type { Identity } from "./identity.js";
 import type { Postmaster } from "./postmaster.js";
+import { readTrusted, trustedOwners } from "./trust.js";
 import { queryOverSocket, quoteLiteral } from "./wire-query.js";
 
 const rules = `local all all trust
@@ -19,9 +20,20 @@ host replication all 127.0.0.1/32 scram-sha-256
 /** Answers with the path for the setting `hba_file`. */
 export function writeAccessRules(runtimeDirectory: string, identity: Identity | undefined): string {
   const file = join(runtimeDirectory, "pg_hba.conf");
-  writeFileSync(file, rules, { mode: 0o600 });
-  if (identity) chownSync(file, identity.uid, identity.gid);
+  rmSync(file, { force: true });
+  writePrivate(file, rules, identity);
   return file;
+}
+
+/** A new file, given away by its descriptor: nobody can put another in its place meanwhile. */
+function writePrivate(file: string, content: string, identity: Identity | undefined): void {
+  const descriptor = openSync(file, "wx", 0o600);
+  try {
+    writeSync(descriptor, content);
+    if (identity) fchownSync(descriptor, identity.uid, identity.gid);
+  } finally {
+    closeSync(descriptor);
+  }
 }
 
 /**
@@ -32,14 +44,15 @@ export async function ensurePassword(postmaster: Postmaster): Promise<string> {
   const { dataDirectory, identity, listensOnTcp } = postmaster.plan;
   const file = join(dataDirectory, "pawl-password");
   const isKept = lstatSync(file, { throwIfNoEntry: false })?.isFile() === true;
-  const password = isKept ? readFileSync(file, "utf8") : randomBytes(24).toString("base64url");
+  const password = isKept
+    ? readTrusted(file, trustedOwners(dataDirectory))
+    : randomBytes(24).toString("base64url");
   if ((isKept && !listensOnTcp) || (await isStandby(postmaster))) return password;
   const statement = `alter role postgres password ${quoteLiteral(password)}`;
   await queryOverSocket(postmaster.socketPath, "postgres", statement);
   if (!isKept) {
     rmSync(file, { force: true });
-    writeFileSync(file, password, { mode: 0o600, flag: "wx" });
-    if (identity) chownSync(file, identity.uid, identity.gid);
+    writePrivate(file, password, identity);
   }
   return password;
 }

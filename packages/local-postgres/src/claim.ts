@@ -5,15 +5,17 @@
  * which only one process can do. The highest record is never deleted: a slow process that saw it must find its
  * successor's number taken. That is why there is no moment in which two supervisors both hold the directory.
  */
-import { linkSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { randomBytes } from "node:crypto";
+import { linkSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { systemCodeOf } from "./errors.js";
+import { LocalPostgresError, systemCodeOf } from "./errors.js";
+import { isTrustedSocket, readTrusted, trustedOwners } from "./trust.js";
 
 const recordPattern = /^pawl-server\.(\d+)\.json(\..+)?$/;
 
 export interface ServerRecord {
   generation: number;
-  /** Undefined when there is no record, or none that can be read. */
+  /** Undefined when there is no record, or none that can be read, or its socket is not (or no longer) the supervisor's. */
   controlSocket: string | undefined;
 }
 
@@ -21,16 +23,20 @@ export function isServerRecord(fileName: string): boolean {
   return recordPattern.test(fileName);
 }
 
+/** Throws when the record is somebody else's: it would lead to a server of theirs. */
 export function latestRecord(directory: string): ServerRecord {
   const generation = Math.max(0, ...generationsIn(directory));
   if (generation === 0) return { generation, controlSocket: undefined };
   try {
-    const parsed: unknown = JSON.parse(readFileSync(recordPath(directory, generation), "utf8"));
+    const owners = trustedOwners(directory);
+    const parsed: unknown = JSON.parse(readTrusted(recordPath(directory, generation), owners));
     const isRecord = typeof parsed === "object" && parsed !== null && "controlSocket" in parsed;
     const controlSocket =
       isRecord && typeof parsed.controlSocket === "string" ? parsed.controlSocket : undefined;
-    return { generation, controlSocket };
+    const isAnswering = controlSocket !== undefined && isTrustedSocket(controlSocket, owners);
+    return { generation, controlSocket: isAnswering ? controlSocket : undefined };
   } catch (error) {
+    if (error instanceof LocalPostgresError) throw error;
     if (systemCodeOf(error) === "ENOENT") return latestRecord(directory); // superseded while we were reading
     return { generation, controlSocket: undefined };
   }
@@ -39,8 +45,8 @@ export function latestRecord(directory: string): ServerRecord {
 /** True: the directory is ours. False: another supervisor was first, and the caller must look again. */
 export function claim(directory: string, generation: number, controlSocket: string): boolean {
   const record = recordPath(directory, generation);
-  const draft = `${record}.${process.pid}`;
-  writeFileSync(draft, JSON.stringify({ controlSocket }));
+  const draft = `${record}.${randomBytes(8).toString("hex")}`;
+  writeFileSync(draft, JSON.stringify({ controlSocket }), { flag: "wx", mode: 0o600 });
   try {
     linkSync(draft, record); // fails when it exists, and shows the whole content or nothing
   } catch (error) {

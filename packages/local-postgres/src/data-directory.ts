@@ -3,19 +3,21 @@
  * directory that holds anything else is refused untouched. An initialisation that was cut short is recognised by its
  * marker and begun again.
  */
-import { chmodSync, lstatSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, lchownSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { isServerRecord } from "./claim.js";
 import { changeOwner, copyTree, syncTree } from "./copy-tree.js";
-import { LocalPostgresError, systemCodeOf } from "./errors.js";
-import type { Identity } from "./identity.js";
+import { LocalPostgresError } from "./errors.js";
+import { isServerUser, type Identity } from "./identity.js";
 import { invalid } from "./options.js";
+import { readTrusted, requireTrustedDirectory, trustedOwners } from "./trust.js";
 
 const initialisingMarker = "pawl-initialising";
 
-/** Whether the directory holds a database cluster that this version can run. Changes nothing. */
+/** Whether the directory holds a database cluster that this version can run. Refuses one that others may have filled. */
 export function isInitialised(directory: string, majorVersion: string): boolean {
-  const names = listDirectory(directory).filter((name) => !isServerRecord(name));
+  requireTrustedDirectory(directory);
+  const names = readdirSync(directory).filter((name) => !isServerRecord(name));
   if (names.length === 0 || names.includes(initialisingMarker)) return false;
   if (!names.includes("PG_VERSION")) {
     throw invalid(
@@ -23,7 +25,7 @@ export function isInitialised(directory: string, majorVersion: string): boolean 
         `${names.length > 3 ? ", …" : ""}). Name a new or empty one`,
     );
   }
-  const found = readFileSync(join(directory, "PG_VERSION"), "utf8").trim();
+  const found = readTrusted(join(directory, "PG_VERSION"), trustedOwners(directory)).trim();
   if (found !== majorVersion) {
     throw new LocalPostgresError(
       "StartFailed",
@@ -32,26 +34,6 @@ export function isInitialised(directory: string, majorVersion: string): boolean 
     );
   }
   return true;
-}
-
-function listDirectory(directory: string): string[] {
-  try {
-    const uid = process.getuid?.() ?? 0;
-    const owner = statSync(directory).uid;
-    if (uid !== 0 && owner !== uid) throw foreignOwner(directory, owner);
-    return readdirSync(directory);
-  } catch (error) {
-    if (systemCodeOf(error) === "EACCES") throw foreignOwner(directory, lstatSync(directory).uid);
-    throw error;
-  }
-}
-
-function foreignOwner(directory: string, owner: number): LocalPostgresError {
-  return new LocalPostgresError(
-    "StartFailed",
-    `directory ${directory} belongs to user id ${owner}, not to you (${process.getuid?.()}), and PostgreSQL runs only ` +
-      "on its owner's directory. Run as that user, change the owner (chown -R), or name another directory",
-  );
 }
 
 /** Fills an empty directory from the template. `isPersistent`: it must survive a power failure from now on. */
@@ -63,7 +45,9 @@ export async function initialise(
 ): Promise<void> {
   const marker = join(directory, initialisingMarker);
   try {
-    writeFileSync(marker, "");
+    if (identity) takeOver(directory);
+    rmSync(marker, { force: true });
+    writeFileSync(marker, "", { flag: "wx" });
     removeContent(directory);
     copyTree(template, directory, { directoryMode: 0o700, fileMode: () => 0o600, owner: identity });
     if (isPersistent) await syncTree(directory);
@@ -71,8 +55,15 @@ export async function initialise(
   } catch (error) {
     removeContent(directory);
     rmSync(marker, { force: true }); // last: what is still there must stay recognisable as incomplete
+    if (identity) lchownSync(directory, identity.uid, identity.gid);
     throw error;
   }
+}
+
+/** While root fills it, nobody else may put a link there for root to follow. Copying gives it to the server's user. */
+function takeOver(directory: string): void {
+  lchownSync(directory, 0, 0);
+  chmodSync(directory, 0o700);
 }
 
 function removeContent(directory: string): void {
@@ -82,8 +73,12 @@ function removeContent(directory: string): void {
   }
 }
 
-/** Puts right what copying or unpacking a data directory (as root) tends to lose: its owner and its privacy. */
+/**
+ * Puts right what copying or unpacking a data directory (as root) tends to lose: its owner and its privacy. Root gives
+ * away nothing in the directory of an ordinary user, who could have put a link there meanwhile.
+ */
 export function repairOwnership(directory: string, identity: Identity | undefined): void {
-  if (identity) changeOwner(directory, identity);
+  const { uid } = statSync(directory);
+  if (identity && (uid === 0 || isServerUser(uid))) changeOwner(directory, identity);
   if ((statSync(directory).mode & 0o077) !== 0) chmodSync(directory, 0o700);
 }

@@ -1,6 +1,6 @@
 /**
  * Decides which operating system user runs PostgreSQL. PostgreSQL refuses to run as root, so root hands it to an
- * unprivileged user; everybody else runs it as themselves. Also answers whether that user can reach a path.
+ * unprivileged user that nothing else runs as; everybody else runs it as themselves. Also answers whether that user can reach a path.
  */
 import { readFileSync, statSync } from "node:fs";
 import { dirname } from "node:path";
@@ -15,7 +15,7 @@ export interface Identity {
 
 /**
  * `dataDirectory` is an existing data directory, if there is one: root runs the server as its owner, so that a
- * directory made by an ordinary user stays usable by that user.
+ * directory made by an ordinary user stays usable by that user. Else the server gets the user for servers.
  */
 export function serverIdentity(dataDirectory: string | undefined): Identity | undefined {
   if (process.getuid?.() !== 0) return undefined;
@@ -23,17 +23,61 @@ export function serverIdentity(dataDirectory: string | undefined): Identity | un
     const { uid, gid } = statSync(dataDirectory);
     if (uid !== 0) return { uid, gid };
   }
-  return nobody();
+  return unusedUser() ?? nobody();
 }
 
-/** The user `nobody` of this system (its number differs between systems), which initdb can look up by name. */
+/** The user that runs initdb for root: one that initdb can look up by name. It runs no server where another can be had. */
+export function initdbIdentity(): Identity | undefined {
+  return process.getuid?.() === 0 ? nobody() : undefined;
+}
+
+/** Whether this is a user to whom root hands servers. */
+export function isServerUser(uid: number): boolean {
+  if (uid >= ownUsers.first && uid < ownUsers.first + ownUsers.count) return true;
+  return !isMapped("uid", ownUsers.first) && uid === nobody().uid;
+}
+
+/**
+ * User ids that no system gives to anybody, small enough for user namespaces that map 65,536 of them. As `nobody`, or
+ * as the `postgres` of an installed PostgreSQL, the server could reach whatever else runs as that user, and be reached.
+ */
+const ownUsers = { first: 60_706, count: 478 };
+
+/**
+ * The first of them without a name; undefined where none can be had. All servers that root starts share it: they are
+ * root's, and a standby must reach the socket of its primary.
+ */
+function unusedUser(): Identity | undefined {
+  const { first, count } = ownUsers;
+  if (!isMapped("uid", first) || !isMapped("gid", first)) return undefined;
+  const entries = `${readIfThere("/etc/passwd")}\n${readIfThere("/etc/group")}`;
+  const named = new Set([...entries.matchAll(/^[^:\n]+:[^:\n]*:(\d+):/gm)].map((entry) => Number(entry[1])));
+  for (let id = first; id < first + count; id++) {
+    if (!named.has(id)) return { uid: id, gid: id };
+  }
+  return undefined;
+}
+
+/** Whether this number, and those that follow it, mean a user in our namespace. Only Linux tells. */
+function isMapped(kind: "uid" | "gid", first: number): boolean {
+  const lines = readIfThere(`/proc/self/${kind}_map`).trim().split("\n");
+  return lines.some((line) => {
+    const [inside = NaN, , length = NaN] = line.trim().split(/\s+/).map(Number);
+    return inside <= first && first + ownUsers.count <= inside + length;
+  });
+}
+
+/** The user `nobody` of this system (its number differs between systems). */
 function nobody(): Identity {
-  const fallback = { uid: 65_534, gid: 65_534 };
+  const entry = /^nobody:[^:]*:(-?\d+):(-?\d+):/m.exec(readIfThere("/etc/passwd"));
+  return entry ? { uid: Number(entry[1]), gid: Number(entry[2]) } : { uid: 65_534, gid: 65_534 };
+}
+
+function readIfThere(file: string): string {
   try {
-    const entry = /^nobody:[^:]*:(-?\d+):(-?\d+):/m.exec(readFileSync("/etc/passwd", "utf8"));
-    return entry ? { uid: Number(entry[1]), gid: Number(entry[2]) } : fallback;
+    return readFileSync(file, "utf8");
   } catch {
-    return fallback;
+    return "";
   }
 }
 

@@ -10,7 +10,7 @@ import { initialise, isInitialised, repairOwnership } from "./data-directory.js"
 import { createDatabase } from "./database.js";
 import { LocalPostgresError, toLocalPostgresError } from "./errors.js";
 import { findFreePort } from "./free-port.js";
-import { serverIdentity, type Identity } from "./identity.js";
+import { initdbIdentity, type Identity } from "./identity.js";
 import { invalid, type ValidOptions } from "./options.js";
 import { clearOrphan } from "./orphan.js";
 import type { RuntimePaths } from "./places.js";
@@ -53,7 +53,7 @@ export class Server {
       const template = {
         binaries,
         version: native.version,
-        identity: serverIdentity(undefined),
+        identity: initdbIdentity(),
         cache,
         runtimeDirectory: runtime.directory,
       };

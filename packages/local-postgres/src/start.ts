@@ -12,6 +12,7 @@ import { launchSupervisor } from "./launch.js";
 import { invalid, validateOptions, type LocalPostgresOptions, type ValidOptions } from "./options.js";
 import { findNativePackage, type NativePackage } from "./platform.js";
 import { protocolVersion, type Attached, type Request } from "./protocol.js";
+import { requireTrustedDirectory } from "./trust.js";
 
 export interface LocalPostgres {
   /** A URL that node-postgres understands. */
@@ -49,7 +50,9 @@ function createDirectory(directory: string): string {
   try {
     mkdirSync(dirname(path), { recursive: true });
     mkdirSync(path, { recursive: true, mode: 0o700 });
-    return realpathSync(path);
+    const real = realpathSync(path);
+    requireTrustedDirectory(real);
+    return real;
   } catch (error) {
     throw toLocalPostgresError(error, `the data directory ${path} could not be created`);
   }

@@ -5,7 +5,7 @@
 import { rmSync } from "node:fs";
 import type { Socket } from "node:net";
 import { toErrorMessage } from "./errors.js";
-import { serverIdentity } from "./identity.js";
+import type { Identity } from "./identity.js";
 import type { SupervisorArguments } from "./launch.js";
 import type { RuntimePaths } from "./places.js";
 import {
@@ -39,14 +39,19 @@ export class Supervision {
   #hasFailed = false;
   #isEnding = false;
 
-  constructor(runtime: RuntimePaths, input: SupervisorArguments, base: string) {
+  constructor(
+    runtime: RuntimePaths,
+    input: SupervisorArguments,
+    base: string,
+    identity: Identity | undefined,
+  ) {
     this.#runtime = runtime;
     this.#isThrowAway = input.options.directory === undefined;
     this.#watcher = new Watcher(runtime.directory, this.#isThrowAway ? "QUIT" : "INT");
     this.#server = new Server({
       options: input.options,
       native: input.native,
-      identity: serverIdentity(input.options.directory),
+      identity,
       runtime,
       cache: trustedCache(base),
       onProcessChange: (pid) => this.#tellProcess(pid),

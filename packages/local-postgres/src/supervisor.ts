@@ -41,7 +41,7 @@ function main(): void {
         announce({ kind: "lost" });
         process.exit(0);
       }
-      supervision = new Supervision(runtime, input, base);
+      supervision = new Supervision(runtime, input, base, identity);
       announce({ kind: "listening", controlSocket: runtime.controlSocket });
     } catch (error) {
       rmSync(runtime.directory, { recursive: true, force: true });

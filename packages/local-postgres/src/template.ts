@@ -15,6 +15,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
+import { changeOwner } from "./copy-tree.js";
 import { diagnoseOutput } from "./errors.js";
 import type { Identity } from "./identity.js";
 import { defaults } from "./options.js";
@@ -33,7 +34,7 @@ export interface TemplateRequest {
 }
 
 /** Raised whenever the content of a template changes, so that old templates are not used. */
-const revision = 3;
+const revision = 4;
 
 /**
  * Durable, and sized for a laptop. Dynamic shared memory lies in the data directory and goes with it: in /dev/shm a
@@ -113,6 +114,8 @@ async function buildTemplate(request: TemplateRequest): Promise<string> {
   );
   if (exitCode !== 0) throw diagnoseOutput("initdb could not make a data directory", output);
   await createDefaultDatabase(request, data);
+  // In the cache it is root's, so that no other process of that user can change what later servers begin with.
+  if (identity) changeOwner(data, { uid: 0, gid: 0 });
   writeFileSync(join(directory, "manifest.json"), JSON.stringify(listFiles(data)));
   return directory;
 }

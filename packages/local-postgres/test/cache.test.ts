@@ -44,6 +44,12 @@ describe("a template", () => {
     expect(statSync(join(base, cacheName)).mode & 0o066).toBe(0);
   });
 
+  it("belongs to the one who made it, whoever runs the servers", () => {
+    const data = join(templateIn(base), "data");
+    const owners = ["", "postgresql.conf", "base"].map((name) => statSync(join(data, name)).uid);
+    expect(new Set(owners)).toEqual(new Set([process.getuid?.()]));
+  });
+
   it("with a missing file is made anew", async () => {
     const file = join(templateIn(base), "data", "base", "1", "PG_VERSION");
     rmSync(file);

@@ -1,6 +1,8 @@
 /** Which operating system users can run a server, from which projects, on which directories. */
-import { chmodSync, chownSync, existsSync, mkdirSync, readdirSync, statSync } from "node:fs";
-import { join } from "node:path";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { chmodSync, chownSync, existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { startLocalPostgres } from "../dist/index.js";
 import {
@@ -15,13 +17,24 @@ import {
   userOf,
 } from "./observe.js";
 import { installProject, type Project } from "./project.js";
-import { UserProcess, type UserSettings } from "./user-process.js";
+import { packageModule, UserProcess, type UserSettings } from "./user-process.js";
 
 const nobody = 65_534;
 const daemon = 1;
+/** Numbers that no system gives to anybody. */
+const isServersOwn = (uid: number): boolean => uid >= 60_706 && uid <= 61_183;
 const withoutEntry = 12_345;
 
 if (!isRoot) console.log("not root: the tests that change the user are skipped; all others run as this user");
+
+/** Prints the user that root would choose for a new server. */
+const showIdentity = [
+  process.execPath,
+  "--input-type=module",
+  "--eval",
+  `import { serverIdentity } from ${JSON.stringify(join(dirname(packageModule), "identity.js"))};
+   console.log(JSON.stringify(serverIdentity(undefined)));`,
+];
 
 let readable: Project | undefined;
 
@@ -57,7 +70,7 @@ it.concurrent("a server never runs as root", async () => {
 describe.skipIf(!isRoot)("for root", () => {
   it.concurrent("a project that only root can read is served from a copy of its binaries", async () => {
     const project = installProject(temporaryDirectory(0o700), { withBinaries: true });
-    expect(await runServer({}, project)).toBe(nobody);
+    expect(await runServer({}, project)).toSatisfy(isServersOwn);
     const cached = readdirSync(join(temporaryBase, "pawl-postgres-cache-0"));
     expect(cached.filter((name) => name.startsWith("native-"))).toHaveLength(1);
     await runServer({}, project); // the second time from the cache
@@ -80,6 +93,31 @@ describe.skipIf(!isRoot)("for root", () => {
     expect(await runServer({ directory }, asDaemon)).toBe(daemon);
     expect(await runServer({ directory }, readableProject())).toBe(daemon);
     expect(await runServer({ directory }, asDaemon)).toBe(daemon);
+  });
+
+  it.concurrent("servers have a user of their own, which stays that of their directories", async () => {
+    const directory = join(temporaryDirectory(0o755), "data");
+    const [first, other] = await Promise.all([
+      runServer({ directory }, readableProject()),
+      startLocalPostgres().then((server) => userOf(stopAtEnd(server).pid)),
+    ]);
+    expect(first).toSatisfy(isServersOwn);
+    expect(other).toBe(first);
+    expect(statSync(directory).uid).toBe(first);
+    expect(await runServer({ directory }, readableProject())).toBe(first);
+  });
+
+  it.concurrent("where only the usual users can be had, the server runs as nobody", async () => {
+    const map = "0 0 1000\n65534 65534 1\n";
+    const script = `echo ready; read -r line; exec "$@"`;
+    const child = spawn("unshare", ["--user", "sh", "-c", script, "sh", ...showIdentity], { stdio: "pipe" });
+    const [said] = (await once(child.stdout, "data")) as [Buffer];
+    expect(String(said)).toBe("ready\n");
+    writeFileSync(`/proc/${child.pid}/uid_map`, map);
+    writeFileSync(`/proc/${child.pid}/gid_map`, map);
+    child.stdin.end("go\n");
+    const [shown] = (await once(child.stdout, "data")) as [Buffer];
+    expect(JSON.parse(String(shown))).toEqual({ uid: nobody, gid: nobody });
   });
 
   it.concurrent("a root that can become nobody else is told so", async () => {

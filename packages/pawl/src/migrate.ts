@@ -12,7 +12,7 @@ import { migrateSchema, planSchema, schemaVersion } from "./store/postgres/migra
 import type { MigrationResult } from "./store/store.js";
 
 export interface MigrateOptions {
-  /** Found as by `connect`. The role must be allowed to create the schema. */
+  /** Found as by `connect`. The role must own the schema, or be allowed to create it. */
   readonly url?: string | undefined;
   /** Default "pawl". */
   readonly schema?: string | undefined;
@@ -20,16 +20,23 @@ export interface MigrateOptions {
   readonly to?: number | undefined;
   /** Only tell what would be done. Default false. */
   readonly dryRun?: boolean | undefined;
+  /**
+   * A role that is to use the schema without owning it: it gets exactly the rights that `connect`, `serve` and the server
+   * need. Later migrations grant it what they add. Not for `migrate.down`.
+   */
+  readonly grant?: string | undefined;
 }
 
 interface Migrate {
   (options?: MigrateOptions): Promise<MigrationResult>;
   /** Takes the schema down to version `to`; by default (0) all of it, with every run. */
-  down(options?: MigrateOptions): Promise<MigrationResult>;
+  down(options?: Omit<MigrateOptions, "grant">): Promise<MigrationResult>;
 }
 
 async function run(options: MigrateOptions, defaultTo: number): Promise<MigrationResult> {
-  const given = checkOptions(options, ["url", "schema", "to", "dryRun"], "the options of migrate");
+  const isDown = defaultTo === 0;
+  const names = ["url", "schema", "to", "dryRun", ...(isDown ? [] : ["grant" as const])] as const;
+  const given = checkOptions(options, names, "the options of migrate");
   // Version 0 means that every run is gone: only `migrate.down` says that.
   const to = checkInteger(given.to ?? defaultTo, "to", { min: Math.min(defaultTo, 1), max: schemaVersion });
   const schema = checkSchemaName(given.schema);
@@ -37,15 +44,19 @@ async function run(options: MigrateOptions, defaultTo: number): Promise<Migratio
   if (typeof dryRun !== "boolean") {
     throw new InvalidOption(`dryRun must be true or false, not ${show(dryRun)}`);
   }
+  const { grant } = given;
+  if (grant !== undefined && (typeof grant !== "string" || !/^[^\0]+$/.test(grant))) {
+    throw new InvalidOption(`grant must be the name of a role, not ${show(grant)}`);
+  }
   const move = dryRun ? planSchema : migrateSchema;
   const database = await locate(givenUrl(given.url));
   try {
-    return await move({ url: database.url, schema }, to);
+    return await move({ url: database.url, schema }, to, grant);
   } finally {
     await database.close();
   }
 }
 
 export const migrate: Migrate = Object.assign((options: MigrateOptions = {}) => run(options, schemaVersion), {
-  down: (options: MigrateOptions = {}) => run(options, 0),
+  down: (options: Omit<MigrateOptions, "grant"> = {}) => run(options, 0),
 });

@@ -37,6 +37,8 @@ export interface ServerHealth {
   readonly skewErrorMs: number;
   readonly settings: Readonly<Record<string, string>>;
   readonly connections: number;
+  /** Whether the role sees what sessions of other roles do; if not, `transactions` holds its own alone. */
+  readonly seesSessions: boolean;
   readonly transactions: readonly OpenTransactionFact[];
   readonly prepared: readonly PreparedFact[];
   readonly slots: readonly SlotFact[];

@@ -1,5 +1,6 @@
 /**
- * Definitions out of a file of the user's, TypeScript or JavaScript, ES module or CommonJS, with nothing to install or to build. They come with the
+ * Definitions out of a file of the user's, TypeScript or JavaScript, ES module or CommonJS, with nothing to build. TypeScript is loaded by `tsx`,
+ * an optional peer, because a server in production needs neither it nor a compiler; without it, by Node if that strips types. They come with the
  * `pawl` that the file itself uses: a worker must know the errors and children that the file makes, and a second copy of the library
  * would not. Called by the worker of `pawl dev` and by `pawl check`.
  */
@@ -11,10 +12,9 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { inspect } from "node:util";
 import * as ownPawl from "pawl";
 import { isDefinition } from "pawl/engine";
-import { register as registerCommonJs } from "tsx/cjs/api";
-import { register as registerModules } from "tsx/esm/api";
 import { UsageError } from "./failure.js";
 import { shortPath } from "./text.js";
+import { registerTypeScript, typeScriptHint } from "./typescript-loader.js";
 
 export interface Loaded {
   readonly definitions: readonly ownPawl.AnyDefinition[];
@@ -28,13 +28,14 @@ export async function loadDefinitions(file: string): Promise<Loaded> {
   const path = resolve(file);
   if (!existsSync(path) || !statSync(path).isFile()) throw new UsageError(`there is no file ${file}`);
   process.setSourceMapsEnabled(true);
-  registerModules();
-  registerCommonJs();
+  const hasTsx = await registerTypeScript(path);
   let exported: object;
   try {
     exported = (await import(pathToFileURL(path).href)) as object;
   } catch (error) {
-    throw new LoadError(explainLoading(error, path), { cause: error });
+    throw new LoadError(`${explainLoading(error, path)}${hasTsx ? "" : typeScriptHint(error)}`, {
+      cause: error,
+    });
   }
   const definitions = definitionsIn(exported);
   if (definitions.length === 0) {

@@ -62,6 +62,15 @@ export function judgeServer(server: ServerHealth, pooling: Pooling, patienceMs: 
       ),
     ]),
     ...judgeOldSnapshots(server, patienceMs),
+    ...noteSessions(server),
+  ];
+}
+
+function noteSessions({ seesSessions }: ServerHealth): Finding[] {
+  if (seesSessions) return [];
+  const text = "this role does not see the transactions of other roles: one of them may be old";
+  return [
+    { check: "transactions", level: "note", text, fix: "grant pg_read_all_stats to the role of the URL" },
   ];
 }
 

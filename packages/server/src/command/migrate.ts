@@ -15,6 +15,7 @@ interface Flags {
   readonly down?: true;
   readonly yes?: true;
   readonly dryRun?: true;
+  readonly grant?: string;
   readonly json?: true;
 }
 
@@ -25,25 +26,28 @@ export function addMigrate(program: Command, session: Session): void {
     examples: [
       "pawl migrate --dry-run",
       "pawl migrate --url postgres://app@db:5432/app",
+      "pawl migrate --grant app",
       "pawl migrate --down --yes",
     ],
   })
     .option("--dry-run", "only tell what would be done")
     .option("--to <version>", "the version to bring it to", integer)
+    .option("--grant <role>", "let this role use the schema without owning it")
     .option("--down", "take it down to --to, or all of it away, with every run")
     .option("--yes", "with --down: yes, delete")
     .option("--json", "print JSON: { schema, from, to, steps }");
   takesDatabase(command).action(
     answers(session, async (flags: Flags) => {
-      const { to, dryRun, down, yes } = flags;
+      const { to, dryRun, down, yes, grant } = flags;
       const schema = findSchema(flags.schema);
       if (down === true && dryRun !== true && yes !== true) {
         throw new UsageError(
           `--down deletes the schema "${schema ?? "pawl"}" with every run in it: add --yes, or look first with --dry-run`,
         );
       }
+      if (down === true && grant !== undefined) throw new UsageError("--down and --grant exclude each other");
       const options = { url: findUrl(flags.url), schema, to, dryRun };
-      const result = await (down === true ? migrate.down(options) : migrate(options));
+      const result = await (down === true ? migrate.down(options) : migrate({ ...options, grant }));
       session.shell.print(flags.json === true ? prettyJson(result) : describe(result, dryRun === true));
     }),
   );
@@ -51,5 +55,7 @@ export function addMigrate(program: Command, session: Session): void {
 
 function describe({ schema, from, to, steps }: MigrationResult, isDry: boolean): string {
   if (steps.length === 0) return `schema "${schema}" is at version ${from}: nothing to do`;
-  return isDry ? steps.join("\n") : `schema "${schema}": version ${from} → ${to}`;
+  if (isDry) return steps.join("\n");
+  const moved = from === to ? [] : [`schema "${schema}": version ${from} → ${to}`];
+  return [...moved, ...steps.filter((step) => step.startsWith("granted"))].join("\n");
 }

@@ -121,7 +121,7 @@ function wasNeverReached(error: unknown): boolean {
   return code === "ECONNREFUSED" || code === "ENOTFOUND" || code === "EAI_AGAIN";
 }
 
-/** What to do about an error of the server with this SQLSTATE, to be put behind its message. */
+/** How to fix an error of the server with this SQLSTATE; follows its message. */
 export function advice(code: string, schema: string): string {
   if (["3F000", "42P01", "42883"].includes(code)) {
     return `. The schema "${schema}" of Pawl is missing or older than this release: run ${migrateCall(schema)} once`;
@@ -129,12 +129,18 @@ export function advice(code: string, schema: string): string {
   if (code.startsWith("28")) return ". Check user and password of the URL, and pg_hba.conf of the server";
   if (code === "3D000") return ". Create the database first, or correct its name in the URL";
   if (code === "42501") {
-    return `. Grant the role of the URL what it needs on the schema "${schema}", or run ${migrateCall(schema)} with a role that has it`;
+    const call = migrateCall(schema, 'grant: "<role>"');
+    const option = schema === "pawl" ? "" : ` --schema ${schema}`;
+    return (
+      `. To let a role use the schema "${schema}" without owning it, run ${call}, or the command ` +
+      `pawl migrate${option} --grant "<role>", with the URL of the role that owns the schema`
+    );
   }
   return ` (SQLSTATE ${code})`;
 }
 
 /** How a user brings the schema up to date. */
-export function migrateCall(schema: string): string {
-  return schema === "pawl" ? "migrate({ url })" : `migrate({ url, schema: ${JSON.stringify(schema)} })`;
+export function migrateCall(schema: string, ...more: string[]): string {
+  const options = schema === "pawl" ? more : [`schema: ${JSON.stringify(schema)}`, ...more];
+  return `migrate({ ${["url", ...options].join(", ")} })`;
 }

@@ -63,10 +63,18 @@ const lines = `with recursive line(queue, priority, n) as (
 export function readServerHealth(address: Address, { oldMs }: { oldMs: number }): Promise<ServerHealth> {
   return reading(address, async (query) => {
     const clock = await compareClocks(query);
-    const [server] = await query<{ number: number; version: string; standby: boolean; connections: number }>(
+    const [server] = await query<{
+      number: number;
+      version: string;
+      standby: boolean;
+      connections: number;
+      sees: boolean;
+    }>(
       `select current_setting('server_version_num')::int4 as number, current_setting('server_version') as version,
         pg_is_in_recovery() as standby,
-        (select count(*)::int4 from pg_stat_activity where backend_type = 'client backend') as connections`,
+        (select count(*)::int4 from pg_stat_activity
+          where backend_type = 'client backend' or (backend_type is null and usesysid is not null)) as connections,
+        pg_has_role('pg_read_all_stats', 'usage') as sees`,
     );
     const settings = await query<{ name: string; value: string }>(
       "select name, current_setting(name) as value from pg_settings where name = any ($1)",
@@ -79,6 +87,7 @@ export function readServerHealth(address: Address, { oldMs }: { oldMs: number })
       ...clock,
       settings: Object.fromEntries(settings.map(({ name, value }) => [name, value])),
       connections: server!.connections,
+      seesSessions: server!.sees,
       transactions: await query<OpenTransactionFact>(
         `select a.pid, coalesce(a.application_name, '') as application, coalesce(a.usename, '') as user, coalesce(a.state, '') as state,
           extract(epoch from clock_timestamp() - a.xact_start)::float8 * 1000 as "ageMs"

@@ -12,7 +12,15 @@ import { type Address, connectionOptions, openPool, types } from "./database.js"
 import { Refused } from "../refused.js";
 import { explain, migrateCall, sqlState } from "./database-errors.js";
 import type { MigrationResult } from "../store.js";
+import { grantedRoles, grantTo, requireRole } from "./grants.js";
 import { quoteName } from "./literals.js";
+import {
+  readStanding,
+  requireCreating,
+  requireOwning,
+  requireReading,
+  type Standing,
+} from "./migration-rights.js";
 
 // The same from src/ and dist/, so that no build step has to copy the files.
 const directory = new URL("../../../src/store/postgres/migrations/", import.meta.url);
@@ -20,8 +28,11 @@ const directory = new URL("../../../src/store/postgres/migrations/", import.meta
 /** The version that this release of Pawl works with. */
 export const schemaVersion = 1;
 
-/** Takes the schema up, or down, to version `to` (0: nothing left). */
-export async function migrateSchema(address: Address, to: number): Promise<MigrationResult> {
+/**
+ * Takes the schema up, or down, to version `to` (0: nothing left). `grant`: a role that is to use it without owning it.
+ * A schema that is there already, in that version, is not written to.
+ */
+export async function migrateSchema(address: Address, to: number, grant?: string): Promise<MigrationResult> {
   const client = new pg.Client({ ...connectionOptions(address.url), query_timeout: 0 });
   // Without a listener a connection lost between two statements would end the process; the statement after it fails.
   client.on("error", () => {});
@@ -31,7 +42,8 @@ export async function migrateSchema(address: Address, to: number): Promise<Migra
     await client.query("select pg_advisory_xact_lock(hashtextextended($1, 0))", [
       `pawl migrate ${address.schema}`,
     ]);
-    const steps = await moveTo(client, address.schema, to);
+    if (grant !== undefined) await requireRole(client, grant);
+    const steps = await moveTo(client, address.schema, to, grant);
     const { command } = await client.query("commit");
     // After an error in the transaction COMMIT resolves all the same, as a rollback.
     if (command !== "COMMIT") throw new Unavailable("the migration was rolled back by the server");
@@ -44,10 +56,11 @@ export async function migrateSchema(address: Address, to: number): Promise<Migra
 }
 
 /** What `migrateSchema` would do; writes nothing, and takes no lock. */
-export async function planSchema(address: Address, to: number): Promise<MigrationResult> {
+export async function planSchema(address: Address, to: number, grant?: string): Promise<MigrationResult> {
   const { schema } = address;
   const pool = openPool(address.url, 1);
   try {
+    if (grant !== undefined) await requireRole(pool, grant);
     const from = await readVersion((text) => pool.query({ text, types }), schema);
     if (from > schemaVersion) throw newer(from, schema);
     const steps: string[] = [];
@@ -58,6 +71,7 @@ export async function planSchema(address: Address, to: number): Promise<Migratio
     for (let version = from; version > to; version--) {
       steps.push(`would take version ${version} away from schema "${schema}"`);
     }
+    if (grant !== undefined) steps.push(`would grant the role "${grant}" the use of schema "${schema}"`);
     return { schema, from, to, steps };
   } catch (error) {
     throw explain(error, address);
@@ -98,27 +112,31 @@ function newer(found: number, schema: string): Refused {
   );
 }
 
-async function moveTo(client: pg.Client, schema: string, to: number): Promise<MigrationResult> {
+async function moveTo(
+  client: pg.Client,
+  schema: string,
+  to: number,
+  grant: string | undefined,
+): Promise<MigrationResult> {
   const name = quoteName(schema);
-  const { rows: there } = await client.query("select to_regnamespace($1) as schema", [name]);
-  const isMade = (there as { schema: unknown }[])[0]!.schema === null;
-  await client.query(`create schema if not exists ${name}`);
+  const standing = await readStanding(client, schema);
+  requireReading(standing, schema);
   await client.query(`set local search_path = ${name}, pg_catalog, pg_temp`);
-  await client.query(
-    `create table if not exists migrations (
-      version int primary key, applied_at timestamptz not null default clock_timestamp(), made_schema boolean not null)`,
-  );
-  const { rows } = await client.query<{ version: number }>(
-    "select coalesce(max(version), 0) as version from migrations",
-  );
-  const from = rows[0]!.version;
+  const from = standing.hasMigrations ? await appliedVersion(client) : 0;
   if (from > schemaVersion) throw newer(from, schema);
+  if (from === to && grant === undefined && (to > 0 || !standing.hasMigrations)) {
+    return { schema, from, to, steps: [] };
+  }
+  await prepare(client, schema, from, to, standing);
 
   const steps: string[] = [];
-  let madeSchema = isMade;
+  let madeSchema = !standing.hasSchema;
   for (let version = from + 1; version <= to; version++) {
     for (const file of await migrationFiles(version)) await client.query(await readFile(file, "utf8"));
-    await client.query("insert into migrations (version, made_schema) values ($1, $2)", [version, isMade]);
+    await client.query("insert into migrations (version, made_schema) values ($1, $2)", [
+      version,
+      madeSchema,
+    ]);
     steps.push(`applied version ${version} to schema "${schema}"`);
   }
   if (from > to) await refuseWorkers(client, schema);
@@ -139,8 +157,44 @@ async function moveTo(client: pg.Client, schema: string, to: number): Promise<Mi
     );
     // It may be somebody else's, or hold their objects.
     if (madeSchema && rowCount === 0) await client.query(`drop schema ${name} restrict`);
+  } else {
+    steps.push(...(await grantAnew(client, schema, grant)));
   }
   return { schema, from, to: Math.max(to, 0), steps };
+}
+
+/** Checks the rights that the way from one version to the other takes, and makes what every version needs. */
+async function prepare(
+  client: pg.Client,
+  schema: string,
+  from: number,
+  to: number,
+  standing: Standing,
+): Promise<void> {
+  if (to > from) requireCreating(standing, schema);
+  requireOwning(standing, schema);
+  if (!standing.hasSchema) await client.query(`create schema ${quoteName(schema)}`);
+  if (standing.hasMigrations) return;
+  await client.query(
+    `create table migrations (
+      version int primary key, applied_at timestamptz not null default clock_timestamp(), made_schema boolean not null)`,
+  );
+}
+
+async function appliedVersion(client: pg.Client): Promise<number> {
+  const { rows } = await client.query<{ version: number }>(
+    "select coalesce(max(version), 0) as version from migrations",
+  );
+  return rows[0]!.version;
+}
+
+/** Roles that were granted before get what this migration has added; tells only of the one that was asked for. */
+async function grantAnew(client: pg.Client, schema: string, grant: string | undefined): Promise<string[]> {
+  const before = await grantedRoles(client);
+  for (const role of new Set([...before, ...(grant === undefined ? [] : [grant])])) {
+    await grantTo(client, schema, role);
+  }
+  return grant === undefined ? [] : [`granted the role "${grant}" the use of schema "${schema}"`];
 }
 
 /** What is taken away must not be in use. Until this transaction ends no worker can register either. */

@@ -1,0 +1,142 @@
+/**
+ * Decides whether what lies in a data directory may be believed. Other users of the machine can plant directories,
+ * records and links wherever everybody may write, so owner and mode are checked before anything is read or run, and no
+ * symbolic link is followed. Root is believed everywhere; beyond root, only the user of this process is, and for root
+ * the owner of the directory that it was told to serve.
+ */
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  fstatSync,
+  lstatSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  type Stats,
+} from "node:fs";
+import { dirname, join } from "node:path";
+import { LocalPostgresError, systemCodeOf } from "./errors.js";
+import { isServerUser } from "./identity.js";
+
+const writableByOthers = 0o022;
+
+/** Refuses a data directory that somebody else made, or could have put something into. `directory` holds no links. */
+export function requireTrustedDirectory(directory: string): void {
+  const found = lstatSync(directory);
+  if (!found.isDirectory()) throw untrusted(directory, "is not a directory", "Name another directory");
+  requireOwner(directory, found);
+  if ((found.mode & writableByOthers) !== 0) {
+    // An empty one is as good as new, once nobody else can write to it.
+    if (listDirectory(directory).length === 0) chmodSync(directory, 0o700);
+    if ((lstatSync(directory).mode & writableByOthers) !== 0 || listDirectory(directory).length > 0) {
+      throw untrusted(
+        directory,
+        `can be written by other users (mode ${octal(found.mode)}), who may have changed what is in it`,
+        `If you know all of it, close it (chmod -R go-w ${directory}); else name another directory`,
+      );
+    }
+  }
+  const owners = trustedOwners(directory);
+  for (const name of listDirectory(directory)) {
+    const entry = lstatSync(join(directory, name), { throwIfNoEntry: false });
+    if (entry !== undefined && !owners.includes(entry.uid)) throw planted(join(directory, name), entry);
+  }
+}
+
+/** Whose files in this directory are believed. */
+export function trustedOwners(directory: string): number[] {
+  const uid = userId();
+  return uid === 0 ? [0, lstatSync(directory).uid] : [0, uid];
+}
+
+/** The content of a file that one of these users wrote, and nobody else can change. */
+export function readTrusted(file: string, owners: readonly number[]): string {
+  const descriptor = openWithoutFollowing(file);
+  try {
+    const found = fstatSync(descriptor);
+    if (!found.isFile()) throw untrusted(file, "is not an ordinary file", `Remove it: rm ${file}`);
+    if (!owners.includes(found.uid)) throw planted(file, found);
+    if ((found.mode & writableByOthers) !== 0) {
+      throw untrusted(
+        file,
+        `can be written by other users (mode ${octal(found.mode)})`,
+        `If you know its content, close it: chmod go-w ${file}`,
+      );
+    }
+    return readFileSync(descriptor, "utf8");
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** Whether one of these users listens there: after a reboot anybody can make a directory of the same name in /tmp. */
+export function isTrustedSocket(socketPath: string, owners: readonly number[]): boolean {
+  const directory = lstatSync(dirname(socketPath), { throwIfNoEntry: false });
+  const socket = lstatSync(socketPath, { throwIfNoEntry: false });
+  if (directory?.isDirectory() !== true || socket?.isSocket() !== true) return false;
+  const isClosed = (directory.mode & writableByOthers) === 0;
+  return isClosed && owners.includes(directory.uid) && owners.includes(socket.uid);
+}
+
+function requireOwner(directory: string, { uid: owner }: Stats): void {
+  const uid = userId();
+  if (owner === uid) return;
+  if (uid !== 0) throw foreignOwner(directory, owner);
+  // Root serves the directories of others, where they are at home. In a public place anybody can have put it there.
+  if (isServerUser(owner)) return;
+  const parent = lstatSync(dirname(directory));
+  if ((parent.mode & 0o002) === 0 || parent.uid === owner) return;
+  throw untrusted(
+    directory,
+    `belongs to user id ${owner} and lies in ${dirname(directory)}, where everybody can create directories`,
+    `If you made it, take it over (chown -R root ${directory}); else name one where only you can write`,
+  );
+}
+
+function listDirectory(directory: string): string[] {
+  try {
+    return readdirSync(directory);
+  } catch (error) {
+    if (systemCodeOf(error) === "EACCES") throw foreignOwner(directory, lstatSync(directory).uid);
+    throw error;
+  }
+}
+
+function openWithoutFollowing(file: string): number {
+  try {
+    // Without O_NONBLOCK a pipe that somebody planted would keep us waiting.
+    return openSync(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  } catch (error) {
+    if (systemCodeOf(error) !== "ELOOP") throw error;
+    throw untrusted(file, "is a symbolic link, and none is followed", `Remove it: rm ${file}`);
+  }
+}
+
+function userId(): number {
+  return process.getuid?.() ?? 0;
+}
+
+function octal(mode: number): string {
+  return (mode & 0o7777).toString(8).padStart(4, "0");
+}
+
+function planted(path: string, { uid: owner }: Stats): LocalPostgresError {
+  return untrusted(
+    path,
+    `belongs to user id ${owner}, not to you (${userId()}), so that user may have planted it`,
+    `Remove it (rm -r ${path}), change its owner if you know its content, or name another directory`,
+  );
+}
+
+function foreignOwner(directory: string, owner: number): LocalPostgresError {
+  return new LocalPostgresError(
+    "StartFailed",
+    `directory ${directory} belongs to user id ${owner}, not to you (${userId()}), and PostgreSQL runs only ` +
+      "on its owner's directory. Run as that user, change the owner (chown -R), or name another directory",
+  );
+}
+
+function untrusted(path: string, found: string, fix: string): LocalPostgresError {
+  return new LocalPostgresError("StartFailed", `${path} is not used: it ${found}. ${fix}`);
+}
