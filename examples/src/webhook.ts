@@ -3,13 +3,14 @@
  * each of them once. Run it: it starts a server of Pawl on your database, subscribes, and publishes.
  */
 
+import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { createServer as createPawlServer } from "@pawl/server";
 import { connect, InvalidDelivery, verifyDelivery } from "pawl";
 
-const secret = process.env["WEBHOOK_SECRET"] ?? "whsec_c29tZS1yYW5kb20tYnl0ZXMtb2YteW91ci1vd24=";
+const secret = process.env["WEBHOOK_SECRET"] ?? `whsec_${randomBytes(32).toString("base64")}`;
 /** In your program: a table with a unique column. */
 const handled = new Set<string>();
 let done = (): void => {};
