@@ -35,7 +35,7 @@ export interface Caller {
  * that the request names none and means all, which no prefix allows. Null says that the thing has none:
  * messages have no definition, limits no queue. A token must then have prefixes of the other kind.
  */
-export interface Named {
+interface Named {
   /** Of a definition or a limit. */
   readonly name?: string | null;
   readonly queue?: string | null;
