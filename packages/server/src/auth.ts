@@ -9,7 +9,7 @@ import { isIPv4 } from "node:net";
 import { Forbidden, InvalidOption, Unauthorized } from "pawl";
 import { show } from "pawl/engine";
 import type { Scope } from "./app.js";
-import { checkTokens, findToken, type Token, tokenForm } from "./tokens.js";
+import { checkTokens, findToken, includedIn, type Token, tokenForm } from "./tokens.js";
 
 /** What stands between the API and the world. */
 export type Perimeter =
@@ -72,7 +72,7 @@ export function admit(perimeter: Perimeter, headers: IncomingHttpHeaders, scope:
       const token = findToken(perimeter.tokens, headers.authorization);
       // A path that there is none of takes a token of whatever scope.
       if (scope === undefined || token.scopes.has(scope)) return callerOf(token);
-      throw new Forbidden(`the token "${token.name}" lacks the scope ${scope}`);
+      throw new Forbidden(`the token "${token.name}" lacks the scope ${scope}${includedIn(scope)}`);
     }
     case "proxy":
       if (headers.authorization) return unknownCaller;
