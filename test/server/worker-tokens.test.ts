@@ -1,5 +1,6 @@
 import { child, connect, job, machine, serve, workflow } from "pawl";
 import { PostgresStore } from "pawl/engine";
+import pg from "pg";
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
 import { countingProxyTo, sentSince } from "../support/counting-proxy.js";
 import { testDatabase } from "../support/database.js";
@@ -236,9 +237,15 @@ describe("a worker belongs to the token that registered it", () => {
     expect((await answer).body.runs).toMatchObject([{ runId }]);
   });
 
-  it("the check takes no round trip of its own", async () => {
+  it.each([
+    ["prepared", false],
+    ["sent whole, as through a pooler", true],
+  ])("the check takes no round trip of its own: %s", async (_how, isWhole) => {
     const proxy = await countingProxyTo(database.url);
-    const store = new PostgresStore({ url: proxy.url, schema: "pawl" }, { connections: 1 });
+    // On connections of somebody else nothing is prepared.
+    const pool = new pg.Pool({ connectionString: proxy.url, max: 1 });
+    const address = { url: proxy.url, schema: "pawl" };
+    const store = new PostgresStore(address, { connections: 1, ...(isWhole ? { pool } : {}) });
     const ours = store.ownedBy("ours");
     const sentFor = async (): Promise<number> => {
       queue = `q${++count}`;
@@ -247,12 +254,14 @@ describe("a worker belongs to the token that registered it", () => {
       await ours.beat(workerId, null);
       await ours.held([{ runId, claimId }]);
       await ours.inbox(runId, { after: 0, upTo: 1 });
-      await ours.release([{ runId, claimId }]);
+      expect(await ours.inboxSeqs([runId])).toEqual(new Map([[runId, 0]]));
+      expect(await ours.release([{ runId, claimId }])).toEqual([runId]);
       return sent().total;
     };
     await sentFor();
-    expect(await sentFor()).toBe(4);
+    expect(await sentFor()).toBe(5);
     await store.close();
+    if (!isWhole) await pool.end();
   });
 });
 
