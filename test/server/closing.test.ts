@@ -3,6 +3,7 @@ import { createServer } from "@pawl/server";
 import { connect, type Logger } from "pawl";
 import { describe, expect, it } from "vitest";
 import { testDatabase } from "../support/database.js";
+import { proxyTo } from "../support/proxy.js";
 import { until } from "../support/until.js";
 
 const { url } = await testDatabase();
@@ -28,7 +29,7 @@ describe("a server that closes", () => {
     const closed = server.close();
     const [run, ended] = await Promise.all(held.map(async (answer) => (await answer).json()));
     expect(run).toMatchObject({ runId, status: "running" });
-    expect(ended).toEqual({ runs: [] });
+    expect(ended).toEqual({ runs: [], more: false });
     await closed;
     await expect(fetch(`${address}/healthz`)).rejects.toThrow("fetch failed");
     await pawl.close();
@@ -76,10 +77,11 @@ describe("an answer says nothing of the inside", () => {
   });
 
   it("when the database is away: 503, to be tried again", async () => {
-    const { url: doomed, sql } = await testDatabase();
-    const server = await createServer({ database: doomed, port: 0, logger });
+    const { directUrl: doomed } = await testDatabase();
+    const proxy = await proxyTo(doomed);
+    const server = await createServer({ database: proxy.url, port: 0, logger });
     const address = await server.listen();
-    await sql("alter schema pawl rename to elsewhere");
+    proxy.cut();
     const answer = await fetch(`${address}/v1/limits`);
     const text = await answer.text();
     expect(answer.status).toBe(503);
@@ -88,6 +90,20 @@ describe("an answer says nothing of the inside", () => {
     expect(text).not.toContain(new URL(doomed).pathname.slice(1));
     expect((await fetch(`${address}/readyz`)).status).toBe(503);
     expect((await fetch(`${address}/healthz`)).status).toBe(200);
+    await server.close();
+  });
+
+  it("when the schema is gone: 500, since asking again does not help, and it is not ready", async () => {
+    const { url: doomed, sql } = await testDatabase();
+    const server = await createServer({ database: doomed, port: 0, logger });
+    const address = await server.listen();
+    await sql("alter schema pawl rename to elsewhere");
+    const answer = await fetch(`${address}/v1/limits`);
+    const text = await answer.text();
+    expect(answer.status).toBe(500);
+    expect(JSON.parse(text)).toMatchObject({ code: "Internal" });
+    expect(text).not.toContain(new URL(doomed).pathname.slice(1));
+    expect((await fetch(`${address}/readyz`)).status).toBe(503);
     await server.close();
   });
 });

@@ -145,6 +145,19 @@ describe("bodies", () => {
     for (const { socket } of again) socket.destroy();
   });
 
+  it("of callers without a token take nothing from those who have one", async () => {
+    const callers = Array.from({ length: 5 }, open);
+    for (const [index, { socket }] of callers.entries()) {
+      const more = `authorization: Bearer nobody-${index}\r\ncontent-length: 60000000\r\n`;
+      socket.write(`GET /readyz HTTP/1.1\r\nhost: localhost\r\n${more}\r\n{`);
+      socket.write(`x`);
+    }
+    await until("they are answered", () => callers.every(({ answers }) => answers(200) === 1));
+    const large = { input: "x".repeat(900_000) };
+    expect((await call("two", "POST", "/v1/workflows/large/runs", large)).status).toBe(201);
+    for (const { socket } of callers) socket.destroy();
+  });
+
   it("in chunks count as they come", async () => {
     const chunk = `100000\r\n${"x".repeat(0x100000)}\r\n`;
     const type = "content-type: application/json\r\ntransfer-encoding: chunked\r\n";

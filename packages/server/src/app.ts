@@ -68,8 +68,6 @@ const limits = {
   /** Longer than any long poll, and than the patience of the usual proxies. */
   idleMs: 75_000,
   pathPart: 1_024,
-  /** Requests under way for each connection that there may be. */
-  requestsPerConnection: 2,
 };
 
 /** On every answer: it is for this caller and this moment alone, and of the type that it says. */
@@ -109,7 +107,7 @@ export function makeApp({ perimeter, maxConnections, maxPayloadBytes, logger }: 
   // The schemas of answers are for the documentation: what a handler returns is sent as it is.
   app.setSerializerCompiler(() => (value) => JSON.stringify(value));
   app.decorateRequest("caller");
-  const inFlight = new InFlight(maxConnections * limits.requestsPerConnection);
+  const inFlight = new InFlight();
   app.addHook("onRequest", (request, reply, done) => inFlight.admit(request, reply, done));
   app.addHook("onRequest", (request, reply, done) => {
     void reply.header("x-request-id", request.id).headers(answerHeaders);

@@ -85,10 +85,10 @@ export class PostgresCalls {
     await Promise.all([this.#pool.end(), this.#aside.pool?.end()]);
   }
 
-  /** Resolves if the database answers. */
+  /** Resolves if the database answers, and has the schema. */
   async ping(): Promise<void> {
     try {
-      await this.#pool.query("select 1");
+      await this.#pool.query(`select 1 from ${this.#schema}.settings`);
     } catch (error) {
       throw explain(error, this.address);
     }
