@@ -16,6 +16,8 @@ import type { ServeSettings } from "./serve-options.js";
 
 /** A lease that held for so many times its length was not lost because too much is asked of the machine all the time. */
 const steadyLeases = 10;
+/** So long the thread may take to begin on a busy machine: a shorter lease is relied on only once it has shown that it can be held. */
+const beginMs = 5_000;
 
 export interface RegistrationHost {
   readonly store: Pick<WorkerStore, "register">;
@@ -47,13 +49,13 @@ export class Registration {
   }
 
   /**
-   * A new worker id, whose lease runs. Once one was lost, only an id that a beat has confirmed: work begun under a lease that
-   * cannot be held is work for nothing.
+   * A new worker id, whose lease runs. Once one was lost, and of short leases always, only an id that a beat has confirmed: work
+   * begun under a lease that cannot be held is work for nothing.
    */
   async take(): Promise<string> {
     const { store, settings } = this.#host;
     const { definitions, queues, leaseMs } = settings;
-    const isFirst = this.#leasedAtMs === 0;
+    const needsProof = this.#leasedAtMs > 0 || leaseMs < beginMs;
     const workerId = `${hostname().slice(0, 60)}-${process.pid}-${randomUUID().slice(0, 8)}`;
     const info = JSON.stringify({ host: hostname(), pid: process.pid, node: process.version });
     // It is beaten for from the first: this loop may be slow to hear that the row is there.
@@ -66,7 +68,7 @@ export class Registration {
     lease?.registered(sentAtMs);
     this.#hurry = () => void lease?.end();
     if (this.#isClosing) this.#hurry();
-    if (!isFirst && (await lease?.proven()) === false) {
+    if (needsProof && (await lease?.proven()) === false) {
       throw new Unavailable("no heartbeat was confirmed within the lease of the new registration");
     }
     this.#lease = lease;

@@ -45,7 +45,8 @@ export class BeatLines {
     try {
       done = await work(line);
     } catch (error) {
-      this.#close(line);
+      // Those that nobody uses have met the same, most likely, as when the database has restarted: nobody is to find out on each of them.
+      for (const one of [line, ...this.#idle.splice(0)]) this.#close(one);
       this.#openIfNeeded();
       throw error;
     }

@@ -48,6 +48,21 @@ it("a line on which a beat failed is not used again", async () => {
   expect(ended).toEqual([opened[0]]);
 });
 
+it("after a beat that failed, the lines that nobody uses are closed too", async () => {
+  const { lines, beat, opened, ended } = scene();
+  await beat();
+  let release = (): void => {};
+  const hanging = lines.use(patienceMs, () => new Promise<void>((resolve) => (release = resolve)));
+  await beat();
+  release();
+  await hanging;
+  expect(opened).toHaveLength(2);
+  await expect(lines.use(patienceMs, () => Promise.reject(new Error("reset")))).rejects.toThrow("reset");
+  expect(ended).toHaveLength(2);
+  await beat();
+  expect(opened).toHaveLength(3);
+});
+
 it("who waits for a line that cannot be opened is told, and the next try opens one", async () => {
   const { beat, opened, refuse } = scene();
   refuse(new Error("nobody is there"));
