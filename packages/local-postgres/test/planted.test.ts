@@ -15,6 +15,7 @@ import { once } from "node:events";
 import { createServer } from "node:net";
 import { dirname, join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { chooseTemporaryBase } from "../dist/places.js";
 import { isGone, isRoot, temporaryBase, temporaryDirectory, until } from "./observe.js";
 import { installProject, type Project } from "./project.js";
 import { UserProcess, type Failed } from "./user-process.js";
@@ -143,6 +144,32 @@ describe.skipIf(!isRoot)("an ordinary user", () => {
     const directory = directoryOf(victim, 0o777);
     await succeeds(asVictim({ directory }));
     expect(statSync(directory).mode & 0o777).toBe(0o700);
+  });
+});
+
+describe("the directory for temporary files", () => {
+  const chosen = (directory: string): string => {
+    const before = process.env["TMPDIR"];
+    try {
+      process.env["TMPDIR"] = directory;
+      return chooseTemporaryBase(undefined);
+    } finally {
+      process.env["TMPDIR"] = before;
+    }
+  };
+
+  it("is passed over if everybody can replace what is in it", () => {
+    const directory = temporaryDirectory(0o777);
+    expect(chosen(directory)).not.toBe(directory);
+    chmodSync(directory, 0o1777);
+    expect(chosen(directory)).toBe(directory);
+  });
+
+  it.skipIf(!isRoot)("is passed over if it belongs to another user", () => {
+    const directory = temporaryDirectory(0o755);
+    expect(chosen(directory)).toBe(directory);
+    chownSync(directory, attacker, attacker);
+    expect(chosen(directory)).not.toBe(directory);
   });
 });
 
