@@ -16,6 +16,7 @@ import { createServer } from "node:net";
 import { dirname, join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { chooseTemporaryBase } from "../dist/places.js";
+import { requireTrustedDirectory } from "../dist/trust.js";
 import { isGone, isRoot, temporaryBase, temporaryDirectory, until } from "./observe.js";
 import { installProject, type Project } from "./project.js";
 import { UserProcess, type Failed } from "./user-process.js";
@@ -174,6 +175,18 @@ describe("the directory for temporary files", () => {
 });
 
 describe.skipIf(!isRoot)("root", () => {
+  it("believes what is not its own only while another process of root fills the directory", () => {
+    const directory = temporaryDirectory(0o700);
+    const marker = join(directory, "pawl-initialising");
+    const file = join(directory, "PG_VERSION");
+    writeFileSync(marker, "");
+    writeFileSync(file, "18\n");
+    chownSync(file, victim, victim);
+    requireTrustedDirectory(directory);
+    chownSync(marker, victim, victim);
+    expect(() => requireTrustedDirectory(directory)).toThrow(`belongs to user id ${victim}`);
+  });
+
   it.concurrent("does not use a directory that somebody put where everybody can", async () => {
     const directory = join(temporaryBase, "in-public");
     mkdirSync(directory, { mode: 0o700 });
