@@ -14,7 +14,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it, onTestFinished } from "vitest";
 import { root } from "../docs/pages.js";
-import { type Ended, makeProject, runProgram, startProgram } from "../docs/program.js";
+import { type Ended, runProgram, startProgram } from "../docs/program.js";
 import { testDatabase } from "../support/database.js";
 import { until } from "../support/until.js";
 
@@ -45,23 +45,12 @@ writeFileSync(join(project, "enum.ts"), `enum Size { Small }\n${code(": Size")}`
 
 const bin = join(server, "bin", "pawl.js");
 const env = { DATABASE_URL: url, NO_COLOR: "1" };
-const check = (file: string, cwd = project): Promise<Ended> =>
-  runProgram(bin, { cwd, env, args: ["check", file] });
+const check = (file: string): Promise<Ended> => runProgram(bin, { cwd: project, env, args: ["check", file] });
 const stripsTypes = "typescript" in process.features && process.features.typescript !== false;
 
 describe("without tsx", () => {
   it("JavaScript is loaded", async () => {
     expect(await check("plain.js")).toMatchObject({ code: 0, stderr: "" });
-  });
-
-  it("the one of the file's own project is used", async () => {
-    const elsewhere = makeProject({
-      "typed.ts": code(": number"),
-      "enum.ts": `enum Size { Small }\n${code(": Size")}`,
-    });
-    for (const file of ["typed.ts", "enum.ts"]) {
-      expect(await check(file, elsewhere)).toMatchObject({ code: 0, stderr: "" });
-    }
   });
 
   it.runIf(stripsTypes)("TypeScript is loaded by Node, and what that cannot load says what can", async () => {

@@ -4,7 +4,7 @@
  */
 
 import { spawn, spawnSync } from "node:child_process";
-import { chmodSync, chownSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, chownSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -59,12 +59,13 @@ export async function startPooler(program: string, server: string): Promise<Pool
       "",
     ].join("\n"),
   );
-  // It does not run as root.
+  // It does not run as root, and only the user of the server (and root) gets to the server's own socket.
   const isRoot = process.getuid?.() === 0;
-  if (isRoot) chownSync(settings, nobody, nobody);
+  const runner = host.startsWith("/") ? statSync(host).uid : nobody;
+  if (isRoot) chownSync(settings, runner, runner);
   const pooler = spawn(program, ["-q", settings], {
     stdio: ["ignore", "ignore", "pipe"],
-    ...(isRoot ? { uid: nobody, gid: nobody } : {}),
+    ...(isRoot ? { uid: runner, gid: runner } : {}),
   });
   let said = "";
   pooler.stderr.on("data", (chunk: Buffer) => {

@@ -10,9 +10,7 @@ import { changeOwner, copyTree, syncTree } from "./copy-tree.js";
 import { LocalPostgresError } from "./errors.js";
 import { isServerUser, type Identity } from "./identity.js";
 import { invalid } from "./options.js";
-import { readTrusted, requireTrustedDirectory, trustedOwners } from "./trust.js";
-
-const initialisingMarker = "pawl-initialising";
+import { initialisingMarker, readTrusted, requireTrustedDirectory, trustedOwners } from "./trust.js";
 
 /** Whether the directory holds a database cluster that this version can run. Refuses one that others may have filled. */
 export function isInitialised(directory: string, majorVersion: string): boolean {

@@ -1,6 +1,6 @@
 /**
- * Chooses where temporary things live: a directory that this process can write, that the server's user can reach, and
- * that is short enough for the path of a unix socket. Each server gets one runtime directory there, with everything
+ * Chooses where temporary things live: a directory that this process can write, where nobody else can replace them, that
+ * the server's user can reach, and that is short enough for the path of a unix socket. Each server gets one runtime directory there, with everything
  * that must vanish with the server.
  */
 import {
@@ -8,6 +8,7 @@ import {
   chmodSync,
   chownSync,
   constants,
+  lstatSync,
   mkdirSync,
   mkdtempSync,
   realpathSync,
@@ -65,6 +66,8 @@ function whyUnusable(base: string, identity: Identity | undefined): string | und
   try {
     const path = realpathSync(base);
     accessSync(path, constants.W_OK | constants.X_OK);
+    const danger = whyReplaceable(path);
+    if (danger !== undefined) return danger;
     const socketPath = join(
       runtimePaths(join(path, "pawl-postgres-XXXXXX")).socketDirectory,
       ".s.PGSQL.65535",
@@ -76,6 +79,15 @@ function whyUnusable(base: string, identity: Identity | undefined): string | und
   } catch (error) {
     return `cannot be used (${error instanceof Error ? error.message : String(error)})`;
   }
+}
+
+/** Whether another user could put something else in the place of our directories there, and with what right. */
+function whyReplaceable(base: string): string | undefined {
+  const { uid, mode } = lstatSync(base);
+  if (uid !== 0 && uid !== process.getuid?.()) return `belongs to another user (id ${uid})`;
+  const isSticky = (mode & 0o1000) !== 0;
+  if ((mode & 0o002) === 0 || isSticky) return undefined;
+  return "lets everybody replace what is in it (chmod +t makes it safe)";
 }
 
 /** Makes the runtime directory. For root it can be passed through, not listed: the server's user must get inside. */

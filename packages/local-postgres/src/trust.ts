@@ -19,6 +19,9 @@ import { dirname, join } from "node:path";
 import { LocalPostgresError, systemCodeOf } from "./errors.js";
 import { isServerUser } from "./identity.js";
 
+/** Is in a data directory until all of its first content is. */
+export const initialisingMarker = "pawl-initialising";
+
 const writableByOthers = 0o022;
 
 /** Refuses a data directory that somebody else made, or could have put something into. `directory` holds no links. */
@@ -37,26 +40,38 @@ export function requireTrustedDirectory(directory: string): void {
       );
     }
   }
-  const owners = trustedOwners(directory);
+  const isTrusted = trustedOwners(directory);
   for (const name of listDirectory(directory)) {
     const entry = lstatSync(join(directory, name), { throwIfNoEntry: false });
-    if (entry !== undefined && !owners.includes(entry.uid)) throw planted(join(directory, name), entry);
+    if (entry === undefined || isTrusted(entry.uid) || isBeingFilled(directory)) continue;
+    // Root gives the directory away when all is in it, and removes the marker then: look again at whose it is.
+    if (!trustedOwners(directory)(entry.uid)) throw planted(join(directory, name), entry);
   }
 }
 
+export type Owners = (uid: number) => boolean;
+
 /** Whose files in this directory are believed. */
-export function trustedOwners(directory: string): number[] {
-  const uid = userId();
-  return uid === 0 ? [0, lstatSync(directory).uid] : [0, uid];
+export function trustedOwners(directory: string): Owners {
+  const own = userId();
+  if (own !== 0) return (uid) => uid === 0 || uid === own;
+  const { uid: owner } = lstatSync(directory);
+  return (uid) => uid === 0 || uid === owner || isServerUser(uid);
+}
+
+/** Whether another process of root fills it now. It is closed to all others for that long. */
+function isBeingFilled(directory: string): boolean {
+  const marker = lstatSync(join(directory, initialisingMarker), { throwIfNoEntry: false });
+  return userId() === 0 && marker?.isFile() === true && marker.uid === 0 && lstatSync(directory).uid === 0;
 }
 
 /** The content of a file that one of these users wrote, and nobody else can change. */
-export function readTrusted(file: string, owners: readonly number[]): string {
+export function readTrusted(file: string, isTrusted: Owners): string {
   const descriptor = openWithoutFollowing(file);
   try {
     const found = fstatSync(descriptor);
     if (!found.isFile()) throw untrusted(file, "is not an ordinary file", `Remove it: rm ${file}`);
-    if (!owners.includes(found.uid)) throw planted(file, found);
+    if (!isTrusted(found.uid)) throw planted(file, found);
     if ((found.mode & writableByOthers) !== 0) {
       throw untrusted(
         file,
@@ -71,12 +86,12 @@ export function readTrusted(file: string, owners: readonly number[]): string {
 }
 
 /** Whether one of these users listens there: after a reboot anybody can make a directory of the same name in /tmp. */
-export function isTrustedSocket(socketPath: string, owners: readonly number[]): boolean {
+export function isTrustedSocket(socketPath: string, isTrusted: Owners): boolean {
   const directory = lstatSync(dirname(socketPath), { throwIfNoEntry: false });
   const socket = lstatSync(socketPath, { throwIfNoEntry: false });
   if (directory?.isDirectory() !== true || socket?.isSocket() !== true) return false;
   const isClosed = (directory.mode & writableByOthers) === 0;
-  return isClosed && owners.includes(directory.uid) && owners.includes(socket.uid);
+  return isClosed && isTrusted(directory.uid) && isTrusted(socket.uid);
 }
 
 function requireOwner(directory: string, { uid: owner }: Stats): void {

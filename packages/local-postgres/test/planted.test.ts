@@ -15,6 +15,8 @@ import { once } from "node:events";
 import { createServer } from "node:net";
 import { dirname, join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { chooseTemporaryBase } from "../dist/places.js";
+import { requireTrustedDirectory } from "../dist/trust.js";
 import { isGone, isRoot, temporaryBase, temporaryDirectory, until } from "./observe.js";
 import { installProject, type Project } from "./project.js";
 import { UserProcess, type Failed } from "./user-process.js";
@@ -146,7 +148,45 @@ describe.skipIf(!isRoot)("an ordinary user", () => {
   });
 });
 
+describe("the directory for temporary files", () => {
+  const chosen = (directory: string): string => {
+    const before = process.env["TMPDIR"];
+    try {
+      process.env["TMPDIR"] = directory;
+      return chooseTemporaryBase(undefined);
+    } finally {
+      process.env["TMPDIR"] = before;
+    }
+  };
+
+  it("is passed over if everybody can replace what is in it", () => {
+    const directory = temporaryDirectory(0o777);
+    expect(chosen(directory)).not.toBe(directory);
+    chmodSync(directory, 0o1777);
+    expect(chosen(directory)).toBe(directory);
+  });
+
+  it.skipIf(!isRoot)("is passed over if it belongs to another user", () => {
+    const directory = temporaryDirectory(0o755);
+    expect(chosen(directory)).toBe(directory);
+    chownSync(directory, attacker, attacker);
+    expect(chosen(directory)).not.toBe(directory);
+  });
+});
+
 describe.skipIf(!isRoot)("root", () => {
+  it("believes what is not its own only while another process of root fills the directory", () => {
+    const directory = temporaryDirectory(0o700);
+    const marker = join(directory, "pawl-initialising");
+    const file = join(directory, "PG_VERSION");
+    writeFileSync(marker, "");
+    writeFileSync(file, "18\n");
+    chownSync(file, victim, victim);
+    requireTrustedDirectory(directory);
+    chownSync(marker, victim, victim);
+    expect(() => requireTrustedDirectory(directory)).toThrow(`belongs to user id ${victim}`);
+  });
+
   it.concurrent("does not use a directory that somebody put where everybody can", async () => {
     const directory = join(temporaryBase, "in-public");
     mkdirSync(directory, { mode: 0o700 });

@@ -107,6 +107,28 @@ describe.skipIf(!isRoot)("for root", () => {
     expect(await runServer({ directory }, readableProject())).toBe(first);
   });
 
+  it.concurrent("a directory that another process of root fills just now is joined", async () => {
+    // Whose directory it becomes, and where.
+    for (const uid of [0, daemon]) {
+      const home = temporaryDirectory(0o755);
+      chownSync(home, uid, uid);
+      const directory = join(home, "data");
+      mkdirSync(directory, { mode: 0o700 });
+      chownSync(directory, uid, uid);
+      const first = new UserProcess({ directory });
+      const others: UserProcess[] = [];
+      // From before the first file is there until long after the last one.
+      while (others.length < 6 && !existsSync(join(directory, "postmaster.pid"))) {
+        others.push(new UserProcess({ directory }));
+        await once(others.at(-1)!.child, "spawn");
+      }
+      const servers = await Promise.all([first, ...others].map((user) => user.started()));
+      expect(new Set(servers.map((server) => server.pid)).size).toBe(1);
+      await Promise.all([first, ...others].map((user) => user.kill()));
+      await until("the server is gone", () => servers.every(isGone));
+    }
+  });
+
   it.concurrent("where only the usual users can be had, the server runs as nobody", async () => {
     const map = "0 0 1000\n65534 65534 1\n";
     const script = `echo ready; read -r line; exec "$@"`;

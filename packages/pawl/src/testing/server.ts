@@ -109,7 +109,7 @@ async function startLocal(): Promise<string> {
   }
   const owner = process.getuid?.() ?? "";
   const place = createHash("sha256").update(process.cwd()).digest("hex").slice(0, 12);
-  const directory = join(tmpdir(), `pawl-testing-${owner}-${place}`);
+  const directory = join(tmpdir(), `pawl-tests-${owner}-${place}`);
   try {
     return (await module.startLocalPostgres({ directory, settings })).url;
   } catch (error) {

@@ -1,10 +1,9 @@
 /**
- * How TypeScript is loaded: by `tsx` if it is installed beside this package or in the user's project, else by Node
- * itself, which strips types since 22.18 (and takes neither enums nor imports that name `.js` for a `.ts` file).
- * JavaScript needs neither. Called by `definitions.ts`.
+ * How TypeScript is loaded: by `tsx` if it is installed beside this package, else by Node itself. Node strips types since
+ * 22.18, and takes neither enums nor imports that name `.js` for a `.ts` file. JavaScript needs neither. Called by
+ * `definitions.ts`.
  */
 
-import { createRequire } from "node:module";
 import { extname } from "node:path";
 import { UsageError } from "./failure.js";
 import { shortPath } from "./text.js";
@@ -17,7 +16,7 @@ const install = "npm install --save-dev tsx";
 
 /** Answers whether `tsx` was found. Throws if the file is TypeScript, and nothing here can load that. */
 export async function registerTypeScript(path: string): Promise<boolean> {
-  const loaders = (await findOurs()) ?? findTheirs(path);
+  const loaders = await findTsx();
   for (const { register } of loaders ?? []) register();
   if (loaders !== undefined) return true;
   if (isTypeScript(path) && !stripsTypes) {
@@ -42,22 +41,11 @@ const stripsTypes = "typescript" in process.features && process.features.typescr
 
 const isTypeScript = (path: string): boolean => [".ts", ".mts", ".cts", ".tsx"].includes(extname(path));
 
-async function findOurs(): Promise<Loader[] | undefined> {
+async function findTsx(): Promise<Loader[] | undefined> {
   try {
     return [await import("tsx/esm/api"), await import("tsx/cjs/api")];
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ERR_MODULE_NOT_FOUND") return undefined;
-    throw error;
-  }
-}
-
-/** A command that is installed globally, or fetched by npx, has other neighbours than the file. */
-function findTheirs(path: string): Loader[] | undefined {
-  const require = createRequire(path);
-  try {
-    return [require("tsx/esm/api") as Loader, require("tsx/cjs/api") as Loader];
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "MODULE_NOT_FOUND") return undefined;
     throw error;
   }
 }
