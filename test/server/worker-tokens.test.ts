@@ -179,6 +179,16 @@ describe("a worker belongs to the token that registered it", () => {
     expect((await pawl.runs.get(runId)).phase).toBe("executing");
   });
 
+  it("the id of a worker cannot be registered again, by whichever token", async () => {
+    const { workerId } = await heldBy("theirs");
+    const registration = { leaseMs: 60_000, queues: [queue], info: {}, definitions: definitionsIn(queue) };
+    for (const who of ["ours", "theirs"] as const) {
+      const answer = await post(who, "register", { workerId, ...registration });
+      expect(answer).toMatchObject({ status: 422, body: { code: "InvalidOption" } });
+    }
+    expect(await sql("select owner from workers where id = $1", [workerId])).toEqual([{ owner: "theirs" }]);
+  });
+
   it("an id that nobody has registered is answered as before", async () => {
     expect((await post("ours", "heartbeat", { workerId: "nobody", since: null })).body).toMatchObject({
       alive: false,
