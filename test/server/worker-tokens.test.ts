@@ -132,7 +132,18 @@ const calls: readonly [string, (held: { runId: string; claimId: string; workerId
   ["journal", ({ runId }) => ({ runId, after: "" })],
 ];
 
+/** Calls that are about no worker or claim of others, or that have a test of their own below. */
+const apart = ["claim/end", "inbox-seqs", "limits", "register"];
+
 describe("a worker belongs to the token that registered it", () => {
+  it("every call of the worker protocol is tested here", () => {
+    const paths = one.server.routes.map(({ path }) => path).filter((path) => path.startsWith("/v1/workers/"));
+    const tested = [...new Set([...calls.map(([path]) => path), ...apart])].map(
+      (path) => `/v1/workers/${path}`,
+    );
+    expect(paths.toSorted()).toEqual(tested.toSorted());
+  });
+
   it.each(calls)("%s of another token is refused, and nothing happens", async (path, bodyOf) => {
     const held = await heldBy("theirs");
     const before = await sql("select * from runs where id = $1", [held.runId]);
@@ -177,6 +188,16 @@ describe("a worker belongs to the token that registered it", () => {
     const answer = await post("ours", "commit", commitOf(runId, claimId, { partitionKey: "k", next }));
     expect(answer.status).toBe(403);
     expect((await pawl.runs.get(runId)).phase).toBe("executing");
+  });
+
+  it("the id of a worker cannot be registered again, by whichever token", async () => {
+    const { workerId } = await heldBy("theirs");
+    const registration = { leaseMs: 60_000, queues: [queue], info: {}, definitions: definitionsIn(queue) };
+    for (const who of ["ours", "theirs"] as const) {
+      const answer = await post(who, "register", { workerId, ...registration });
+      expect(answer).toMatchObject({ status: 422, body: { code: "InvalidOption" } });
+    }
+    expect(await sql("select owner from workers where id = $1", [workerId])).toEqual([{ owner: "theirs" }]);
   });
 
   it("an id that nobody has registered is answered as before", async () => {
