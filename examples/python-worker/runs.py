@@ -88,9 +88,10 @@ def execute(execution, definition, server):
     run = execution.run
     if execution.aborted.is_set():
         raise ClaimLost()
-    # A run that kills its workers is not tried for ever.
+    # A run that kills its workers is not tried for ever: crashes count as attempts of a job.
     limit = definition.max_crashes
-    if limit is not None and run["crashes"] > limit:
+    is_used_up = definition.kind == "job" and run["attempt"] >= definition.max_attempts
+    if is_used_up or (limit is not None and run["crashes"] > limit):
         error = {"name": "TooManyCrashes", "code": "TooManyCrashes", "message": f"{run['crashes']} crashes"}
         commit(execution, server, {"kind": "stop", "step": run["step"], "error": json.dumps(error)})
     elif definition.kind == "job":

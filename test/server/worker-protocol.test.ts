@@ -245,14 +245,25 @@ describe("a server that closes", () => {
   });
 });
 
+const notGiven = [
+  "version",
+  "kind",
+  "queue",
+  "priority",
+  "step",
+  "delayMs",
+  "at",
+  "retentionMs",
+  "idempotencyKey",
+  "uniqueKeyBase64",
+  "uniqueScope",
+  "partitionKey",
+  "rateLimit",
+  "weight",
+];
 const aChild = {
   name: "work",
-  ...Object.fromEntries(
-    [
-      ...["version", "kind", "queue", "priority", "step", "delayMs", "at", "retentionMs", "idempotencyKey"],
-      ...["uniqueKeyBase64", "uniqueScope", "partitionKey", "rateLimit", "weight"],
-    ].map((member) => [member, null]),
-  ),
+  ...Object.fromEntries(notGiven.map((member) => [member, null])),
   input: "null",
 };
 

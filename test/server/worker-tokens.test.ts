@@ -1,5 +1,6 @@
 import { child, connect, job, machine, serve, workflow } from "pawl";
 import { PostgresStore } from "pawl/engine";
+import pg from "pg";
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
 import { countingProxyTo, sentSince } from "../support/counting-proxy.js";
 import { testDatabase } from "../support/database.js";
@@ -131,7 +132,18 @@ const calls: readonly [string, (held: { runId: string; claimId: string; workerId
   ["journal", ({ runId }) => ({ runId, after: "" })],
 ];
 
+/** Calls that are about no worker or claim of others, or that have a test of their own below. */
+const apart = ["claim/end", "inbox-seqs", "limits", "register"];
+
 describe("a worker belongs to the token that registered it", () => {
+  it("every call of the worker protocol is tested here", () => {
+    const paths = one.server.routes.map(({ path }) => path).filter((path) => path.startsWith("/v1/workers/"));
+    const tested = [...new Set([...calls.map(([path]) => path), ...apart])].map(
+      (path) => `/v1/workers/${path}`,
+    );
+    expect(paths.toSorted()).toEqual(tested.toSorted());
+  });
+
   it.each(calls)("%s of another token is refused, and nothing happens", async (path, bodyOf) => {
     const held = await heldBy("theirs");
     const before = await sql("select * from runs where id = $1", [held.runId]);
@@ -176,6 +188,16 @@ describe("a worker belongs to the token that registered it", () => {
     const answer = await post("ours", "commit", commitOf(runId, claimId, { partitionKey: "k", next }));
     expect(answer.status).toBe(403);
     expect((await pawl.runs.get(runId)).phase).toBe("executing");
+  });
+
+  it("the id of a worker cannot be registered again, by whichever token", async () => {
+    const { workerId } = await heldBy("theirs");
+    const registration = { leaseMs: 60_000, queues: [queue], info: {}, definitions: definitionsIn(queue) };
+    for (const who of ["ours", "theirs"] as const) {
+      const answer = await post(who, "register", { workerId, ...registration });
+      expect(answer).toMatchObject({ status: 422, body: { code: "InvalidOption" } });
+    }
+    expect(await sql("select owner from workers where id = $1", [workerId])).toEqual([{ owner: "theirs" }]);
   });
 
   it("an id that nobody has registered is answered as before", async () => {
@@ -236,9 +258,15 @@ describe("a worker belongs to the token that registered it", () => {
     expect((await answer).body.runs).toMatchObject([{ runId }]);
   });
 
-  it("the check takes no round trip of its own", async () => {
+  it.each([
+    ["prepared", false],
+    ["sent whole, as through a pooler", true],
+  ])("the check takes no round trip of its own: %s", async (_how, isWhole) => {
     const proxy = await countingProxyTo(database.url);
-    const store = new PostgresStore({ url: proxy.url, schema: "pawl" }, { connections: 1 });
+    // On connections of somebody else nothing is prepared.
+    const pool = new pg.Pool({ connectionString: proxy.url, max: 1 });
+    const address = { url: proxy.url, schema: "pawl" };
+    const store = new PostgresStore(address, { connections: 1, ...(isWhole ? { pool } : {}) });
     const ours = store.ownedBy("ours");
     const sentFor = async (): Promise<number> => {
       queue = `q${++count}`;
@@ -247,12 +275,14 @@ describe("a worker belongs to the token that registered it", () => {
       await ours.beat(workerId, null);
       await ours.held([{ runId, claimId }]);
       await ours.inbox(runId, { after: 0, upTo: 1 });
-      await ours.release([{ runId, claimId }]);
+      expect(await ours.inboxSeqs([runId])).toEqual(new Map([[runId, 0]]));
+      expect(await ours.release([{ runId, claimId }])).toEqual([runId]);
       return sent().total;
     };
     await sentFor();
-    expect(await sentFor()).toBe(4);
+    expect(await sentFor()).toBe(5);
     await store.close();
+    if (!isWhole) await pool.end();
   });
 });
 

@@ -3,7 +3,7 @@
  * answer of the worker protocol with the OpenAPI document, and loses answers when it is told to.
  */
 
-import { createServer } from "node:http";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { TSchema } from "typebox";
 import { Compile, type Validator } from "typebox/compile";
@@ -36,35 +36,40 @@ export async function relayCalls(
   const seen = new Set<string>();
   const counts: Record<string, number> = {};
   let lost = 0;
+  const pass = async (request: IncomingMessage, body: string, response: ServerResponse): Promise<void> => {
+    const call = request.url!.replace("/v1/workers/", "");
+    const sent = JSON.parse(body) as Sent;
+    for (const { transition } of sent.commits ?? []) seen.add(`commit ${transition.kind}`);
+    for (const { change } of sent.entries ?? []) seen.add(`record ${change.op}`);
+    // Whoever has gone is gone for the server, too.
+    const gone = new AbortController();
+    response.once("close", () => gone.abort());
+    const answer = await fetch(`${target}${request.url}`, {
+      method: "POST",
+      signal: gone.signal,
+      headers: { "content-type": "application/json", authorization: request.headers.authorization! },
+      body,
+    });
+    const text = await answer.text();
+    const { request: wanted, answer: told } = schemas.get(call)!;
+    const wrong = [...wanted.Errors(sent), ...(answer.ok ? told.Errors(JSON.parse(text)) : [])];
+    if (wrong.length > 0 || !answer.ok) violations.push({ call, body, text, wrong });
+    const count = (counts[call] = (counts[call] ?? 0) + 1);
+    if (isLost(call, count)) {
+      lost++;
+      response.destroy();
+      return;
+    }
+    response.writeHead(answer.status, { "content-type": answer.headers.get("content-type")! }).end(text);
+  };
   const relay = createServer((request, response) => {
     const parts: Buffer[] = [];
     request.on("data", (part: Buffer) => parts.push(part));
-    request.on("end", async () => {
-      const call = request.url!.replace("/v1/workers/", "");
-      const body = Buffer.concat(parts).toString();
-      const sent = JSON.parse(body) as Sent;
-      for (const { transition } of sent.commits ?? []) seen.add(`commit ${transition.kind}`);
-      for (const { change } of sent.entries ?? []) seen.add(`record ${change.op}`);
-      try {
-        const answer = await fetch(`${target}${request.url}`, {
-          method: "POST",
-          headers: { "content-type": "application/json", authorization: request.headers.authorization! },
-          body,
-        });
-        const text = await answer.text();
-        const { request: wanted, answer: told } = schemas.get(call)!;
-        const wrong = [...wanted.Errors(sent), ...(answer.ok ? told.Errors(JSON.parse(text)) : [])];
-        if (wrong.length > 0 || !answer.ok) violations.push({ call, body, text, wrong });
-        const count = (counts[call] = (counts[call] ?? 0) + 1);
-        if (isLost(call, count)) {
-          lost++;
-          response.destroy();
-          return;
-        }
-        response.writeHead(answer.status, { "content-type": answer.headers.get("content-type")! }).end(text);
-      } catch {
+    request.on("end", () => {
+      pass(request, Buffer.concat(parts).toString(), response).catch((error: unknown) => {
+        if (!response.destroyed) violations.push(error);
         response.destroy();
-      }
+      });
     });
   });
   await new Promise<void>((resolve) => relay.listen(0, "127.0.0.1", resolve));

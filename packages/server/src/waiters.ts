@@ -1,5 +1,5 @@
 /**
- * The workers that wait here for runs: one line per queue and set of served definitions (`waiter-group.ts`). It is told of work like
+ * The workers that wait here for runs: one line per queue, token and set of served definitions (`waiter-group.ts`). It is told of work like
  * a worker of this process, and so hears at once of whatever goes through this server. Never hands a claim to somebody who has gone,
  * and leaves none behind when the server closes. Used by the routes of the worker protocol.
  */
@@ -15,7 +15,7 @@ export class Waiters implements LocalWorker {
   readonly #store: { claim: GroupHost["store"]["claim"]; release: PostgresStore["release"] };
   readonly #hub: Hub;
   readonly #logger: Logger;
-  /** By queue, then by what is served. */
+  /** By queue, then by token and what is served: a caller delays nobody but its own. */
   readonly #groups = new Map<string, Map<string, WaiterGroup>>();
   /** Claims that are just being let go. */
   readonly #releases = new Set<Promise<void>>();
@@ -153,11 +153,9 @@ export class Waiters implements LocalWorker {
     return this.#groups.get(queue)?.values() ?? [];
   }
 
-  #groupOf({ queue, names, versions }: Ask): WaiterGroup {
-    const served = names
-      .map((name, index) => `${name}@${versions[index]}`)
-      .toSorted()
-      .join();
+  #groupOf({ queue, names, versions, owner }: Ask): WaiterGroup {
+    const definitions = names.map((name, index) => `${name}@${versions[index]}`).toSorted();
+    const served = [owner ?? "", ...definitions].join();
     let groups = this.#groups.get(queue);
     if (groups === undefined) this.#groups.set(queue, (groups = new Map()));
     let group = groups.get(served);
