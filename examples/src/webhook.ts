@@ -3,19 +3,20 @@
  * each of them once. Run it: it starts a server of Pawl on your database, subscribes, and publishes.
  */
 
+import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { createServer } from "node:http";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { createServer as createPawlServer } from "@pawl/server";
 import { connect, InvalidDelivery, verifyDelivery } from "pawl";
 
-const secret = process.env["WEBHOOK_SECRET"] ?? "whsec_c29tZS1yYW5kb20tYnl0ZXMtb2YteW91ci1vd24=";
+const secret = process.env["WEBHOOK_SECRET"] ?? `whsec_${randomBytes(32).toString("base64")}`;
 /** In your program: a table with a unique column. */
 const handled = new Set<string>();
 let done = (): void => {};
 const delivered = new Promise<void>((resolve) => (done = resolve));
 
-const receiver = createServer(async (request, response) => {
+async function receive(request: IncomingMessage, response: ServerResponse): Promise<void> {
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(chunk as Buffer);
   try {
@@ -33,7 +34,9 @@ const receiver = createServer(async (request, response) => {
     console.log("refused:", error.reason);
     response.writeHead(401).end();
   }
-});
+}
+
+const receiver = createServer((request, response) => void receive(request, response));
 receiver.listen(0, "127.0.0.1");
 await once(receiver, "listening");
 const url = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/`;

@@ -49,7 +49,7 @@ describe("over HTTP", () => {
       url,
     });
     expect(forbidden.code).toBe(1);
-    expect(forbidden.stderr).toMatch(/^pawl: .*write.*\n$/);
+    expect(forbidden.stderr).toMatch(/^pawl: .* lacks the scope start, which write and admin include\n$/);
   });
 
   it("a server that is not there is told in one line", async () => {

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
+import { createServer } from "@pawl/server";
 import { describe, expect, it } from "vitest";
 import { testDatabase } from "../support/database.js";
-import { testServer } from "../support/server.js";
 import { pawl, pawlJson } from "./pawl.js";
 
 const { url } = await testDatabase();
@@ -18,10 +18,12 @@ describe("pawl token create", () => {
     expect(created.token).toMatch(/^pawl_[\w-]{43}$/);
     const hash = createHash("sha256").update(created.token).digest("hex");
     expect(created.entry).toBe(`web:write:sha256:${hash}`);
-    const { call } = await testServer({ database: url, tokens: [created.entry] });
+    const server = await createServer({ database: url, port: 0, tokens: [created.entry] });
     const ask = async (token: string) =>
-      (await call("GET", "/v1/runs", undefined, { authorization: `Bearer ${token}` })).status;
+      (await server.app.inject({ url: "/v1/runs", headers: { authorization: `Bearer ${token}` } }))
+        .statusCode;
     expect([await ask(created.token), await ask(hash)]).toEqual([200, 401]);
+    await server.close();
   });
 
   it("takes scopes and prefixes, and gives each token another name and secret", async () => {

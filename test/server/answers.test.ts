@@ -11,6 +11,9 @@ import { testServer } from "../support/server.js";
 
 const database = await testDatabase();
 const { url } = database;
+const { call: callDirectly } = await testServer({ database: url, logger: silent });
+const proxy = await proxyTo(url);
+const cuttable = await testServer({ database: proxy.url, logger: silent });
 
 /** Whatever of this database's address is in a text. */
 function addressIn(text: string, of = url): string[] {
@@ -36,8 +39,7 @@ describe("the address of the database is in no error that may reach a caller", (
   });
 
   it("when the database is away: no answer of a server", async () => {
-    const proxy = await proxyTo(url);
-    const { call } = await testServer({ database: proxy.url, logger: silent });
+    const { call } = cuttable;
     proxy.cut();
     const definition = { name: "a", version: 1, kind: "job", queue: "default", priority: 0, retentionMs: 0 };
     for (const [method, path, body] of [
@@ -65,7 +67,7 @@ describe("the address of the database is in no error that may reach a caller", (
   });
 
   it("when a value is refused by the database: no answer of a server", async () => {
-    const { call } = await testServer({ database: url, logger: silent });
+    const call = callDirectly;
     const definition = { name: "a", version: 1, kind: "job", queue: "default", priority: 0, retentionMs: 0 };
     const worker = { workerId: "twice", leaseMs: 9_999, queues: ["a"], info: {}, definitions: [definition] };
     await call("POST", "/v1/workers/register", worker);
@@ -141,11 +143,10 @@ describe("every answer", async () => {
   });
 });
 
-describe("what a worker tells of itself", async () => {
-  const { call } = await testServer({ database: url, logger: silent });
+describe("what a worker tells of itself", () => {
   const definition = { name: "a", version: 1, kind: "job", queue: "a", priority: 0, retentionMs: 0 };
   const register = (workerId: string, info: unknown) =>
-    call("POST", "/v1/workers/register", {
+    callDirectly("POST", "/v1/workers/register", {
       workerId,
       leaseMs: 9_999,
       queues: ["a"],

@@ -11,6 +11,8 @@ import { testDatabase } from "../support/database.js";
 import { testServer } from "../support/server.js";
 import { until } from "../support/until.js";
 
+const { url } = await testDatabase();
+await testServer({ database: url, allowPrivateDeliveries: ["127.0.0.1"] });
 const secrets = {
   base64: `whsec_${Buffer.from("0123456789abcdef01234567").toString("base64")}`,
   text: "a-text-of-24-characters-",
@@ -161,8 +163,6 @@ describe("refused is", () => {
 });
 
 it("what a server delivers is genuine, with both forms of secrets", async () => {
-  const { url } = await testDatabase();
-  await testServer({ database: url, allowPrivateDeliveries: true });
   const arrived: { path: string; headers: IncomingHttpHeaders; body: string }[] = [];
   const receiver = createServer((request, response) => {
     let body = "";

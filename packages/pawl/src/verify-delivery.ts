@@ -150,10 +150,10 @@ async function bodyOf(request: DeliveryRequest): Promise<Uint8Array> {
 
 async function isSigned(
   content: Uint8Array<ArrayBuffer>,
-  header: string,
+  signatures: string,
   secrets: readonly string[],
 ): Promise<boolean> {
-  const given = header.split(/\s+/).flatMap((one) => {
+  const given = signatures.split(/\s+/).flatMap((one) => {
     const [, text] = /^v1,([A-Za-z0-9+/]{43}=)$/.exec(one) ?? [];
     const bytes = text === undefined ? undefined : fromBase64(text);
     return bytes === undefined ? [] : [bytes];

@@ -9,7 +9,7 @@ import { isIPv4 } from "node:net";
 import { Forbidden, InvalidOption, Unauthorized } from "pawl";
 import { show } from "pawl/engine";
 import type { Scope } from "./app.js";
-import { checkTokens, findToken, type Token, tokenForm } from "./tokens.js";
+import { checkTokens, findToken, includedIn, type Token, tokenForm } from "./tokens.js";
 
 /** What stands between the API and the world. */
 export type Perimeter =
@@ -35,7 +35,7 @@ export interface Caller {
  * that the request names none and means all, which no prefix allows. Null says that the thing has none:
  * messages have no definition, limits no queue. A token must then have prefixes of the other kind.
  */
-export interface Named {
+interface Named {
   /** Of a definition or a limit. */
   readonly name?: string | null;
   readonly queue?: string | null;
@@ -72,7 +72,7 @@ export function admit(perimeter: Perimeter, headers: IncomingHttpHeaders, scope:
       const token = findToken(perimeter.tokens, headers.authorization);
       // A path that there is none of takes a token of whatever scope.
       if (scope === undefined || token.scopes.has(scope)) return callerOf(token);
-      throw new Forbidden(`the token "${token.name}" lacks the scope ${scope}`);
+      throw new Forbidden(`the token "${token.name}" lacks the scope ${scope}${includedIn(scope)}`);
     }
     case "proxy":
       if (headers.authorization) return unknownCaller;

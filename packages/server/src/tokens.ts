@@ -28,6 +28,13 @@ const includes: Readonly<Record<Scope, readonly Scope[]>> = {
   worker: ["worker"],
   admin: ["admin", "read", "write", "worker", "start"],
 };
+/** Which other scopes include this one, for messages: ", which write and admin include". */
+export function includedIn(scope: Scope): string {
+  const others = Object.entries(includes).filter(([name, has]) => name !== scope && has.includes(scope));
+  if (others.length === 0) return "";
+  return `, which ${others.map(([name]) => name).join(" and ")} include${others.length === 1 ? "s" : ""}`;
+}
+
 const scopeNames = Object.keys(includes).join(", ");
 const minSecretLength = 16;
 const namePattern = /^[a-z0-9][a-z0-9_-]{0,47}$/i;

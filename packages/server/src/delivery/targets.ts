@@ -34,7 +34,7 @@ export function checkTargets(given: unknown): IsAllowed {
 
 function addEntry(entry: unknown, networks: BlockList, hosts: Set<string>): void {
   const text = typeof entry === "string" ? entry : "";
-  const [address = "", bits] = text.split("/") as [string, string?];
+  const [, address = "", bits] = /^([^/]*)(?:\/(.*))?$/s.exec(text) ?? [];
   const family = isIPv4(address) ? "ipv4" : isIPv6(address) && !address.includes("%") ? "ipv6" : undefined;
   if (family !== undefined) {
     const most = family === "ipv4" ? 32 : 128;

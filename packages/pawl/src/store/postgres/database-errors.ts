@@ -83,16 +83,15 @@ function withoutAddress(error: unknown, url: string): string {
   if (sqlState(error) === undefined && typeof code === "string") {
     return [...(syscall === undefined ? [] : [syscall]), code].join(" ");
   }
-  return error.message
-    .replaceAll(/\bhost "[^"]*"/g, "this host")
-    .replaceAll(/\b(?:database|role|user) "?([^\s",]+)"?/g, (text, name: string) =>
-      namesOf(url).has(name) ? `the ${text.split(" ", 1)[0]!} of the URL` : text,
-    );
-}
-
-function namesOf(url: string): Set<string> {
   const { database, user } = new pg.Client({ connectionString: url });
-  return new Set([database ?? user ?? "", user ?? ""]);
+  const names = new Set([database, user]);
+  // While a connection is made, a server or a pooler names hosts, roles and databases, of others too.
+  const isConnecting = /^(08|28|3D|53300)/.test(sqlState(error) ?? "");
+  return error.message.replaceAll(
+    /\b(database|role|user|host):? (?:"([^"]*)"|([^\s",]+))/g,
+    (text, what: string, quoted?: string, plain?: string) =>
+      (isConnecting && quoted !== undefined) || names.has(quoted ?? plain) ? `the ${what} of the URL` : text,
+  );
 }
 
 /** What to look at while the database is away. Workers keep trying by themselves; a call may be repeated. */
