@@ -13,6 +13,8 @@ import type { Surroundings } from "./surroundings.js";
 
 /** Of runs that were cancelled while a claim was in flight; where claims wait, one always is. */
 const maxMeanwhile = 10_000;
+/** A run whose outcome, and failure too, the database refuses is tried again at this pace. */
+const refusedMs = 1_000;
 
 export interface ExecutionsHost {
   readonly surroundings: Surroundings;
@@ -84,10 +86,14 @@ export class Executions implements Iterable<Execution> {
     surroundings.observer.begin(execution);
     await execute(execution, surroundings);
     surroundings.observer.end(execution);
-    if (this.#byRunId.get(runId) === execution) this.#byRunId.delete(runId);
-    // The code of the step has returned: a cancelled run loses its holder, one stopped midway is runnable again.
-    if (execution.isCancelled) void releaser.persist(execution);
-    else if (execution.aborted && execution.isStopping) await releaser.letGo([execution]);
+    const isInHand = this.#byRunId.get(runId) === execution;
+    if (isInHand) this.#byRunId.delete(runId);
+    // The code of the step has returned. A claim that no outcome has ended is released, if it is held at all: a cancelled run loses
+    // its holder, any other is runnable again. Not those of a lost lease: they lapse like the claims of a dead worker.
+    if (!execution.isSettled && (isInHand || execution.isCancelled || execution.isStopping)) {
+      if (execution.isStopping) await releaser.letGo([execution]);
+      else releaser.release([execution], execution.isRefused ? refusedMs : 0);
+    }
     const { successor } = execution;
     if (successor !== null && !this.#host.mayBegin()) {
       await releaser.letGo([{ runId: successor.run.runId, claimId: successor.claimId }]);

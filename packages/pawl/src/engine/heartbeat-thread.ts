@@ -26,6 +26,8 @@ export interface ConfirmedBeat {
   readonly held: { readonly since: string; readonly claims: Readonly<Record<string, string>> } | null;
   /** The whole database is held. */
   readonly databaseHeld: boolean;
+  /** The timeline that its server writes. */
+  readonly timeline?: string | null;
 }
 
 export type BeatReport =
@@ -54,7 +56,7 @@ export function beat(options: BeatOptions, report: (report: BeatReport) => void)
     const sentAtMs = monotonicMs();
     const wantsHeld = sentAtMs - heldAtMs >= heldEveryMs;
     const since = wantsHeld ? heldSince : null;
-    const { alive, cancelled, held, databaseHeld } = await beats.beat(workerId, since);
+    const { alive, cancelled, held, databaseHeld, timeline = null } = await beats.beat(workerId, since);
     if (wantsHeld) {
       heldAtMs = sentAtMs;
       heldSince = lowestClaimId(sentAtMs - callMs);
@@ -65,7 +67,7 @@ export function beat(options: BeatOptions, report: (report: BeatReport) => void)
     }
     confirmed[0] = sentAtMs;
     const confirmedHeld = held === null || since === null ? null : { since, claims: held };
-    report({ kind: "alive", confirmed: { sentAtMs, cancelled, held: confirmedHeld, databaseHeld } });
+    report({ kind: "alive", confirmed: { sentAtMs, cancelled, held: confirmedHeld, databaseHeld, timeline } });
   };
 
   const loop = async (): Promise<void> => {

@@ -23,8 +23,8 @@ export interface HeartbeatOptions {
   readonly logger: Logger;
   /** The lease cannot be relied on any more. Called once. */
   onLost(reason: string): void;
-  /** A beat was confirmed. */
-  onBeat(confirmed: ConfirmedBeat): void;
+  /** A beat was confirmed. `isBack`: the one before it had failed. */
+  onBeat(confirmed: ConfirmedBeat, isBack: boolean): void;
 }
 
 let toldOfMainLoop = false;
@@ -35,6 +35,7 @@ export class Heartbeat {
   readonly #watch: NodeJS.Timeout;
   readonly #beating: { stop(): Promise<void> };
   #isLost = false;
+  #hasFailed = false;
   #stopped: Promise<void> | undefined;
 
   /** The worker's row must be committed already. */
@@ -69,9 +70,12 @@ export class Heartbeat {
   #hear(report: BeatReport): void {
     if (this.#isLost) return;
     if (report.kind === "failed") {
+      this.#hasFailed = true;
       this.#options.logger.warn({ reason: report.message }, "pawl: heartbeat failed, trying again");
     } else if (report.kind === "alive") {
-      this.#options.onBeat(report.confirmed);
+      const isBack = this.#hasFailed;
+      this.#hasFailed = false;
+      this.#options.onBeat(report.confirmed, isBack);
     } else {
       this.#lose("the lease had passed when the heartbeat came");
     }

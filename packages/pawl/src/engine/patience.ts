@@ -27,13 +27,17 @@ export async function persist<T>(
   isUnwanted: () => boolean,
   isOutage: (error: unknown) => boolean,
   attempt: () => Promise<T>,
+  onFirstFailure: (error: unknown) => void,
 ): Promise<T | undefined> {
   const patience = new Patience();
+  let hasFailed = false;
   while (!isUnwanted()) {
     try {
       return await attempt();
     } catch (error) {
       if (!isOutage(error)) throw error;
+      if (!hasFailed) onFirstFailure(error);
+      hasFailed = true;
       await new Promise((resolve) => setTimeout(resolve, patience.next()));
     }
   }

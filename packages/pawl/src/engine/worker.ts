@@ -11,9 +11,11 @@ import type { AnyDefinition } from "../define/definition.js";
 import { Unavailable } from "../define/errors.js";
 import type { Claimable, WorkerStore } from "../store/store.js";
 import { isOutage } from "../store/postgres/database-errors.js";
+import { concernsCall } from "../store/refused.js";
 import { atMost } from "./at-most.js";
 import { DatabaseWatch } from "./database-watch.js";
 import { Events } from "./events.js";
+import type { Execution } from "./execution.js";
 import { Executions } from "./executions.js";
 import type { Reading } from "./exposition.js";
 import { Feeder } from "./feeder.js";
@@ -139,6 +141,7 @@ export class EngineWorker implements LocalWorker {
     this.#workerId = null;
     for (const feeder of this.#feeders.values()) void feeder.stop();
     this.#executions.abortAll(new Error("the worker has died"));
+    this.#releaser.stop();
     this.#watcher.stop();
     void this.#sweeper?.stop();
     await this.#heartbeat?.stop();
@@ -221,9 +224,7 @@ export class EngineWorker implements LocalWorker {
         claiming: this.#claiming,
         feeder: (queue) => this.#feeders.get(queue),
         expect: (queue, delayMs) => this.expect(queue, delayMs),
-        patiently: (execution, read) => persist(() => execution.aborted, isOutage, read),
-        isOutage,
-        letGo: (execution) => void this.#releaser.persist(execution),
+        patiently: (execution, read) => this.#patiently(execution, read),
         isStopping: () => this.#isStopping || this.#database.isHeld,
       },
       releaser: this.#releaser,
@@ -242,6 +243,7 @@ export class EngineWorker implements LocalWorker {
       feeders: this.#feeders,
       claiming: this.#claiming,
       flusher,
+      workerId: () => this.#workerId,
       cancel: (runId) => this.cancel(runId),
     });
     await this.#metrics.open(this.#transport, logger);
@@ -285,7 +287,7 @@ export class EngineWorker implements LocalWorker {
       leaseMs,
       logger,
       onLost: (reason) => this.#lose(reason),
-      onBeat: (confirmed) => this.#hear(workerId, confirmed),
+      onBeat: (confirmed, isBack) => this.#hear(workerId, confirmed, isBack),
     });
     await this.#persist("look at its database", () => this.#database.look(this.#transport!, workerId));
   }
@@ -306,6 +308,17 @@ export class EngineWorker implements LocalWorker {
     return undefined;
   }
 
+  /** Reads something for a run, for as long as its claim lasts: neither an outage nor a refusal says anything about the run. */
+  #patiently<T>(execution: Execution, read: () => Promise<T>): Promise<T | undefined> {
+    const { runId } = execution;
+    return persist(
+      () => execution.aborted,
+      concernsCall,
+      read,
+      (error) => this.#settings.logger.warn({ err: error, runId }, "pawl: a read for a run failed, trying again"),
+    );
+  }
+
   /** The lease is gone: nothing of it is to be committed any more. */
   #lose(reason: string): void {
     const { logger } = this.#settings;
@@ -324,11 +337,11 @@ export class EngineWorker implements LocalWorker {
   }
 
   /** What the database said at a beat of this worker id. */
-  #hear(workerId: string, confirmed: ConfirmedBeat): void {
+  #hear(workerId: string, confirmed: ConfirmedBeat, isBack: boolean): void {
     if (workerId !== this.#workerId) return;
     this.#database.hear(confirmed.databaseHeld, workerId);
     this.#executions.forgetCancelled();
-    this.#holdings.compare(confirmed);
+    this.#holdings.compare(workerId, confirmed, isBack);
   }
 
   async #end(): Promise<void> {
@@ -350,6 +363,7 @@ export class EngineWorker implements LocalWorker {
     if (this.#sweeper !== undefined) await atMost(this.#sweeper.stop(), closeMs);
     await this.#heartbeat?.stop();
     await atMost(this.#unregister(), closeMs);
+    this.#releaser.stop();
     this.#workerId = null;
     await this.#metrics.close();
     await this.#transport.close();

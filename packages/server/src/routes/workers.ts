@@ -103,6 +103,9 @@ export function workerRoutes(app: App, parts: Parts, hurry: () => void): void {
             databaseHeld: Type.Boolean({
               description: "nothing is claimed, and no further step is to begin",
             }),
+            timeline: Type.Union([Type.String(), Type.Null()], {
+              description: "of the database's server; when it changes, compare everything: holdings",
+            }),
           }),
         },
       },
@@ -301,6 +304,20 @@ export function workerRoutes(app: App, parts: Parts, hurry: () => void): void {
       },
     },
     async ({ body }) => ({ held: await store.held(body.claims) }),
+  );
+
+  app.post(
+    "/v1/workers/holdings",
+    {
+      ...route,
+      schema: {
+        tags,
+        summary: "Everything that a worker holds: runs with their claim ids",
+        body: strict({ workerId }),
+        response: { 200: strict({ held: Type.Record(Type.String(), Type.String()) }) },
+      },
+    },
+    async ({ body }) => ({ held: await store.holdings(body.workerId) }),
   );
 
   app.post(

@@ -22,14 +22,17 @@ interface Statement {
 
 export class PostgresCalls {
   readonly address: Address;
-  readonly #pool: pg.Pool;
+  readonly #pool: Pick<pg.Pool, "query" | "end">;
   readonly #schema: string;
   readonly #statements = new Map<string, Statement>();
+  /** Calls are made inside the one transaction with this mark. */
+  readonly #mark: string | undefined;
   /** Whether connections keep what was prepared on them, as far as is known. */
   #keepsPrepared: boolean | undefined;
 
-  constructor(address: Address, options: { connections: number; pool?: pg.Pool }) {
+  constructor(address: Address, options: { connections: number; pool?: pg.Pool; mark?: string }) {
     this.address = address;
+    this.#mark = options.mark;
     this.#pool =
       options.pool ??
       openPool(address.url, options.connections, {
@@ -47,8 +50,9 @@ export class PostgresCalls {
   }
 
   /** Calls one function of the schema; a deadlock or serialization failure has written nothing and is tried again. */
-  protected async call<Row>(name: string, values: readonly unknown[]): Promise<Row[]> {
-    const statement = this.#statement(name, values.length);
+  protected async call<Row>(name: string, given: readonly unknown[]): Promise<Row[]> {
+    const statement = this.#statement(name, given.length);
+    const values = this.#mark === undefined ? given : [...given, this.#mark];
     let isWhole = false;
     for (let attempt = 0; ; attempt++) {
       const isPrepared = this.#keepsPrepared === true && !isWhole;
@@ -65,7 +69,8 @@ export class PostgresCalls {
           isWhole = true;
           continue;
         }
-        if (isRetryable(error) && attempt < retries) continue;
+        // Inside a transaction nothing more can be done after an error.
+        if (isRetryable(error) && attempt < retries && this.#mark === undefined) continue;
         if (sqlState(error) === "PW409") throw new KeyConflict((error as Error).message, { cause: error });
         if (sqlState(error) === "PW422") throw new InvalidOption((error as Error).message, { cause: error });
         throw explain(error, this.address);
@@ -78,9 +83,13 @@ export class PostgresCalls {
     const name = `${this.#schema}.${called}(${count})`;
     const known = this.#statements.get(name);
     if (known !== undefined) return known;
-    const parameters = Array.from({ length: count }, (_, index) => `$${index + 1}`);
+    const [shard, ...others] = Array.from({ length: count }, (_, index) => `$${index + 1}`);
     const statement = {
-      text: `select * from ${this.#schema}.${called}(${parameters.join(",")})`,
+      text:
+        this.#mark === undefined
+          ? `select * from ${this.#schema}.${called}(${[shard, ...others].join(",")})`
+          : `select f.* from ${this.#schema}.require_transaction(${shard}, $${count + 1}) t(shard), ` +
+            `lateral ${this.#schema}.${called}(${["t.shard", ...others].join(",")}) f`,
       name: Buffer.byteLength(name) > longestName ? undefined : name,
     };
     this.#statements.set(name, statement);
