@@ -27,7 +27,7 @@ export interface ConfirmedBeat {
   /** The whole database is held. */
   readonly databaseHeld: boolean;
   /** The timeline that its server writes. */
-  readonly timeline?: string | null;
+  readonly timeline: string | null;
 }
 
 export type BeatReport =
@@ -56,7 +56,7 @@ export function beat(options: BeatOptions, report: (report: BeatReport) => void)
     const sentAtMs = monotonicMs();
     const wantsHeld = sentAtMs - heldAtMs >= heldEveryMs;
     const since = wantsHeld ? heldSince : null;
-    const { alive, cancelled, held, databaseHeld, timeline = null } = await beats.beat(workerId, since);
+    const { alive, cancelled, held, databaseHeld, timeline } = await beats.beat(workerId, since);
     if (wantsHeld) {
       heldAtMs = sentAtMs;
       heldSince = lowestClaimId(sentAtMs - callMs);

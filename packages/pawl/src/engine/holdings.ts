@@ -48,7 +48,7 @@ export class Holdings {
   }
 
   /** Takes what a beat of this worker id has told. `isBack`: one before it has failed. */
-  compare(workerId: string, { cancelled, held, sentAtMs, timeline = null }: ConfirmedBeat, isBack: boolean): void {
+  compare(workerId: string, { cancelled, held, sentAtMs, timeline }: ConfirmedBeat, isBack: boolean): void {
     const { releaser } = this.#host;
     for (const runId of Object.keys(cancelled)) this.#host.cancel(runId);
     // Cancelled runs that this worker does not execute any more, but could not let go.

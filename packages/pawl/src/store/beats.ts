@@ -18,7 +18,7 @@ export interface BeatAnswer {
   /** Nothing is to be claimed in this database, and no further step begun. */
   readonly databaseHeld: boolean;
   /** The timeline that the server of the database writes: another one after a failover. */
-  readonly timeline?: string | null;
+  readonly timeline: string | null;
 }
 
 export interface Beats {

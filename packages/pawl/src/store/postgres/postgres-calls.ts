@@ -88,8 +88,8 @@ export class PostgresCalls {
       text:
         this.#mark === undefined
           ? `select * from ${this.#schema}.${called}(${[shard, ...others].join(",")})`
-          : `select f.* from ${this.#schema}.require_transaction(${shard}, $${count + 1}) t(shard), ` +
-            `lateral ${this.#schema}.${called}(${["t.shard", ...others].join(",")}) f`,
+          : `select "${called}".* from ${this.#schema}.require_transaction(${shard}, $${count + 1}) t(shard), ` +
+            `lateral ${this.#schema}.${called}(${["t.shard", ...others].join(",")}) "${called}"`,
       name: Buffer.byteLength(name) > longestName ? undefined : name,
     };
     this.#statements.set(name, statement);
