@@ -171,11 +171,18 @@ async function executeMachine(
       ({ decision, refused } = await commitAgain(execution, decision, refused, again, around));
     }
     if (refused !== null) {
-      const handle = (): Promise<Decision> => decideByHandle(execution, definition, stored, at, refused, around);
+      const handle = (): Promise<Decision> =>
+        decideByHandle(execution, definition, stored, at, refused, around);
       decision = await handle();
       let unhandled: unknown = await commit(execution, decision, around);
       if (unhandled instanceof Undone) {
-        ({ decision, refused: unhandled } = await commitAgain(execution, decision, unhandled, handle, around));
+        ({ decision, refused: unhandled } = await commitAgain(
+          execution,
+          decision,
+          unhandled,
+          handle,
+          around,
+        ));
       }
       if (unhandled !== null) {
         await commitFailure(execution, (decision = decideFailure(at.step, unhandled)), around);

@@ -67,7 +67,10 @@ export function beat(options: BeatOptions, report: (report: BeatReport) => void)
     }
     confirmed[0] = sentAtMs;
     const confirmedHeld = held === null || since === null ? null : { since, claims: held };
-    report({ kind: "alive", confirmed: { sentAtMs, cancelled, held: confirmedHeld, databaseHeld, timeline } });
+    report({
+      kind: "alive",
+      confirmed: { sentAtMs, cancelled, held: confirmedHeld, databaseHeld, timeline },
+    });
   };
 
   const loop = async (): Promise<void> => {

@@ -71,7 +71,8 @@ export class Holdings {
       // The claims of a lost lease lapse like those of a dead worker.
       if (this.#host.workerId() === workerId) this.#compareClaims(claims, 0n, askedAtMs);
       const nowMs = monotonicMs();
-      if (this.#dueAtMs > 0) this.#dueAtMs = Math.max(this.#dueAtMs, nowMs + (nowMs - askedAtMs) * restFactor);
+      if (this.#dueAtMs > 0)
+        this.#dueAtMs = Math.max(this.#dueAtMs, nowMs + (nowMs - askedAtMs) * restFactor);
     } catch (error) {
       this.#dueAtMs = 0;
       this.#host.logger.warn({ err: error }, "pawl: the claims could not be compared, trying again");

@@ -81,7 +81,12 @@ async function transactOnce(
   const performed = await perform(call, work, execution, around, transaction.tx);
   if (performed.entry.error !== null || host.isDead()) {
     await opened.rollback();
-    return { kind: "performed", performed, seq: null, undone: opened.isLost() ? { mayBeItsFault: true } : null };
+    return {
+      kind: "performed",
+      performed,
+      seq: null,
+      undone: opened.isLost() ? { mayBeItsFault: true } : null,
+    };
   }
   const entry = host.entryOf(performed.entry);
   const { seq } = entry;
@@ -96,7 +101,12 @@ async function transactOnce(
   } catch (error) {
     if (!(error instanceof CommitUnknown)) {
       const undone = error instanceof Undone ? error : null;
-      return { kind: "performed", performed: failed(call, work, undone?.cause ?? error, begunMs), seq, undone };
+      return {
+        kind: "performed",
+        performed: failed(call, work, undone?.cause ?? error, begunMs),
+        seq,
+        undone,
+      };
     }
     around.logger.warn(
       { err: error, step: call.name },

@@ -69,7 +69,9 @@ export async function openTransaction(
       await opened.rollback();
       const isOver = (): boolean => execution.opening !== again;
       const mayRepeat =
-        opened.isLost() && !isHopeless(error) && (await losses.mayRepeat(error, { isOver, mayBeItsFault: true }));
+        opened.isLost() &&
+        !isHopeless(error) &&
+        (await losses.mayRepeat(error, { isOver, mayBeItsFault: true }));
       if (!isOver()) execution.opening = null;
       if (!mayRepeat) throw error;
     }
@@ -161,10 +163,12 @@ export async function commitTransaction<V extends { readonly kind: string }>(
   isOver: () => boolean,
   write: () => Promise<V>,
 ): Promise<V> {
+  // Two that wait for each other must not give way at the same time, again and again.
+  const maxTries = busyTries * (0.5 + Math.random() / 2);
   let verdict: V;
   try {
     verdict = await write();
-    for (let tries = 1; verdict.kind === "busy" && tries < busyTries && !isOver(); tries++) {
+    for (let tries = 1; verdict.kind === "busy" && tries < maxTries && !isOver(); tries++) {
       await new Promise((resolve) => setTimeout(resolve, busyMs));
       verdict = await write();
     }

@@ -315,7 +315,8 @@ export class EngineWorker implements LocalWorker {
       () => execution.aborted,
       concernsCall,
       read,
-      (error) => this.#settings.logger.warn({ err: error, runId }, "pawl: a read for a run failed, trying again"),
+      (error) =>
+        this.#settings.logger.warn({ err: error, runId }, "pawl: a read for a run failed, trying again"),
     );
   }
 

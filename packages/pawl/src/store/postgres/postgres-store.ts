@@ -62,8 +62,7 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
     const inside = new PostgresStore(this.address, { connections: 0, pool: pool as pg.Pool, mark });
     return {
       ...ends,
-      record: (entry) =>
-        write(async () => (await inside.record([entry], { patient: false }))[0]!),
+      record: (entry) => write(async () => (await inside.record([entry], { patient: false }))[0]!),
       apply: (commit) =>
         write(async () => {
           const { verdicts, claimable } = await inside.commit([commit], { patient: false });
