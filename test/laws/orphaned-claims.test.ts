@@ -89,58 +89,55 @@ describe("a claim of any age that nobody executes is released", () => {
 });
 
 describe("a claim whose execution has ended without an outcome is released", () => {
-    "when the commit of a transaction is lost, and the database is away for long",
-    async () => {
-      await sql("create table public.moved (run_id text)");
-      let isAway = false;
-      let refused = 0;
-      const relay = await relayTo(database.url, ({ client, database: server, end }) => {
-        if (isAway) {
-          refused++;
-          end();
-          return;
+  it("when the commit of a transaction is lost, and the database is away for long", async () => {
+    await sql("create table public.moved (run_id text)");
+    let isAway = false;
+    let refused = 0;
+    const relay = await relayTo(database.url, ({ client, database: server, end }) => {
+      if (isAway) {
+        refused++;
+        end();
+        return;
+      }
+      client.on("data", (chunk: Buffer) => {
+        if (chunk.includes("commit;reset session") && refused === 0) {
+          isAway = true;
+          relay.reset();
+        } else {
+          server.write(chunk);
         }
-        client.on("data", (chunk: Buffer) => {
-          if (chunk.includes("commit;reset session") && refused === 0) {
-            isAway = true;
-            relay.reset();
-          } else {
-            server.write(chunk);
-          }
-        });
-        server.pipe(client);
       });
-      const moving = job({
-        name: "moving",
-        queue: "moving",
-        maxAttempts: 1,
-        run: (ctx) =>
-          ctx.transaction(async (tx) => {
-            await tx.query("insert into public.moved values ($1)", [ctx.runId]);
-            return "moved";
-          }),
-      });
-      const warnings: string[] = [];
-      const logger: Logger = {
-        ...silent,
-        warn: (_details: object | string, message?: string) => void warnings.push(message ?? ""),
-      };
-      const worker = await serve([moving], { url: relay.url, ...rareBeats, logger });
-      const { runId } = await pawl.start(moving, null);
-      await until("the database is away", () => isAway);
-      // Longer than any fixed number of tries: connections were refused to the release and to others.
-      const awayMs = Date.now();
-      await until("it is away for three seconds", () => Date.now() - awayMs > 3_000);
-      isAway = false;
-      expect(await pawl.result(runId, { timeout: "20s" })).toBe("moved");
-      expect(await sql("select from public.moved where run_id = $1", [runId])).toHaveLength(1);
-      expect(await pawl.runs.get(runId)).toMatchObject({ attempt: 0 });
-      expect(warnings.filter((message) => message.includes("could not be released"))).toHaveLength(1);
-      await worker.stop();
-      await relay.close();
-    },
-    60_000,
-  );
+      server.pipe(client);
+    });
+    const moving = job({
+      name: "moving",
+      queue: "moving",
+      maxAttempts: 1,
+      run: (ctx) =>
+        ctx.transaction(async (tx) => {
+          await tx.query("insert into public.moved values ($1)", [ctx.runId]);
+          return "moved";
+        }),
+    });
+    const warnings: string[] = [];
+    const logger: Logger = {
+      ...silent,
+      warn: (_details: object | string, message?: string) => void warnings.push(message ?? ""),
+    };
+    const worker = await serve([moving], { url: relay.url, ...rareBeats, logger });
+    const { runId } = await pawl.start(moving, null);
+    await until("the database is away", () => isAway);
+    // Longer than any fixed number of tries: connections were refused to the release and to others.
+    const awayMs = Date.now();
+    await until("it is away for three seconds", () => Date.now() - awayMs > 3_000);
+    isAway = false;
+    expect(await pawl.result(runId, { timeout: "20s" })).toBe("moved");
+    expect(await sql("select from public.moved where run_id = $1", [runId])).toHaveLength(1);
+    expect(await pawl.runs.get(runId)).toMatchObject({ attempt: 0 });
+    expect(warnings.filter((message) => message.includes("could not be released"))).toHaveLength(1);
+    await worker.stop();
+    await relay.close();
+  }, 60_000);
 
   it("when the database refuses whatever the run comes to", async () => {
     const again = gate();
