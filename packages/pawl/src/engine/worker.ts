@@ -316,7 +316,7 @@ export class EngineWorker implements LocalWorker {
       concernsCall,
       read,
       (error) =>
-        this.#settings.logger.warn({ err: error, runId }, "pawl: a read for a run failed, trying again"),
+        this.#settings.logger.warn({ err: error, runId }, "pawl: a call for a run failed, trying again"),
     );
   }
 
