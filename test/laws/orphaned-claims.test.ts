@@ -88,6 +88,48 @@ describe("a claim of any age that nobody executes is released", () => {
   }, 60_000);
 });
 
+it("a claim whose answer is still on its way is not released, although nobody executes it yet", async () => {
+  let isHolding = true;
+  let compared = 0;
+  let beats = 0;
+  const heldBack: (() => void)[] = [];
+  const relay = await relayTo(database.url, ({ client, database: server }) => {
+    let isComparison = false;
+    client.on("data", (chunk: Buffer) => {
+      isComparison = chunk.includes(".holdings(");
+      if (chunk.includes(".beat(")) beats++;
+      server.write(chunk);
+    });
+    server.on("data", (chunk: Buffer) => {
+      // The answer to a claim that brings the run.
+      if (isHolding && chunk.includes("under-way")) heldBack.push(() => client.write(chunk));
+      else client.write(chunk);
+      if (isComparison) compared++;
+    });
+  });
+  let calls = 0;
+  const underWay = job({ name: "under-way", queue: "under-way", run: () => ++calls });
+  const worker = await serve([underWay], { url: relay.url, heartbeat: "100ms", lease: "1m" });
+  await until("the worker has heard of a beat", () => beats > 2);
+  const { runId } = await pawl.start(underWay, null);
+  const claims = () =>
+    sql<{ claim_id: string }>("select claim_id from runs where id = $1 and status = 'executing'", [runId]);
+  const [claimed] = await until("it is claimed", async () => {
+    const rows = await claims();
+    return rows.length === 1 ? rows : null;
+  });
+  await sql("create or replace function pawl.timeline() returns text language sql as $$ select 'third' $$");
+  await until("everything was compared", () => compared > 0);
+  await sql("create or replace function pawl.timeline() returns text language sql as $$ select 'fourth' $$");
+  await until("everything was compared again", () => compared > 1);
+  expect(await claims()).toEqual([claimed]);
+  isHolding = false;
+  for (const pass of heldBack) pass();
+  expect(await pawl.result(runId)).toBe(1);
+  await worker.stop();
+  await relay.close();
+});
+
 describe("a claim whose execution has ended without an outcome is released", () => {
   it("when the commit of a transaction is lost, and the database is away for long", async () => {
     await sql("create table public.moved (run_id text)");

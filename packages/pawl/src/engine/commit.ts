@@ -4,7 +4,7 @@
  */
 
 import { fromJson } from "../define/json.js";
-import { InvalidOutcome, InvalidState, KeyConflict, type PawlError } from "../define/errors.js";
+import { InvalidOutcome, InvalidState, KeyConflict, PawlError } from "../define/errors.js";
 import type { Claimable, Commit, NextClaim, StoreTransaction, Transition, Verdict } from "../store/store.js";
 import { newClaimId } from "./claim-id.js";
 import { attemptOf, type Execution } from "./execution.js";
@@ -44,6 +44,7 @@ export async function commit(
     around.observer.stepDropped(execution);
     return verdict;
   }
+  if (verdict instanceof PawlError) return verdict;
   if (verdict === null) {
     execution.abort(new Error("nobody knows whether the claim on this run has ended"));
     return null;
@@ -161,13 +162,13 @@ export function loseClaim(execution: Execution, { logger, observer }: Surroundin
   execution.abort(new Error("the claim on this run was lost"));
 }
 
-/** Commits an outcome in the transaction of its step. Null: nobody knows whether it is. */
+/** Commits an outcome in the transaction of its step. Null: nobody knows whether it is; an error of Pawl's: what the step did wrong. */
 async function commitOpened(
   execution: Execution,
   opened: StoreTransaction,
   item: Commit,
   around: Surroundings,
-): Promise<Verdict | Undone | null> {
+): Promise<Verdict | PawlError | Undone | null> {
   execution.opened = null;
   let freed: readonly Claimable[] = [];
   try {
@@ -190,7 +191,7 @@ async function commitOpened(
       );
       return null;
     }
-    if (error instanceof Undone) return error;
+    if (error instanceof Undone || error instanceof PawlError) return error;
     const { code = "", message } = error as { code?: string; message: string };
     return { kind: "failed", code, message };
   }
