@@ -1,6 +1,6 @@
 /**
- * Claims that the database has for a worker which does not execute them: their run is released, however old the claim is and however
- * long the database was away.
+ * Claims that the database has for a worker which does not execute them: their run is released,
+ * however old the claim is and however long the database was away.
  */
 
 import { job, type Logger } from "pawl";

@@ -1,6 +1,7 @@
 /**
- * User code that ends the transaction of its step and begins another: the outcome would be recorded without the SQL it belongs to, or
- * that SQL without the outcome. It is noticed before the outcome is written, and the step fails.
+ * User code that ends the transaction of its step and begins another: the outcome would be recorded
+ * without the SQL it belongs to, or that SQL without the outcome. It is noticed before the outcome
+ * is written, and the step fails.
  */
 
 import { job, machine, type Transaction, workflow } from "pawl";

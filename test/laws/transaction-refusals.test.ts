@@ -1,7 +1,7 @@
 /**
- * The database cannot, or will not, write an outcome now, for a reason that has nothing to do with the step: somebody has the run
- * locked, a right was revoked, the login is refused. The run waits until it can, and no attempt is used: all definitions here have
- * but one.
+ * The database cannot, or will not, write an outcome now, for a reason that has nothing to do with
+ * the step: somebody has the run locked, a right was revoked, the login is refused. The run waits
+ * until it can, and no attempt is used: all definitions here have but one.
  */
 
 import { job, type Logger, machine, type Transaction, workflow } from "pawl";

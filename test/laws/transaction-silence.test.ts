@@ -1,7 +1,8 @@
 /**
- * The connection of a transaction goes silent: it stays open, and no byte passes any more, as with a host that has vanished. Whatever
- * statement of Pawl's it happens at, and whether the server has executed that or not, the user's SQL has happened exactly once, the run
- * goes on, and no session that nobody answers keeps it locked.
+ * The connection of a transaction goes silent: it stays open, and no byte passes any more, as with
+ * a host that has vanished. Whatever statement of Pawl's it happens at, and whether the server has
+ * executed that or not, the user's SQL has happened exactly once, the run goes on, and no session
+ * that nobody answers keeps it locked.
  */
 
 import { job, machine, type, workflow } from "pawl";
@@ -19,11 +20,17 @@ await sql("create table public.ledger (who text not null)");
 interface Silence {
   /** A part of the statement it begins with. */
   readonly at: string;
-  /** Before the statement reaches the server, or when the server has answered and nobody has heard it. */
+  /**
+   * Before the statement reaches the server, or when the server has answered and nobody has heard
+   * it.
+   */
   readonly when: "before" | "after";
 }
 
-/** A proxy on which one connection goes silent at a statement, once. The server is not told, not even by its end. */
+/**
+ * A proxy on which one connection goes silent at a statement, once. The server is not told, not
+ * even by its end.
+ */
 async function silentProxy() {
   let armed: Silence | null = null;
   const relay = await relayTo(database.url, ({ client, database: server, end }) => {

@@ -17,8 +17,8 @@ const quickRuns = 10;
 const wholeLookMs = 10;
 
 /**
- * Commits a decision. Null: it is settled (committed, or dropped with the claim); `Undone`: its transaction is rolled back, by no fault of
- * the step; else why the database refused it.
+ * Commits a decision. Null: it is settled (committed, or dropped with the claim); `Undone`: its
+ * transaction is rolled back, by no fault of the step; else why the database refused it.
  */
 export async function commit(
   execution: Execution,
@@ -162,7 +162,10 @@ export function loseClaim(execution: Execution, { logger, observer }: Surroundin
   execution.abort(new Error("the claim on this run was lost"));
 }
 
-/** Commits an outcome in the transaction of its step. Null: nobody knows whether it is; an error of Pawl's: what the step did wrong. */
+/**
+ * Commits an outcome in the transaction of its step. Null: nobody knows whether it is; an error of
+ * Pawl's: what the step did wrong.
+ */
 async function commitOpened(
   execution: Execution,
   opened: StoreTransaction,

@@ -88,8 +88,9 @@ export class Executions implements Iterable<Execution> {
     surroundings.observer.end(execution);
     const isInHand = this.#byRunId.get(runId) === execution;
     if (isInHand) this.#byRunId.delete(runId);
-    // The code of the step has returned. A claim that no outcome has ended is released, if it is held at all: a cancelled run loses
-    // its holder, any other is runnable again. Not those of a lost lease: they lapse like the claims of a dead worker.
+    // The code of the step has returned. A claim that no outcome has ended is released, if it is
+    // held at all: a cancelled run loses its holder, any other is runnable again. Not those of a
+    // lost lease: they lapse like the claims of a dead worker.
     if (!execution.isSettled && (isInHand || execution.isCancelled || execution.isStopping)) {
       if (execution.isStopping) await releaser.letGo([execution]);
       else releaser.release([execution], execution.isRefused ? refusedMs : 0);

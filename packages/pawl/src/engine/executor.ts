@@ -193,7 +193,10 @@ async function executeMachine(
   }
 }
 
-/** A decision whose transaction was undone is made and committed again, until it is settled or refused by the step's own fault. */
+/**
+ * A decision whose transaction was undone is made and committed again, until it is settled or
+ * refused by the step's own fault.
+ */
 async function commitAgain(
   execution: Execution,
   undone: Decision,

@@ -1,10 +1,12 @@
 /**
- * Writes for many runs in groups: whatever was queued while the previous call was in flight goes in one call, without
- * any timer, so a lone write leaves at once and a thousand share a transaction. Bad rows are isolated by the call
- * itself; one that fails as a whole is sent again until it is answered or dropped (after anything but an outage, item by
- * item), which is logged once until a call is answered: the guards in the SQL make a second arrival harmless. What is busy (somebody's open transaction holds the run) moves to a
- * slow lane and delays nobody. The items of one run are sent in order, those of one call at a time. Used for the outcomes of runs
- * (`commit`) and the journals of workflows (`record`).
+ * Writes for many runs in groups: whatever was queued while the previous call was in flight goes in
+ * one call, without any timer, so a lone write leaves at once and a thousand share a transaction.
+ * Bad rows are isolated by the call itself; one that fails as a whole is sent again until it is
+ * answered or dropped (after anything but an outage, item by item), which is logged once until a
+ * call is answered: the guards in the SQL make a second arrival harmless. What is busy (somebody's
+ * open transaction holds the run) moves to a slow lane and delays nobody. The items of one run are
+ * sent in order, those of one call at a time. Used for the outcomes of runs (`commit`) and the
+ * journals of workflows (`record`).
  */
 
 import type { Logger } from "../define/logger.js";
@@ -15,7 +17,10 @@ const maxBatchBytes = 8 * 1024 * 1024;
 const lanes = 2;
 const slowLaneMs = 50;
 const slowLaneMaxMs = 1_000;
-/** The longest pause after a call that failed as a whole, though the database could be reached: that may last. */
+/**
+ * The longest pause after a call that failed as a whole, though the database could be reached: that
+ * may last.
+ */
 const refusedMaxMs = 5_000;
 
 interface Item {

@@ -1,7 +1,8 @@
 /**
- * Compares what the database says with what the worker has in hand: executions whose run was cancelled or whose claim is gone
- * are aborted, and claims that nobody executes are released. A beat tells of the latest claims. Everything that the worker holds is
- * asked for apart from the beats, because that may take long: when beats are confirmed again after one has failed, when the
+ * Compares what the database says with what the worker has in hand: executions whose run was
+ * cancelled or whose claim is gone are aborted, and claims that nobody executes are released. A
+ * beat tells of the latest claims. Everything that the worker holds is asked for apart from the
+ * beats, because that may take long: when beats are confirmed again after one has failed, when the
  * server writes another timeline, and every few minutes. Owned by the worker.
  */
 
@@ -14,7 +15,10 @@ import type { ConfirmedBeat } from "./heartbeat.js";
 import { monotonicMs } from "./monotonic.js";
 import type { HeldClaim, Releaser } from "./releaser.js";
 
-/** How often everything is compared, if nothing else asks for it; after one that took long, more rarely. */
+/**
+ * How often everything is compared, if nothing else asks for it; after one that took long, more
+ * rarely.
+ */
 const everyMs = 120_000;
 const restFactor = 10;
 
@@ -91,7 +95,8 @@ export class Holdings {
     ];
     this.#abortLost(recent.filter(({ runId, claimId }) => claims[runId] !== claimId));
     void this.#checkOlder(older);
-    // Claims of a call whose answer never came, or whose outcome the database has lost: nobody executes them.
+    // Claims of a call whose answer never came, or whose outcome the database has lost: nobody
+    // executes them.
     releaser.release(this.#notInHand(claims));
   }
 

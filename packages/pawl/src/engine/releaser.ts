@@ -1,7 +1,8 @@
 /**
- * Releases claims without an outcome: of runs that were not begun, whose worker stops, that were cancelled, or that nobody
- * executes. A release that the database has not confirmed (an outage, a locked row) is kept and repeated with backoff until
- * the database has released the claim or says that it is not held: the claim id guards it. Owned by the worker.
+ * Releases claims without an outcome: of runs that were not begun, whose worker stops, that were
+ * cancelled, or that nobody executes. A release that the database has not confirmed (an outage, a
+ * locked row) is kept and repeated with backoff until the database has released the claim or says
+ * that it is not held: the claim id guards it. Owned by the worker.
  */
 
 import type { Logger } from "../define/logger.js";
@@ -43,11 +44,6 @@ export class Releaser {
     this.#onReleased = onReleased;
   }
 
-  /** Whether this claim is about to be released. */
-  has(claim: HeldClaim): boolean {
-    return this.#pending.has(keyOf(claim));
-  }
-
   /** Releases claims, after a while if asked to, and does not wait for it. */
   release(claims: readonly HeldClaim[], afterMs = 0): void {
     const added = this.#add(claims);
@@ -58,8 +54,8 @@ export class Releaser {
   /** Releases claims and waits until that is confirmed, but not for ever. */
   async letGo(claims: readonly HeldClaim[]): Promise<void> {
     void this.#send(this.#add(claims));
-    const pending = claims.map((claim) => this.#pending.get(keyOf(claim))?.confirmed);
-    await atMost(Promise.all(pending), longestMs);
+    const pending = claims.flatMap((claim) => this.#pending.get(keyOf(claim)) ?? []);
+    await atMost(Promise.all(pending.map(({ confirmed }) => confirmed)), longestMs);
   }
 
   /** Repeats nothing any more: the worker has unregistered, or is gone. */

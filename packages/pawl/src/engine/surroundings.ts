@@ -32,7 +32,10 @@ export interface Surroundings {
   feeder(queue: string): Pick<Feeder, "hasBacklog" | "isLooking" | "endBegins" | "endIsOver"> | undefined;
   /** A run of this queue becomes due again after this time. */
   expect(queue: string, delayMs: number): void;
-  /** Reads something for a run, or begins a transaction: an outage or a refusal only delays it. Undefined: the claim is lost. */
+  /**
+   * Reads something for a run, or begins a transaction: an outage or a refusal only delays it.
+   * Undefined: the claim is lost.
+   */
   patiently<T>(execution: Execution, read: () => Promise<T>): Promise<T | undefined>;
   /** The worker begins no further steps. */
   isStopping(): boolean;

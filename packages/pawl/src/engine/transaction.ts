@@ -1,8 +1,9 @@
 /**
- * Transactions of user code: the user's SQL runs first, then the outcome of the step is written with its guard, then both are
- * committed. So a slow transaction blocks nobody, and its effects happen exactly once. One that the database undoes for a reason that is
- * not the step's is done again, for as long as the claim holds, and counts as no attempt. Used by the executor (`ctx.transaction`) and by
- * the bodies of workflows (`step.transaction`).
+ * Transactions of user code: the user's SQL runs first, then the outcome of the step is written
+ * with its guard, then both are committed. So a slow transaction blocks nobody, and its effects
+ * happen exactly once. One that the database undoes for a reason that is not the step's is done
+ * again, for as long as the claim holds, and counts as no attempt. Used by the executor
+ * (`ctx.transaction`) and by the bodies of workflows (`step.transaction`).
  */
 
 import { InvalidOutcome } from "../define/errors.js";
@@ -34,7 +35,10 @@ export class InTransaction {
 /** The transaction was to be committed and the connection was lost: nobody knows whether it is. */
 export class CommitUnknown extends Error {}
 
-/** The transaction is rolled back, for a reason that says nothing about its step: somebody holds the run, or the database refuses. */
+/**
+ * The transaction is rolled back, for a reason that says nothing about its step: somebody holds the
+ * run, or the database refuses.
+ */
 export class Undone extends Error {
   /** Its own SQL may be the reason: it has changed settings, such as the role. */
   readonly mayBeItsFault: boolean;
@@ -78,7 +82,10 @@ export async function openTransaction(
   }
 }
 
-/** How often the code of a transaction was called again because the database undid it, and whether it may be once more. */
+/**
+ * How often the code of a transaction was called again because the database undid it, and whether
+ * it may be once more.
+ */
 export class Losses {
   readonly #execution: Execution;
   readonly #logger: Logger;
@@ -92,8 +99,8 @@ export class Losses {
   }
 
   /**
-   * Resolves after a while, with false if the step is over by then, or the worker wants it to end. What may be the step's own fault is
-   * counted, and after so many times is not repeated either.
+   * Resolves after a while, with false if the step is over by then, or the worker wants it to end.
+   * What may be the step's own fault is counted, and after so many times is not repeated either.
    */
   async mayRepeat(
     error: unknown,
@@ -154,9 +161,10 @@ export function takeOutcome(execution: Execution, returned: unknown): unknown {
 }
 
 /**
- * Writes the outcome of a step into its transaction and commits both. Gives the verdict on the outcome: if it was not written, all is
- * rolled back. Throws what the step did wrong, also what the database says against it (a deferred constraint), `Undone`, or
- * `CommitUnknown`. Whoever holds the run is waited for, but not for long: it may be waiting for what this transaction holds.
+ * Writes the outcome of a step into its transaction and commits both. Gives the verdict on the
+ * outcome: if it was not written, all is rolled back. Throws what the step did wrong, also what the
+ * database says against it (a deferred constraint), `Undone`, or `CommitUnknown`. Whoever holds the
+ * run is waited for, but not for long: it may be waiting for what this transaction holds.
  */
 export async function commitTransaction<V extends { readonly kind: string }>(
   opened: StoreTransaction,
@@ -191,7 +199,10 @@ export async function commitTransaction<V extends { readonly kind: string }>(
   return verdict;
 }
 
-/** What it means that an outcome could not be written: `Undone`, or else the error, which is the step's. */
+/**
+ * What it means that an outcome could not be written: `Undone`, or else the error, which is the
+ * step's.
+ */
 function undoneBy(error: unknown, opened: StoreTransaction): unknown {
   if (!concernsCall(error)) return error;
   return new Undone((error as Error).message, opened.hasSettings(), error);

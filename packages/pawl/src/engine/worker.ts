@@ -11,11 +11,9 @@ import type { AnyDefinition } from "../define/definition.js";
 import { Unavailable } from "../define/errors.js";
 import type { Claimable, WorkerStore } from "../store/store.js";
 import { isOutage } from "../store/postgres/database-errors.js";
-import { concernsCall } from "../store/refused.js";
 import { atMost } from "./at-most.js";
 import { DatabaseWatch } from "./database-watch.js";
 import { Events } from "./events.js";
-import type { Execution } from "./execution.js";
 import { Executions } from "./executions.js";
 import type { Reading } from "./exposition.js";
 import { Feeder } from "./feeder.js";
@@ -224,7 +222,13 @@ export class EngineWorker implements LocalWorker {
         claiming: this.#claiming,
         feeder: (queue) => this.#feeders.get(queue),
         expect: (queue, delayMs) => this.expect(queue, delayMs),
-        patiently: (execution, read) => this.#patiently(execution, read),
+        patiently: (execution, call) =>
+          persist(
+            () => execution.aborted,
+            call,
+            (err) =>
+              logger.warn({ err, runId: execution.runId }, "pawl: a call for a run failed, trying again"),
+          ),
         isStopping: () => this.#isStopping || this.#database.isHeld,
       },
       releaser: this.#releaser,
@@ -306,18 +310,6 @@ export class EngineWorker implements LocalWorker {
       }
     }
     return undefined;
-  }
-
-  /** Reads something for a run, for as long as its claim lasts: neither an outage nor a refusal says anything about the run. */
-  #patiently<T>(execution: Execution, read: () => Promise<T>): Promise<T | undefined> {
-    const { runId } = execution;
-    return persist(
-      () => execution.aborted,
-      concernsCall,
-      read,
-      (error) =>
-        this.#settings.logger.warn({ err: error, runId }, "pawl: a call for a run failed, trying again"),
-    );
   }
 
   /** The lease is gone: nothing of it is to be committed any more. */

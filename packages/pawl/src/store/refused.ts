@@ -11,8 +11,9 @@ export function isUnreachable(error: unknown): boolean {
 }
 
 /**
- * Whether an error concerns the call as a whole, and says nothing about the run that it was made for: an outage, a login that is
- * refused, a right that is missing. Whoever serves a run repeats the call, at a bounded pace, for as long as the claim holds.
+ * Whether an error concerns the call as a whole, and says nothing about the run that it was made
+ * for: an outage, a login that is refused, a right that is missing. Whoever serves a run repeats
+ * the call, at a bounded pace, for as long as the claim holds.
  */
 export function concernsCall(error: unknown): boolean {
   return error instanceof Unavailable || error instanceof Unauthorized || error instanceof Forbidden;

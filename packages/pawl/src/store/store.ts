@@ -422,18 +422,22 @@ export interface StoreTransaction {
   readonly tx: Transaction;
   /** Whether its connection was lost before it was to be committed, by no fault of its own: as if it had never been. Known once it is rolled back. */
   isLost(): boolean;
-  /** The user's SQL has changed settings of its transaction, such as its role: what is refused then may be its own fault. */
+  /**
+   * The user's SQL has changed settings of its transaction, such as its role: what is refused then
+   * may be its own fault.
+   */
   hasSettings(): boolean;
   /**
-   * Writes into a journal, inside of it. Like `apply` and `commit`, throws what the step did wrong (it has ended the transaction, or
-   * gone on after an error), or `Unavailable` if the database could not, or would not, do it now, whatever the step did.
+   * Writes into a journal, inside of it. Like `apply` and `commit`, throws what the step did wrong
+   * (it has ended the transaction, or gone on after an error), or `Unavailable` if the database
+   * could not, or would not, do it now, whatever the step did.
    */
   record(entry: JournalEntry): Promise<RecordVerdict>;
   /** Commits an outcome, inside of it. */
   apply(commit: Commit): Promise<{ verdict: Verdict; claimable: Claimable[] }>;
   /**
-   * Throws what the database says against it, `Refused` if it is rolled back for a reason that is not the step's, or another
-   * `Unavailable` if nobody knows what became of it.
+   * Throws what the database says against it, `Refused` if it is rolled back for a reason that is
+   * not the step's, or another `Unavailable` if nobody knows what became of it.
    */
   commit(): Promise<void>;
   /** Never throws. */

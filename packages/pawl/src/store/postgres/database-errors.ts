@@ -43,8 +43,9 @@ export function isOutage(error: unknown): boolean {
 }
 
 /**
- * Whether an error at the commit of a transaction that user code wrote in is that code's: only its own deferred constraints and triggers
- * run there. Anything else is the server's: no answer, a conflict with others (40), a lock (55), the session itself (25, 28).
+ * Whether an error at the commit of a transaction that user code wrote in is that code's: only its
+ * own deferred constraints and triggers run there. Anything else is the server's: no answer, a
+ * conflict with others (40), a lock (55), the session itself (25, 28).
  */
 export function isUsersAtCommit(error: unknown): boolean {
   const code = sqlState(error);

@@ -1,8 +1,9 @@
 /**
- * Transactions that user code writes in, on connections of their own: however long they take, the engine's calls never wait
- * for one of them. Opened when the first is asked for. A statement of the user's may take as long as it likes; those that
- * Pawl sends here (begin, the outcome, commit, rollback) have a time limit, because a connection may be silent without being
- * closed. Owned by the store.
+ * Transactions that user code writes in, on connections of their own: however long they take, the
+ * engine's calls never wait for one of them. Opened when the first is asked for. A statement of the
+ * user's may take as long as it likes; those that Pawl sends here (begin, the outcome, commit,
+ * rollback) have a time limit, because a connection may be silent without being closed. Owned by
+ * the store.
  */
 
 import type { Duplex } from "node:stream";
@@ -33,7 +34,7 @@ export interface UserTransaction {
   /** For the user's: of no use any more once the transaction has ended. */
   readonly tx: Transaction;
   /** Writes the outcome by such a statement. Throws what the step did wrong, or `Unavailable`. */
-  write<T>(call: () => Promise<T>): Promise<T>;
+  readonly write: <T>(call: () => Promise<T>) => Promise<T>;
   isLost: StoreTransaction["isLost"];
   hasSettings: StoreTransaction["hasSettings"];
   commit(): Promise<void>;
@@ -141,7 +142,10 @@ export class UserTransactions {
     const loss = new Loss();
     const lose = (error: unknown): void => loss.hear(error);
     client.on("error", lose);
-    /** A statement of Pawl's own. Whatever has no answer of the server leaves a connection that nobody can use. */
+    /**
+     * A statement of Pawl's own. Whatever has no answer of the server leaves a connection that
+     * nobody can use.
+     */
     const say = async (query: pg.QueryConfig): Promise<pg.QueryResult | pg.QueryResult[]> => {
       try {
         return await client.query({ ...query, query_timeout: ownMs } as pg.QueryConfig);
@@ -160,7 +164,10 @@ export class UserTransactions {
       client.off("error", lose);
       client.release(isBroken);
     };
-    /** The last statement: then the connection goes back, tidied up, unless something went wrong. Answers its command. */
+    /**
+     * The last statement: then the connection goes back, tidied up, unless something went wrong.
+     * Answers its command.
+     */
     const sayLast = async (statement: string): Promise<string> => {
       try {
         const [result] = [await say({ text: `${statement};${tidy}` })].flat();
@@ -224,7 +231,9 @@ export class UserTransactions {
     };
   }
 
-  /** Ends all connections, also those of transactions that are still open: nobody will commit them. */
+  /**
+   * Ends all connections, also those of transactions that are still open: nobody will commit them.
+   */
   async end(): Promise<void> {
     for (const end of this.#open) end();
     await this.#pool?.end();
