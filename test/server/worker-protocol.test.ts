@@ -385,14 +385,19 @@ describe("a heartbeat", () => {
       cancelled: {},
       held: { [runId]: claimId },
       databaseHeld: false,
+      timeline: expect.any(String),
     });
+    expect((await post("holdings", { workerId })).body).toEqual({ held: { [runId]: claimId } });
+    expect((await post("holdings", { workerId: "nobody" })).body).toEqual({ held: {} });
     await pawl.runs.cancel(runId);
     expect((await post("heartbeat", { workerId, since: null })).body).toEqual({
       alive: true,
       cancelled: { [runId]: claimId },
       held: null,
       databaseHeld: false,
+      timeline: expect.any(String),
     });
+    expect((await post("holdings", { workerId })).body).toEqual({ held: { [runId]: claimId } });
     expect((await post("heartbeat", { workerId: "nobody", since: null })).body).toMatchObject({
       alive: false,
     });

@@ -126,6 +126,7 @@ const calls: readonly [string, (held: { runId: string; claimId: string; workerId
       entryOf(runId, claimId, { op: "run", attempt: 0, output: "1", error: null, tookMs: 1 }),
   ],
   ["release", ({ runId, claimId }) => ({ claims: [{ runId, claimId }] })],
+  ["holdings", ({ workerId }) => ({ workerId })],
   ["held", ({ runId, claimId }) => ({ claims: [{ runId, claimId }] })],
   ["inbox", ({ runId }) => ({ runId, after: 0, upTo: 10 })],
   ["children", ({ runId }) => ({ runId, after: -1 })],

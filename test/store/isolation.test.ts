@@ -32,6 +32,29 @@ const drain = async (): Promise<void> => {
 
 afterEach(drain);
 
+describe("an error is charged to a run", () => {
+  it.each([
+    ["22P02", true],
+    ["23505", true],
+    ["54000", true],
+    ["PW422", true],
+    ["P0001", true],
+    ["55P03", true],
+    ["42501", false],
+    ["42883", false],
+    ["57014", false],
+    ["40P01", false],
+    ["53100", false],
+    ["25006", false],
+    ["28000", false],
+    ["XX000", false],
+    ["P0002", false],
+    ["99999", false],
+  ])("only if its code is known to be a row's fault: %s", async (code, isFault) => {
+    expect(await sql("select is_row_fault($1) as fault", [code])).toEqual([{ fault: isFault }]);
+  });
+});
+
 describe("one row never costs another", () => {
   it("one bad value fails its own run and commits the rest of the batch", async () => {
     await start(database, {}, {}, {});

@@ -248,6 +248,11 @@ export const beat = strict(
       description: "null: not asked for",
     }),
     databaseHeld: Type.Boolean({ description: "Nothing is claimed, and no further step is to begin" }),
+    timeline: orNull(
+      Type.String({
+        description: "The timeline of the database's server; when it changes, compare everything: holdings",
+      }),
+    ),
   } satisfies Members<BeatAnswer>,
   { title: "Beat" },
 );
@@ -260,6 +265,7 @@ export const claimed = strict(
   },
   { title: "Claimed" },
 );
+export const holdings = strict({ held: claimIds("Everything that you hold") });
 export const verdicts = strict({ verdicts: Type.Array(Type.Unsafe<Verdict>(verdict)) });
 export const recordVerdicts = strict({ verdicts: Type.Array(Type.Unsafe<RecordVerdict>(recordVerdict)) });
 export const journalPage = strict({ steps: Type.Array(Type.Unsafe<ListedStep>(listedStep)) });

@@ -295,6 +295,11 @@ export class Body {
       return this.#take(call, seq, verdict, value, error);
     }
     this.#deliveries.giveUp(seq);
+    if ("attempt" in change && change.op !== "retry" && change.error !== null) {
+      // The database refuses even the error: nothing that the step comes to can be recorded.
+      this.#die({ kind: "threw", error: refusal(verdict) });
+      return null;
+    }
     if ("attempt" in change) {
       const op = change.op === "retry" ? change.kind : change.op;
       const error = recordOf(refusal(verdict));

@@ -4,24 +4,27 @@
  */
 
 import { fromJson } from "../define/json.js";
-import { Forbidden, InvalidOutcome, InvalidState, KeyConflict, type PawlError } from "../define/errors.js";
+import { Forbidden, InvalidOutcome, InvalidState, KeyConflict, PawlError } from "../define/errors.js";
 import type { Claimable, Commit, NextClaim, StoreTransaction, Transition, Verdict } from "../store/store.js";
 import { newClaimId } from "./claim-id.js";
 import { attemptOf, type Execution } from "./execution.js";
 import { sliceMs, sliceSteps, type Surroundings } from "./surroundings.js";
-import { abandonTransaction, CommitUnknown, commitTransaction } from "./transaction.js";
+import { abandonTransaction, CommitUnknown, commitTransaction, Undone } from "./transaction.js";
 import type { Decision } from "./transition.js";
 
 /** After so many runs of a key in a row, the whole line for it is looked at so often: a run that has got a place further ahead waits no longer. */
 const quickRuns = 10;
 const wholeLookMs = 10;
 
-/** Commits a decision. Null: it is settled (committed, or dropped with the claim); else why the database refused it. */
+/**
+ * Commits a decision. Null: it is settled (committed, or dropped with the claim); `Undone`: its
+ * transaction is rolled back, by no fault of the step; else why the database refused it.
+ */
 export async function commit(
   execution: Execution,
   { transition }: Decision,
   around: Surroundings,
-): Promise<PawlError | null> {
+): Promise<PawlError | Undone | null> {
   if (execution.aborted) {
     await abandonTransaction(execution);
     return null;
@@ -37,6 +40,15 @@ export async function commit(
       ? await write(item, isEnd ? around.feeder(queue) : undefined, around)
       : await commitOpened(execution, execution.opened, item, around);
   if (next !== null) around.claiming.delete(next.claimId);
+  if (verdict instanceof Undone) {
+    around.observer.stepDropped(execution);
+    return verdict;
+  }
+  if (verdict instanceof PawlError) return verdict;
+  if (verdict === null) {
+    execution.abort(new Error("nobody knows whether the claim on this run has ended"));
+    return null;
+  }
   switch (verdict.kind) {
     case "committed":
       if (verdict.uniqueLost) {
@@ -71,6 +83,7 @@ export async function commit(
       throw new Error("the flusher answered busy");
   }
   execution.turn++;
+  execution.isSettled = transition.kind !== "keep";
   observe(execution, transition, around);
   switch (transition.kind) {
     case "keep":
@@ -151,19 +164,21 @@ export function loseClaim(execution: Execution, { logger, observer }: Surroundin
   execution.abort(new Error("the claim on this run was lost"));
 }
 
-/** Commits an outcome in the transaction of its step. If nobody knows whether it is, the claim is let go: the guard decides. */
+/**
+ * Commits an outcome in the transaction of its step. Null: nobody knows whether it is; an error of
+ * Pawl's: what the step did wrong.
+ */
 async function commitOpened(
   execution: Execution,
   opened: StoreTransaction,
   item: Commit,
   around: Surroundings,
-): Promise<Verdict> {
+): Promise<Verdict | PawlError | Undone | null> {
   execution.opened = null;
   let freed: readonly Claimable[] = [];
   try {
     const done = await commitTransaction(
       opened,
-      around,
       () => execution.aborted,
       async () => {
         const { verdict, claimable } = await opened.apply(item);
@@ -177,17 +192,17 @@ async function commitOpened(
     if (error instanceof CommitUnknown) {
       around.logger.warn(
         { err: error, runId: item.runId },
-        "pawl: nobody knows whether a transaction is committed",
+        "pawl: commit outcome unknown: the connection was lost during COMMIT",
       );
-      around.letGo(execution);
-      return { kind: "stale" };
+      return null;
     }
+    if (error instanceof Undone || error instanceof PawlError) return error;
     const { code = "", message } = error as { code?: string; message: string };
     return { kind: "failed", code, message };
   }
 }
 
-/** Commits the failure of a run; if the database refuses even that, the claim is let go by the next beats. */
+/** Commits the failure of a run; throws if the database refuses even that. */
 export async function commitFailure(
   execution: Execution,
   decision: Decision,

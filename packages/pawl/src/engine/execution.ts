@@ -66,6 +66,10 @@ export class Execution implements Watched {
   /** The signal of this claim is used up: the next step needs a claim of its own. */
   interrupted = false;
   isStopping = false;
+  /** An outcome has ended the claim. */
+  isSettled = false;
+  /** The database refuses whatever the run comes to. */
+  isRefused = false;
   /** What its end, if it came to that, has made of it. */
   status: Exclude<Status, "cancelled"> = "running";
   /** The code of the error that it ended with. */

@@ -13,6 +13,8 @@ import type { Surroundings } from "./surroundings.js";
 
 /** Of runs that were cancelled while a claim was in flight; where claims wait, one always is. */
 const maxMeanwhile = 10_000;
+/** A run whose outcome, and failure too, the database refuses is tried again at this pace. */
+const refusedMs = 1_000;
 
 export interface ExecutionsHost {
   readonly surroundings: Surroundings;
@@ -84,11 +86,15 @@ export class Executions implements Iterable<Execution> {
     surroundings.observer.begin(execution);
     await this.#untilOver(execution);
     surroundings.observer.end(execution);
-    if (this.#byRunId.get(runId) === execution) this.#byRunId.delete(runId);
-    // The code has returned, or is not waited for: a cancelled run loses its holder, and its partition key goes to the next.
-    // One stopped midway is runnable again.
-    if (execution.isCancelled) void releaser.persist(execution);
-    else if (execution.aborted && execution.isStopping) await releaser.letGo([execution]);
+    const isInHand = this.#byRunId.get(runId) === execution;
+    if (isInHand) this.#byRunId.delete(runId);
+    // The code has returned, or nobody waits for it any longer. Release a claim that no outcome has
+    // ended, if it is held at all: a cancelled run loses its holder and its partition key goes to the
+    // next, any other run is runnable again. Claims of a lost lease expire like those of a dead worker.
+    if (!execution.isSettled && (isInHand || execution.isCancelled || execution.isStopping)) {
+      if (execution.isStopping) await releaser.letGo([execution]);
+      else releaser.release([execution], execution.isRefused ? refusedMs : 0);
+    }
     const { successor } = execution;
     if (successor !== null && !this.#host.mayBegin()) {
       await releaser.letGo([{ runId: successor.run.runId, claimId: successor.claimId }]);

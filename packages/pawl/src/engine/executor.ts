@@ -7,7 +7,7 @@
 
 import type { JobDefinition, MachineDefinition } from "../define/definition.js";
 import { isA } from "../define/error-record.js";
-import { InvalidState, PayloadTooLarge } from "../define/errors.js";
+import { InvalidState, type PawlError, PayloadTooLarge } from "../define/errors.js";
 import { type Encoded, fromJson } from "../define/json.js";
 import { checkOutcome, type Outcome, type Spawn } from "../define/outcome.js";
 import { parse } from "../define/schema.js";
@@ -17,7 +17,7 @@ import { attemptOf, type Execution } from "./execution.js";
 import { newRun } from "./new-run.js";
 import { jobContext, stepContext } from "./step-context.js";
 import { sliceMs, sliceSteps, type Surroundings } from "./surroundings.js";
-import { abandonTransaction, takeOutcome } from "./transaction.js";
+import { abandonTransaction, Losses, takeOutcome, Undone } from "./transaction.js";
 import {
   crashLimit,
   decide,
@@ -54,7 +54,8 @@ export async function execute(execution: Execution, around: Surroundings): Promi
       execution.abort(error);
       return;
     }
-    // The database refused a commit for a reason that is no step's fault: the claim is let go by the next beats.
+    // The database refuses whatever the run comes to: its claim is released, and it is tried again.
+    execution.isRefused = true;
     around.logger.error(
       { err: error, runId: execution.runId },
       "pawl: the outcome of a run could not be committed",
@@ -75,6 +76,27 @@ async function executeJob(
     await commitFailure(execution, decideFailure(null, error), around);
     return;
   }
+  let losses: Losses | undefined;
+  for (;;) {
+    const refused = await attemptJob(execution, definition, input, around);
+    if (refused === null) return;
+    const { mayBeItsFault } = refused;
+    const isOver = (): boolean => execution.aborted;
+    losses ??= new Losses(execution, around);
+    if (await losses.mayRepeat(refused, { isOver, mayBeItsFault })) continue;
+    if (execution.aborted || execution.isStopping) throw new LetGo();
+    await commitFailure(execution, decideJobError(definition, execution.attempt, refused.cause), around);
+    return;
+  }
+}
+
+/** Runs a job and commits what comes of it; answers that its transaction was undone, if it was. */
+async function attemptJob(
+  execution: Execution,
+  definition: JobDefinition,
+  input: unknown,
+  around: Surroundings,
+): Promise<Undone | null> {
   let result: unknown;
   try {
     const given = jobContext(execution, around);
@@ -90,7 +112,7 @@ async function executeJob(
     await abandonTransaction(execution);
     if (execution.aborted || execution.isStopping) throw new LetGo();
     await commitFailure(execution, decideJobError(definition, execution.attempt, error), around);
-    return;
+    return null;
   }
   // The work is done: trying again would repeat its effects and not mend a result that cannot be stored.
   let decision: Decision;
@@ -103,12 +125,13 @@ async function executeJob(
   }
   const isTransaction = execution.opened !== null;
   const refused = await commit(execution, decision, around);
-  if (refused === null) return;
+  if (refused === null || refused instanceof Undone) return refused;
   // What was rolled back may be tried again.
   const failure = isTransaction
     ? decideJobError(definition, execution.attempt, refused)
     : decideFailure(null, refused);
   await commitFailure(execution, failure, around);
+  return null;
 }
 
 async function executeMachine(
@@ -140,18 +163,61 @@ async function executeMachine(
         return !(isUsedUp && (execution.partitionKey !== null || around.feeder(execution.queue)?.hasBacklog));
       },
     };
-    let decision = await takeStep(execution, definition, stored, at, isNew && steps === 1, around);
-    let refused = await commit(execution, decision, around);
+    const isFirst = isNew && steps === 1;
+    let decision = await takeStep(execution, definition, stored, at, isFirst, around);
+    let refused: unknown = await commit(execution, decision, around);
+    if (refused instanceof Undone) {
+      const again = (): Promise<Decision> => takeStep(execution, definition, stored, at, isFirst, around);
+      ({ decision, refused } = await commitAgain(execution, decision, refused, again, around));
+    }
     if (refused !== null) {
-      decision = await decideByHandle(execution, definition, stored, at, refused, around);
-      refused = await commit(execution, decision, around);
-      if (refused !== null) {
-        await commitFailure(execution, (decision = decideFailure(at.step, refused)), around);
+      const handle = (): Promise<Decision> =>
+        decideByHandle(execution, definition, stored, at, refused, around);
+      decision = await handle();
+      let unhandled: unknown = await commit(execution, decision, around);
+      if (unhandled instanceof Undone) {
+        ({ decision, refused: unhandled } = await commitAgain(
+          execution,
+          decision,
+          unhandled,
+          handle,
+          around,
+        ));
+      }
+      if (unhandled !== null) {
+        await commitFailure(execution, (decision = decideFailure(at.step, unhandled)), around);
       }
     }
     if (execution.aborted || decision.state === null) return;
     stored = decision.state;
   }
+}
+
+/**
+ * A decision whose transaction was undone is made and committed again, until it is settled or
+ * refused by the step's own fault.
+ */
+async function commitAgain(
+  execution: Execution,
+  undone: Decision,
+  by: Undone,
+  decideAgain: () => Promise<Decision>,
+  around: Surroundings,
+): Promise<{ decision: Decision; refused: unknown }> {
+  const losses = new Losses(execution, around);
+  let decision = undone;
+  let refused: PawlError | Undone | null = by;
+  while (refused instanceof Undone) {
+    const { mayBeItsFault } = refused;
+    const isOver = (): boolean => execution.aborted;
+    if (!(await losses.mayRepeat(refused, { isOver, mayBeItsFault }))) {
+      if (execution.aborted || execution.isStopping) throw new LetGo();
+      return { decision, refused: refused.cause };
+    }
+    decision = await decideAgain();
+    refused = await commit(execution, decision, around);
+  }
+  return { decision, refused };
 }
 
 /** One step, from the stored state to a decision. A new run whose input is refused fails without any step. */

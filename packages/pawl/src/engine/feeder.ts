@@ -266,7 +266,7 @@ export class Feeder {
         this.#accept(claimed, claimId);
         return claimed;
       }
-      await this.#host.store.release(claimed.runs.map(({ runId }) => ({ runId, claimId })));
+      this.#host.letGo(claimed.runs.map(({ runId }) => ({ runId, claimId })));
       return null;
     } catch (error) {
       this.#host.logger.warn({ err: error, queue }, "pawl: claim failed, trying again");

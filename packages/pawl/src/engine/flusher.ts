@@ -1,10 +1,12 @@
 /**
- * Writes for many runs in groups: whatever was queued while the previous call was in flight goes in one call, without
- * any timer, so a lone write leaves at once and a thousand share a transaction. Bad rows are isolated by the call
- * itself; one that fails as a whole is sent again until it is answered or dropped (after anything but an outage, item by
- * item): the guards in the SQL make a second arrival harmless. What is busy (somebody's open transaction holds the run) moves to a
- * slow lane and delays nobody. The items of one run are sent in order, those of one call at a time. Used for the outcomes of runs
- * (`commit`) and the journals of workflows (`record`).
+ * Writes for many runs in groups: whatever was queued while the previous call was in flight goes in
+ * one call, without any timer, so a lone write leaves at once and a thousand share a transaction.
+ * Bad rows are isolated by the call itself; one that fails as a whole is sent again until it is
+ * answered or dropped (after anything but an outage, item by item), which is logged once until a
+ * call is answered: the guards in the SQL make a second arrival harmless. What is busy (somebody's
+ * open transaction holds the run) moves to a slow lane and delays nobody. The items of one run are
+ * sent in order, those of one call at a time. Used for the outcomes of runs (`commit`) and the
+ * journals of workflows (`record`).
  */
 
 import type { Logger } from "../define/logger.js";
@@ -15,6 +17,11 @@ const maxBatchBytes = 8 * 1024 * 1024;
 const lanes = 2;
 const slowLaneMs = 50;
 const slowLaneMaxMs = 1_000;
+/**
+ * The longest pause after a call that failed as a whole, though the database could be reached: that
+ * may last.
+ */
+const refusedMaxMs = 5_000;
 
 interface Item {
   readonly runId: string;
@@ -51,6 +58,8 @@ export class Flusher<I extends Item, V extends { readonly kind: string }> {
   /** The runs that have entries in flight, or in the slow lane. */
   readonly #flying = new Set<string>();
   #inFlight = 0;
+  /** The last failure is in the log already. */
+  #isTold = false;
   #scheduled = false;
 
   constructor(options: FlusherOptions<I, V | { readonly kind: "busy" }> & { readonly stale: V }) {
@@ -132,6 +141,7 @@ export class Flusher<I extends Item, V extends { readonly kind: string }> {
       try {
         const items = waiting.map((entry) => entry.item);
         const verdicts = await this.#options.send(items, { patient: true });
+        this.#isTold = false;
         for (const [index, entry] of waiting.entries()) this.#answer(entry, verdicts[index]!);
         break;
       } catch (error) {
@@ -170,14 +180,16 @@ export class Flusher<I extends Item, V extends { readonly kind: string }> {
   async #crawl(runId: string): Promise<void> {
     const waiting = this.#slow.get(runId)!;
     let waitMs = slowLaneMs;
+    let longestMs = slowLaneMaxMs;
     while (waiting.length > 0) {
       const [entry] = waiting as [Entry<I, V>];
       if (!entry.dropped) {
         await new Promise((resolve) => setTimeout(resolve, waitMs));
-        waitMs = Math.min(Math.max(waitMs * 2, slowLaneMs), slowLaneMaxMs);
+        waitMs = Math.min(Math.max(waitMs * 2, slowLaneMs), longestMs);
       }
       const verdict = entry.dropped ? null : await this.#sendAlone(entry);
-      if (verdict?.kind === "busy") continue;
+      longestMs = verdict === "refused" ? refusedMaxMs : slowLaneMaxMs;
+      if (verdict === "refused" || verdict?.kind === "busy") continue;
       waiting.shift();
       waitMs = 0;
       if (verdict !== null) this.#answer(entry, verdict);
@@ -188,17 +200,20 @@ export class Flusher<I extends Item, V extends { readonly kind: string }> {
     if (this.#queue.length > 0) this.#schedule();
   }
 
-  async #sendAlone(entry: Entry<I, V>): Promise<V | { readonly kind: "busy" }> {
+  async #sendAlone(entry: Entry<I, V>): Promise<V | { readonly kind: "busy" } | "refused"> {
     try {
       const [verdict] = await this.#options.send([entry.item], { patient: false });
+      this.#isTold = false;
       return verdict!;
     } catch (error) {
       this.#warn(error, 1);
-      return { kind: "busy" };
+      return this.#options.isOutage(error) ? { kind: "busy" } : "refused";
     }
   }
 
   #warn(error: unknown, items: number): void {
+    if (this.#isTold) return;
+    this.#isTold = true;
     this.#options.logger.warn({ err: error, items }, `pawl: ${this.#options.what} failed, trying again`);
   }
 

@@ -32,6 +32,8 @@ export interface ConfirmedBeat {
   readonly held: { readonly since: string; readonly claims: Readonly<Record<string, string>> } | null;
   /** The whole database is held. */
   readonly databaseHeld: boolean;
+  /** The timeline that its server writes. */
+  readonly timeline: string | null;
 }
 
 export type BeatReport =
@@ -100,7 +102,7 @@ function beat(
       const sentAtMs = monotonicMs();
       const wantsHeld = sentAtMs - heldAtMs >= heldEveryMs;
       const since = wantsHeld ? heldSince : null;
-      const { alive, cancelled, held, databaseHeld } = await line.beat(workerId, since, patienceMs);
+      const { alive, cancelled, held, databaseHeld, timeline } = await line.beat(workerId, since, patienceMs);
       if (!alive) {
         if (wasRegistered) report({ kind: "late" });
         return;
@@ -112,7 +114,10 @@ function beat(
       }
       confirmed[0] = sentAtMs;
       const confirmedHeld = held === null || since === null ? null : { since, claims: held };
-      report({ kind: "alive", confirmed: { sentAtMs, cancelled, held: confirmedHeld, databaseHeld } });
+      report({
+        kind: "alive",
+        confirmed: { sentAtMs, cancelled, held: confirmedHeld, databaseHeld, timeline },
+      });
     });
   };
 

@@ -23,8 +23,8 @@ export interface HeartbeatOptions {
 export interface LeaseEvents {
   /** The lease cannot be relied on any more. Called once, at most. */
   onLost(reason: string): void;
-  /** A beat was confirmed. */
-  onBeat(confirmed: ConfirmedBeat): void;
+  /** A beat was confirmed. `isBack`: the one before it had failed. */
+  onBeat(confirmed: ConfirmedBeat, isBack: boolean): void;
 }
 
 export class Heartbeat {
@@ -65,6 +65,8 @@ export class Lease {
   #registeredAtMs = 0;
   #watch: NodeJS.Timeout | undefined;
   #isOver = false;
+  /** The last beat failed. */
+  #hasFailed = false;
 
   constructor(host: HeartbeatHost, options: HeartbeatOptions, workerId: string, events: LeaseEvents) {
     this.#options = options;
@@ -120,10 +122,13 @@ export class Lease {
   #hear(report: BeatReport): void {
     if (this.#isOver) return;
     if (report.kind === "failed") {
+      this.#hasFailed = true;
       this.#options.logger.warn({ reason: report.message }, "pawl: heartbeat failed, trying again");
     } else if (report.kind === "alive") {
+      const isBack = this.#hasFailed;
+      this.#hasFailed = false;
       this.#prove(true);
-      this.#events.onBeat(report.confirmed);
+      this.#events.onBeat(report.confirmed, isBack);
     } else {
       this.#lose("the lease had passed when the heartbeat came");
     }

@@ -3,6 +3,8 @@
  * in step. Used by every loop of the engine that must never give up.
  */
 
+import { concernsCall } from "../store/refused.js";
+
 const shortestMs = 50;
 const longestMs = 1_000;
 
@@ -22,18 +24,24 @@ export class Patience {
   }
 }
 
-/** Tries until it works or is not wanted any more, whatever the outage. Undefined: not wanted; throws what waiting will not mend. */
+/**
+ * Tries a call for a run until it works or is not wanted any more. Undefined: not wanted; throws
+ * what says something about the run.
+ */
 export async function persist<T>(
   isUnwanted: () => boolean,
-  isOutage: (error: unknown) => boolean,
-  attempt: () => Promise<T>,
+  call: () => Promise<T>,
+  onFirstFailure: (error: unknown) => void,
 ): Promise<T | undefined> {
   const patience = new Patience();
+  let hasFailed = false;
   while (!isUnwanted()) {
     try {
-      return await attempt();
+      return await call();
     } catch (error) {
-      if (!isOutage(error)) throw error;
+      if (!concernsCall(error)) throw error;
+      if (!hasFailed) onFirstFailure(error);
+      hasFailed = true;
       await new Promise((resolve) => setTimeout(resolve, patience.next()));
     }
   }

@@ -26,8 +26,8 @@ export interface RegistrationHost {
   readonly settings: ServeSettings;
   /** The lease cannot be relied on any more. */
   onLost(reason: string): void;
-  /** A beat of this worker id was confirmed. */
-  onBeat(workerId: string, confirmed: ConfirmedBeat): void;
+  /** A beat of this worker id was confirmed. `isBack`: the one before it had failed. */
+  onBeat(workerId: string, confirmed: ConfirmedBeat, isBack: boolean): void;
 }
 
 export class Registration {
@@ -61,7 +61,7 @@ export class Registration {
     // It is beaten for from the first: this loop may be slow to hear that the row is there.
     const lease = this.#heartbeat?.take(workerId, {
       onLost: (reason) => this.#lose(lease, reason),
-      onBeat: (confirmed) => this.#host.onBeat(workerId, confirmed),
+      onBeat: (confirmed, isBack) => this.#host.onBeat(workerId, confirmed, isBack),
     });
     const sentAtMs = monotonicMs();
     await store.register({ workerId, leaseMs, queues: [...queues.keys()], info, definitions });

@@ -11,7 +11,7 @@ import { failed, perform, type Performed } from "./attempt.js";
 import type { Execution } from "./execution.js";
 import type { StepCall, Work } from "./step-call.js";
 import type { Surroundings } from "./surroundings.js";
-import { CommitUnknown, commitTransaction, Losses } from "./transaction.js";
+import { CommitUnknown, commitTransaction, Losses, Undone } from "./transaction.js";
 
 export type Transacted =
   /** It was rolled back, and this is to be recorded instead. `seq`: that of an entry which came to nothing. */
@@ -19,8 +19,8 @@ export type Transacted =
       readonly kind: "performed";
       readonly performed: Performed;
       readonly seq: number | null;
-      /** The database went away with it: it may be done again. */
-      readonly isLost: boolean;
+      /** The database has undone it: it may be done again. */
+      readonly undone: Pick<Undone, "mayBeItsFault"> | null;
     }
   /** The entry was answered: recorded, and all is committed, or not, and all is rolled back. */
   | {
@@ -54,9 +54,11 @@ export async function transact(
     const done = await transactOnce(call, work, execution, around, host);
     if (done.kind !== "performed") return done;
     if (done.seq !== null) host.giveUp(done.seq);
-    const { performed, isLost } = done;
-    if (!isLost || performed.isHopeless) return done;
-    if (!(await losses.mayRepeat(performed.entry.error, () => host.isDead()))) return done;
+    const { performed, undone } = done;
+    if (undone === null || performed.isHopeless) return done;
+    const { mayBeItsFault } = undone;
+    const isOver = (): boolean => host.isDead();
+    if (!(await losses.mayRepeat(performed.entry.error, { isOver, mayBeItsFault }))) return done;
   }
 }
 
@@ -72,21 +74,25 @@ async function transactOnce(
   try {
     opened = await around.patiently(execution, () => around.store.begin());
   } catch (error) {
-    return { kind: "performed", performed: failed(call, work, error, begunMs), seq: null, isLost: false };
+    return { kind: "performed", performed: failed(call, work, error, begunMs), seq: null, undone: null };
   }
   if (opened === undefined) return { kind: "lost" };
   const transaction = opened;
   const performed = await perform(call, work, execution, around, transaction.tx);
   if (performed.entry.error !== null || host.isDead()) {
     await opened.rollback();
-    return { kind: "performed", performed, seq: null, isLost: opened.isLost() };
+    return {
+      kind: "performed",
+      performed,
+      seq: null,
+      undone: opened.isLost() ? { mayBeItsFault: true } : null,
+    };
   }
   const entry = host.entryOf(performed.entry);
   const { seq } = entry;
   try {
     const verdict = await commitTransaction(
       opened,
-      around,
       () => host.isDead(),
       () => transaction.record(entry),
     );
@@ -94,12 +100,17 @@ async function transactOnce(
     return { kind: "written", seq, verdict, value: performed.value };
   } catch (error) {
     if (!(error instanceof CommitUnknown)) {
-      const isLost = opened.isLost();
-      return { kind: "performed", performed: failed(call, work, error, begunMs), seq, isLost };
+      const undone = error instanceof Undone ? error : null;
+      return {
+        kind: "performed",
+        performed: failed(call, work, undone?.cause ?? error, begunMs),
+        seq,
+        undone,
+      };
     }
     around.logger.warn(
       { err: error, step: call.name },
-      "pawl: nobody knows whether a transaction is committed",
+      "pawl: commit outcome unknown: the connection was lost during COMMIT",
     );
     return { kind: "unknown", seq };
   }

@@ -32,12 +32,11 @@ export interface Surroundings {
   feeder(queue: string): Pick<Feeder, "hasBacklog" | "isLooking" | "endBegins" | "endIsOver"> | undefined;
   /** A run of this queue becomes due again after this time. */
   expect(queue: string, delayMs: number): void;
-  /** Reads something for a run: an outage only delays it, as long as the claim lasts. Undefined: the claim is lost. */
+  /**
+   * Reads something for a run, or begins a transaction: an outage or a refusal only delays it.
+   * Undefined: the claim is lost.
+   */
   patiently<T>(execution: Execution, read: () => Promise<T>): Promise<T | undefined>;
-  /** Whether an error of the store means that it could not be reached. */
-  isOutage(error: unknown): boolean;
-  /** Nobody knows whether the claim of this execution has ended: if not, it is let go. */
-  letGo(execution: Execution): void;
   /** The worker begins no further steps. */
   isStopping(): boolean;
 }

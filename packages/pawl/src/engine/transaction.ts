@@ -1,11 +1,15 @@
 /**
- * Transactions of user code: the user's SQL runs first, then the outcome of the step is written with its guard, then both are
- * committed. So a slow transaction blocks nobody, and its effects happen exactly once. Used by the executor (`ctx.transaction`) and by the
- * bodies of workflows (`step.transaction`).
+ * Transactions of user code: the user's SQL runs first, then the outcome of the step is written
+ * with its guard, then both are committed. So a slow transaction blocks nobody, and its effects
+ * happen exactly once. One that the database undoes for a reason that is not the step's is done
+ * again, for as long as the claim holds, and counts as no attempt. Used by the executor
+ * (`ctx.transaction`) and by the bodies of workflows (`step.transaction`).
  */
 
 import { InvalidOutcome } from "../define/errors.js";
+import type { Logger } from "../define/logger.js";
 import type { Transaction } from "../define/transaction.js";
+import { concernsCall, isUnreachable } from "../store/refused.js";
 import type { StoreTransaction } from "../store/store.js";
 import { isHopeless } from "./attempt.js";
 import type { Execution } from "./execution.js";
@@ -16,12 +20,6 @@ const busyMs = 20;
 const busyTries = 50;
 /** After so many repetitions, that the database goes away counts as an error of the step: it may be the cause. */
 const maxLosses = 5;
-
-const problems = {
-  ended: "the transaction was ended by the step itself; leave its end to Pawl",
-  failed:
-    "a statement in the transaction failed, and its error was not thrown on: nothing of it can be committed",
-};
 
 /** What a step returns that ran in a transaction: its outcome, which is to be committed there. */
 export class InTransaction {
@@ -36,6 +34,20 @@ export class InTransaction {
 
 /** The transaction was to be committed and the connection was lost: nobody knows whether it is. */
 export class CommitUnknown extends Error {}
+
+/**
+ * The transaction is rolled back, for a reason that says nothing about its step: somebody holds the
+ * run, or the database refuses.
+ */
+export class Undone extends Error {
+  /** Its own SQL may be the reason: it has changed settings, such as the role. */
+  readonly mayBeItsFault: boolean;
+
+  constructor(message: string, mayBeItsFault: boolean, cause?: unknown) {
+    super(message, { cause });
+    this.mayBeItsFault = mayBeItsFault;
+  }
+}
 
 /**
  * `ctx.transaction`: runs user code in a transaction, which stays open until its outcome is committed; again, in another one, if the
@@ -60,34 +72,49 @@ export async function openTransaction(
       execution.opening = again;
       await opened.rollback();
       const isOver = (): boolean => execution.opening !== again;
-      const mayRepeat = opened.isLost() && !isHopeless(error) && (await losses.mayRepeat(error, isOver));
+      const mayRepeat =
+        opened.isLost() &&
+        !isHopeless(error) &&
+        (await losses.mayRepeat(error, { isOver, mayBeItsFault: true }));
       if (!isOver()) execution.opening = null;
       if (!mayRepeat) throw error;
     }
   }
 }
 
-/** How often the code of a transaction was called because the database went away with it, and whether it may be called again. */
+/**
+ * How often the code of a transaction was called again because the database undid it, and whether
+ * it may be once more.
+ */
 export class Losses {
   readonly #execution: Execution;
-  readonly #around: Pick<Surroundings, "logger" | "isStopping">;
+  readonly #logger: Logger;
   readonly #patience = new Patience();
   #count = 0;
+  #isTold = false;
 
-  constructor(execution: Execution, around: Pick<Surroundings, "logger" | "isStopping">) {
+  constructor(execution: Execution, { logger }: Pick<Surroundings, "logger">) {
     this.#execution = execution;
-    this.#around = around;
+    this.#logger = logger;
   }
 
-  /** Counts one more; resolves after a while, with false if the step is over by then, or this was one too many. */
-  async mayRepeat(error: unknown, isOver: () => boolean): Promise<boolean> {
+  /**
+   * Resolves after a while, with false if the step is over by then, or the worker wants it to end.
+   * What may be the step's own fault is counted, and after so many times is not repeated either.
+   */
+  async mayRepeat(
+    error: unknown,
+    { isOver, mayBeItsFault }: { isOver: () => boolean; mayBeItsFault: boolean },
+  ): Promise<boolean> {
     const { runId } = this.#execution;
-    const hasEnded = (): boolean => isOver() || this.#execution.isStopping || this.#around.isStopping();
-    if (this.#count++ >= maxLosses || hasEnded()) return false;
-    this.#around.logger.warn(
-      { err: error, runId },
-      "pawl: the connection of a transaction was lost, trying again",
-    );
+    // A worker that has begun to stop waits for its steps before it tells them.
+    const hasEnded = (): boolean => isOver() || this.#execution.aborted || this.#execution.isStopping;
+    if ((mayBeItsFault && this.#count++ >= maxLosses) || hasEnded()) return false;
+    if (!this.#isTold) {
+      const message = "pawl: a transaction was undone by no fault of its step, trying again until it is done";
+      this.#logger.warn({ err: error, runId }, message);
+    }
+    this.#isTold = true;
     await new Promise((resolve) => setTimeout(resolve, this.#patience.next()));
     return !hasEnded();
   }
@@ -134,45 +161,49 @@ export function takeOutcome(execution: Execution, returned: unknown): unknown {
 }
 
 /**
- * Writes the outcome of a step into its transaction and commits both. Gives the verdict on the outcome: if it was not written, all is
- * rolled back. Throws what the database says against it (a deferred constraint), or `CommitUnknown`. Whoever holds the run is
- * waited for, but not for long: it may be waiting for what this transaction holds.
+ * Writes the outcome of a step into its transaction and commits both. Gives the verdict on the
+ * outcome: if it was not written, all is rolled back. Throws what the step did wrong, also what the
+ * database says against it (a deferred constraint), `Undone`, or `CommitUnknown`. Whoever holds the
+ * run is waited for, but not for long: it may be waiting for what this transaction holds.
  */
 export async function commitTransaction<V extends { readonly kind: string }>(
   opened: StoreTransaction,
-  around: Pick<Surroundings, "isOutage">,
   isOver: () => boolean,
   write: () => Promise<V>,
 ): Promise<V> {
-  const status = opened.status();
-  if (status !== "open") {
-    await opened.rollback();
-    throw new InvalidOutcome(problems[status]);
-  }
+  // Two that wait for each other must not give way at the same time, again and again.
+  const maxTries = busyTries * (0.5 + Math.random() / 2);
   let verdict: V;
   try {
     verdict = await write();
-    for (let tries = 1; verdict.kind === "busy" && tries < busyTries && !isOver(); tries++) {
+    for (let tries = 1; verdict.kind === "busy" && tries < maxTries && !isOver(); tries++) {
       await new Promise((resolve) => setTimeout(resolve, busyMs));
       verdict = await write();
     }
   } catch (error) {
-    // The driver learns that a transaction has failed a moment after the statement's own error.
-    const hasFailed = opened.status() === "failed";
     await opened.rollback();
-    throw hasFailed ? new InvalidOutcome(problems.failed, { cause: error }) : error;
+    throw undoneBy(error, opened);
   }
   if (verdict.kind !== "committed" && verdict.kind !== "recorded") {
     await opened.rollback();
-    if (verdict.kind === "busy") throw new Error("somebody's open transaction holds the run");
+    if (verdict.kind === "busy") throw new Undone("somebody's open transaction holds the run", false);
     return verdict;
   }
   try {
     await opened.commit();
   } catch (error) {
-    throw around.isOutage(error)
+    throw isUnreachable(error)
       ? new CommitUnknown("the connection was lost at the commit", { cause: error })
-      : error;
+      : undoneBy(error, opened);
   }
   return verdict;
+}
+
+/**
+ * What it means that an outcome could not be written: `Undone`, or else the error, which is the
+ * step's.
+ */
+function undoneBy(error: unknown, opened: StoreTransaction): unknown {
+  if (!concernsCall(error)) return error;
+  return new Undone((error as Error).message, opened.hasSettings(), error);
 }

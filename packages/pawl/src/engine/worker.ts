@@ -139,6 +139,7 @@ export class EngineWorker implements LocalWorker {
     this.#workerId = null;
     for (const feeder of this.#feeders.values()) void feeder.stop();
     this.#executions.abortAll(new Error("the worker has died"));
+    this.#releaser.stop();
     this.#watcher.stop();
     void this.#sweeper?.stop();
     await this.#registration?.close();
@@ -221,9 +222,13 @@ export class EngineWorker implements LocalWorker {
         claiming: this.#claiming,
         feeder: (queue) => this.#feeders.get(queue),
         expect: (queue, delayMs) => this.expect(queue, delayMs),
-        patiently: (execution, read) => persist(() => execution.aborted, isOutage, read),
-        isOutage,
-        letGo: (execution) => void this.#releaser.persist(execution),
+        patiently: (execution, call) =>
+          persist(
+            () => execution.aborted,
+            call,
+            (err) =>
+              logger.warn({ err, runId: execution.runId }, "pawl: a call for a run failed, trying again"),
+          ),
         isStopping: () => this.#isStopping || this.#database.isHeld,
       },
       releaser: this.#releaser,
@@ -242,6 +247,7 @@ export class EngineWorker implements LocalWorker {
       feeders: this.#feeders,
       claiming: this.#claiming,
       flusher,
+      workerId: () => this.#workerId,
       cancel: (runId) => this.cancel(runId),
     });
     await this.#metrics.open(this.#transport, logger);
@@ -272,7 +278,7 @@ export class EngineWorker implements LocalWorker {
       beats: this.#transport!.beats,
       settings: this.#settings,
       onLost: (reason) => this.#lose(reason),
-      onBeat: (workerId, confirmed) => this.#hear(workerId, confirmed),
+      onBeat: (workerId, confirmed, isBack) => this.#hear(workerId, confirmed, isBack),
     });
     const registration = this.#registration;
     const workerId = await this.#persist("register", () => registration.take());
@@ -318,11 +324,11 @@ export class EngineWorker implements LocalWorker {
   }
 
   /** What the database said at a beat of this worker id. */
-  #hear(workerId: string, confirmed: ConfirmedBeat): void {
+  #hear(workerId: string, confirmed: ConfirmedBeat, isBack: boolean): void {
     if (workerId !== this.#workerId) return;
     this.#database.hear(confirmed.databaseHeld, workerId);
     this.#executions.forgetCancelled();
-    this.#holdings.compare(confirmed);
+    this.#holdings.compare(workerId, confirmed, isBack);
   }
 
   async #end(): Promise<void> {
@@ -344,6 +350,7 @@ export class EngineWorker implements LocalWorker {
     if (this.#sweeper !== undefined) await atMost(this.#sweeper.stop(), closeMs);
     await this.#registration?.close();
     await atMost(this.#unregister(), closeMs);
+    this.#releaser.stop();
     this.#workerId = null;
     await this.#metrics.close();
     await this.#transport.close();

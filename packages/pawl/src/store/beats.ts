@@ -17,6 +17,8 @@ export interface BeatAnswer {
   readonly held: Readonly<Record<string, string>> | null;
   /** Nothing is to be claimed in this database, and no further step begun. */
   readonly databaseHeld: boolean;
+  /** The timeline that the server of the database writes: another one after a failover. */
+  readonly timeline: string | null;
 }
 
 /** One line for beats, of any worker of its address, one at a time. */

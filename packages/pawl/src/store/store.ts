@@ -423,15 +423,25 @@ export interface ClientStore {
 /** An open transaction that user code writes in. It must be ended by one of its two ends. */
 export interface StoreTransaction {
   readonly tx: Transaction;
-  /** Whether it is open, aborted by an error, or ended by the user's own SQL. */
-  status(): "open" | "failed" | "ended";
   /** Whether its connection was lost before it was to be committed, by no fault of its own: as if it had never been. Known once it is rolled back. */
   isLost(): boolean;
-  /** Writes into a journal, inside of it. */
+  /**
+   * The user's SQL has changed settings of its transaction, such as its role: what is refused then
+   * may be its own fault.
+   */
+  hasSettings(): boolean;
+  /**
+   * Writes into a journal, inside of it. Like `apply` and `commit`, throws what the step did wrong
+   * (it has ended the transaction, or gone on after an error), or `Unavailable` if the database
+   * could not, or would not, do it now, whatever the step did.
+   */
   record(entry: JournalEntry): Promise<RecordVerdict>;
   /** Commits an outcome, inside of it. */
   apply(commit: Commit): Promise<{ verdict: Verdict; claimable: Claimable[] }>;
-  /** Throws what the database says against it, or `Unavailable` if nobody knows what became of it. */
+  /**
+   * Throws what the database says against it, `Refused` if it is rolled back for a reason that is
+   * not the step's, or another `Unavailable` if nobody knows what became of it.
+   */
   commit(): Promise<void>;
   /** Never throws. */
   rollback(): Promise<void>;
@@ -464,6 +474,8 @@ export interface WorkerStore extends Pick<ClientStore, "setLimit" | "bringForwar
   release(claims: readonly { readonly runId: string; readonly claimId: string }[]): Promise<string[]>;
   /** Which of these claims are held still, by run. */
   held(claims: readonly { readonly runId: string; readonly claimId: string }[]): Promise<string[]>;
+  /** Everything that a worker holds: the ids of runs, each with that of its claim. */
+  holdings(workerId: string): Promise<Readonly<Record<string, string>>>;
   /** Ends the claims of dead workers; with `repairs`, puts right what waits without need. */
   recover(look: {
     readonly limit: number;

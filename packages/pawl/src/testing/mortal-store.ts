@@ -161,7 +161,7 @@ export class MortalStore {
     const close = (): boolean => this.#open.delete(opened);
     return {
       tx: opened.tx,
-      status: () => opened.status(),
+      hasSettings: () => opened.hasSettings(),
       isLost: () => opened.isLost(),
       record: (entry) => {
         writes.push({ kind: "entry", runId: entry.runId, entry });

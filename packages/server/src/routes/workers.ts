@@ -344,6 +344,20 @@ export function workerRoutes(app: App, parts: Parts, hurry: () => void): void {
   );
 
   app.post(
+    "/v1/workers/holdings",
+    {
+      ...route,
+      schema: {
+        tags,
+        summary: "Everything that a worker holds: runs with their claim ids",
+        body: strict({ workerId }),
+        response: { 200: answers.holdings },
+      },
+    },
+    async (request) => ({ held: await storeOf(request).holdings(request.body.workerId) }),
+  );
+
+  app.post(
     "/v1/workers/limits",
     {
       ...route,

@@ -160,6 +160,10 @@ export class HttpWorkerStore implements WorkerStore {
     return (await this.#post<{ held: string[] }>("held", { claims: claims.map(toClaim) })).held;
   }
 
+  async holdings(workerId: string): Promise<Readonly<Record<string, string>>> {
+    return (await this.#post<{ held: Record<string, string> }>("holdings", { workerId })).held;
+  }
+
   /** The server does all that follows from it: nothing is left to be brought forward. */
   async setLimit({ name, allowed, periodMs, burst }: StoredLimit): Promise<boolean> {
     await this.#post("limits", { name, allowed, periodMs, burst });

@@ -30,6 +30,7 @@ export interface BeatRow {
   cancelled: string | null;
   held: string | null;
   database_held: boolean | null;
+  server_timeline: string | null;
 }
 
 export function toBeatAnswer(row: BeatRow | undefined): BeatAnswer {
@@ -38,9 +39,10 @@ export function toBeatAnswer(row: BeatRow | undefined): BeatAnswer {
     cancelled: claimsOf(row?.cancelled ?? "{}"),
     held: row?.held ? claimsOf(row.held) : null,
     databaseHeld: row?.database_held === true,
+    timeline: row?.server_timeline ?? null,
   };
 }
 
-function claimsOf(json: string): NonNullable<BeatAnswer["held"]> {
+export function claimsOf(json: string): NonNullable<BeatAnswer["held"]> {
   return JSON.parse(json) as Record<string, string>;
 }

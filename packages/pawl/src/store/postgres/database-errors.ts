@@ -42,6 +42,16 @@ export function isOutage(error: unknown): boolean {
   return code === undefined || /^(08|57P|53|58|25006)/.test(code);
 }
 
+/**
+ * Whether an error at the commit of a transaction that user code wrote in is that code's: only its
+ * own deferred constraints and triggers run there. Anything else is the server's: no answer, a
+ * conflict with others (40), a lock (55), the session itself (25, 28).
+ */
+export function isUsersAtCommit(error: unknown): boolean {
+  const code = sqlState(error);
+  return code !== undefined && !isOutage(error) && !/^(25|28|40|55|XX)/.test(code);
+}
+
 /** Whether a value of the call is one that the database cannot take: out of range, of another form, against a constraint. */
 export function isValueFault(error: unknown): boolean {
   return error instanceof Refused && /^(22|23|54)/.test(sqlState(error.cause) ?? "");

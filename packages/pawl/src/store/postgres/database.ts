@@ -30,7 +30,9 @@ export function connectionOptions(url: string): pg.ClientConfig {
   return {
     connectionString: url,
     application_name: "pawl",
+    // A host that has vanished is noticed within minutes: by default only after two hours.
     keepAlive: true,
+    keepAliveInitialDelayMillis: 10_000,
     connectionTimeoutMillis: 5_000,
     query_timeout: 30_000,
   };

@@ -40,6 +40,8 @@ export interface CallsOptions {
   readonly sharing?: PostgresCalls;
   /** How long the server works on one statement. Default 25 s. */
   readonly statementMs?: number;
+  /** Calls are made inside the one transaction with this mark, and nowhere else. */
+  readonly mark?: string;
 }
 
 /** What a call concerns: the worker that it is made for, claims, or runs that must be held. */
@@ -60,11 +62,14 @@ export class PostgresCalls {
   readonly #statementMs: number;
   readonly #schema: string;
   readonly #statements: Map<string, Statement>;
+  /** Calls are made inside the one transaction with this mark. */
+  readonly #mark: string | undefined;
   /** Whether connections keep what was prepared on them, as far as is known. */
   readonly #prepared: { isKept: boolean | undefined };
 
-  constructor(address: Address, { connections, pool, sharing, statementMs }: CallsOptions) {
+  constructor(address: Address, { connections, pool, sharing, statementMs, mark }: CallsOptions) {
     this.address = address;
+    this.#mark = mark;
     this.#schema = quoteName(address.schema);
     this.#statementMs = statementMs ?? defaultStatementMs;
     if (sharing !== undefined) {
@@ -96,7 +101,9 @@ export class PostgresCalls {
 
   /** Calls one function of the schema; a deadlock or serialization failure has written nothing and is tried again. */
   protected call<Row>(name: string, values: readonly unknown[]): Promise<Row[]> {
-    return this.#execute(this.#statement(name, values.length), values);
+    if (this.#mark === undefined) return this.#execute(this.#statement(name, values.length), values);
+    const [shard, ...rest] = values;
+    return this.#callBehind("require_transaction", [shard, this.#mark], name, rest);
   }
 
   /** The same for a function that reads much, on connections of its own, and within its time also behind a pooler. */
@@ -111,7 +118,25 @@ export class PostgresCalls {
     const { owner, workerId, runIds, claimIds } = guard;
     const [shard, ...rest] = values;
     const checked = [shard, owner, workerId ?? null, runIds ?? null, claimIds ?? null];
-    return this.#execute(this.#guardedStatement(name, rest.length, checked.length), [...checked, ...rest]);
+    return this.#callBehind("owned_shard", checked, name, rest);
+  }
+
+  /** A call takes its shard from a guard, and so cannot begin before the guard has answered. */
+  #callBehind<Row>(
+    guard: string,
+    checked: readonly unknown[],
+    name: string,
+    values: readonly unknown[],
+  ): Promise<Row[]> {
+    const schema = this.#schema;
+    const as = quoteName(name);
+    const statement = this.#remember(
+      `${schema}.${guard}/${name}(${values.length})`,
+      () =>
+        `select ${as}.* from ${schema}.${guard}(${parameters(1, checked.length)}) o(shard) cross join lateral ` +
+        `${schema}.${name}(${["o.shard", parameters(checked.length + 1, values.length)].filter(Boolean).join(",")}) ${as}`,
+    );
+    return this.#execute(statement, [...checked, ...values]);
   }
 
   /** Calls a function with those of the runs alone that workers of this token hold. */
@@ -171,7 +196,8 @@ export class PostgresCalls {
           isWhole = true;
           continue;
         }
-        if (isRetryable(error) && attempt < retries) continue;
+        // Inside a transaction nothing more can be done after an error.
+        if (isRetryable(error) && attempt < retries && this.#mark === undefined) continue;
         if (sqlState(error) === "PW403") throw new Forbidden((error as Error).message, { cause: error });
         if (sqlState(error) === "PW409") throw new KeyConflict((error as Error).message, { cause: error });
         if (sqlState(error) === "PW413")
@@ -186,18 +212,6 @@ export class PostgresCalls {
   #statement(called: string, count: number): Statement {
     const name = `${this.#schema}.${called}(${count})`;
     return this.#remember(name, () => `select * from ${this.#schema}.${called}(${parameters(1, count)})`);
-  }
-
-  /** The call takes its shard from the guard, and so cannot begin before the guard has answered. */
-  #guardedStatement(called: string, count: number, checked: number): Statement {
-    const schema = this.#schema;
-    const as = quoteName(called);
-    return this.#remember(
-      `${schema}.owned_${called}(${count})`,
-      () =>
-        `select ${as}.* from ${schema}.owned_shard(${parameters(1, checked)}) o(shard) ` +
-        `cross join lateral ${schema}.${called}(${["o.shard", parameters(checked + 1, count)].filter(Boolean).join(",")}) ${as}`,
-    );
   }
 
   #remember(name: string, textOf: () => string): Statement {

@@ -21,7 +21,7 @@ import type {
   WorkerStore,
 } from "../store.js";
 import type { BeatAnswer } from "../beats.js";
-import { type BeatRow, toBeatAnswer } from "./beats.js";
+import { type BeatRow, claimsOf, toBeatAnswer } from "./beats.js";
 import type { Address } from "./database.js";
 import { isOutage } from "./database-errors.js";
 import { type DatabaseStateRow, toDatabaseState } from "./database-state.js";
@@ -104,16 +104,17 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
   }
 
   async begin(): Promise<StoreTransaction> {
-    const { client, ...ends } = await this.#transactions.begin();
+    const { pool, mark, write, ...ends } = await this.#transactions.begin();
     // The same calls, on that connection: one at a time, never waiting for a lock, since an error would abort it.
-    const inside = new PostgresStore(this.address, { connections: 0, pool: client as unknown as pg.Pool });
+    const inside = new PostgresStore(this.address, { connections: 0, pool: pool as pg.Pool, mark });
     return {
       ...ends,
-      record: async (entry) => (await inside.record([entry], { patient: false }))[0]!,
-      apply: async (commit) => {
-        const { verdicts, claimable } = await inside.commit([commit], { patient: false });
-        return { verdict: verdicts[0]!, claimable };
-      },
+      record: (entry) => write(async () => (await inside.record([entry], { patient: false }))[0]!),
+      apply: (commit) =>
+        write(async () => {
+          const { verdicts, claimable } = await inside.commit([commit], { patient: false });
+          return { verdict: verdicts[0]!, claimable };
+        }),
     };
   }
 
@@ -331,6 +332,11 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
       column(claims, (claim) => claim.claimId),
     ]);
     return rows.map((row) => row.held);
+  }
+
+  async holdings(workerId: string): Promise<Readonly<Record<string, string>>> {
+    const [row] = await this.#callFor<{ holdings: string }>({ workerId }, "holdings", [shard, workerId]);
+    return claimsOf(row!.holdings);
   }
 
   async recover({ limit, repairs, marks }: Parameters<WorkerStore["recover"]>[0]): Promise<Recovered> {

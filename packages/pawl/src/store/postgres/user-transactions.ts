@@ -1,16 +1,23 @@
 /**
- * Transactions that user code writes in, on connections of their own: however long they take, the engine's calls never wait
- * for one of them. Opened when the first is asked for. Owned by the store.
+ * Transactions that user code writes in, on connections of their own: however long they take, the
+ * engine's calls never wait for one of them. Opened when the first is asked for. A statement of the
+ * user's may take as long as it likes; those that Pawl sends here (begin, the outcome, commit,
+ * rollback) have a time limit, because a connection may be silent without being closed. Owned by
+ * the store.
  */
 
+import type { Duplex } from "node:stream";
 import type pg from "pg";
 import { InvalidOption, InvalidOutcome } from "../../define/errors.js";
 import type { Transaction } from "../../define/transaction.js";
 import type { StoreTransaction } from "../store.js";
-import { type Address, openPool } from "./database.js";
-import { explain, isOutage, sqlState } from "./database-errors.js";
+import { type Address, openPool, types } from "./database.js";
+import { explain, isOutage, isUsersAtCommit, sqlState } from "./database-errors.js";
+import { quoteName } from "./literals.js";
 
 const connections = 10;
+/** How long Pawl waits for the answer to a statement of its own. */
+const ownMs = 10_000;
 
 /**
  * Undoes what a transaction may have left in its session. Sent with its last statement: behind a pooler the next one would perhaps be
@@ -20,15 +27,33 @@ const tidy = "reset session authorization; reset all; select pg_advisory_unlock_
 
 /** One open transaction. */
 export interface UserTransaction {
-  /** For the engine's own statements. */
-  readonly client: pg.PoolClient;
+  /** For the engine's own statements: within their time limit. */
+  readonly pool: Pick<pg.Pool, "query">;
+  /** Tells this transaction from any other (SQL `transaction_mark`). */
+  readonly mark: string;
   /** For the user's: of no use any more once the transaction has ended. */
   readonly tx: Transaction;
-  status: StoreTransaction["status"];
+  /** Writes the outcome by such a statement. Throws what the step did wrong, or `Unavailable`. */
+  readonly write: <T>(call: () => Promise<T>) => Promise<T>;
   isLost: StoreTransaction["isLost"];
+  hasSettings: StoreTransaction["hasSettings"];
   commit(): Promise<void>;
   rollback(): Promise<void>;
 }
+
+/** What steps do wrong in a transaction. */
+const problems = {
+  ended: "the transaction was ended by the step itself; leave its end to Pawl",
+  replaced:
+    "the transaction was ended by the step itself, which has begun another one: by commit or rollback, or by either of them with " +
+    "`and chain`. The outcome of the step is not recorded; what its SQL has committed itself stays. Leave the end to Pawl: to undo " +
+    "a part, use savepoint and rollback to savepoint; to undo all of it, throw",
+  tooLong:
+    "the server has ended the transaction, because it was idle or open for longer than its settings allow " +
+    "(idle_in_transaction_session_timeout, transaction_timeout)",
+  failed:
+    "a statement in the transaction failed, and its error was not thrown on: nothing of it can be committed",
+};
 
 /** Whether a transaction went away with its connection, and not by its own fault: the server ends what was idle, or open, for too long. */
 class Loss {
@@ -44,19 +69,28 @@ class Loss {
   get isLost(): boolean {
     return this.#hasGone && !this.#isItsFault;
   }
+
+  /** The server has ended it, because of how long it took. */
+  get isItsFault(): boolean {
+    return this.#isItsFault;
+  }
 }
 
 /** The client as user code gets it: the same object, until its transaction has ended. */
 function usersClient(client: pg.PoolClient, onFailed: (error: unknown) => void) {
   let isOver = false;
   let queries = 0;
+  let hasSettings = false;
   const ask = client.query.bind(client) as (...given: unknown[]) => Promise<unknown>;
   const query = async (...given: unknown[]): Promise<unknown> => {
     if (isOver)
       throw new InvalidOption("the transaction of this step has ended: it takes no more statements");
     queries++;
     try {
-      return await ask(...given);
+      const answer = await ask(...given);
+      const results = [answer].flat() as ({ command?: unknown } | undefined)[];
+      hasSettings ||= results.some((result) => result?.command === "SET");
+      return answer;
     } catch (error) {
       if (sqlState(error) !== undefined) onFailed(error);
       throw error;
@@ -71,17 +105,30 @@ function usersClient(client: pg.PoolClient, onFailed: (error: unknown) => void) 
       return typeof value === "function" ? value.bind(target) : value;
     },
   });
-  return { tx: tx as unknown as Transaction, end: () => void (isOver = true), isBusy: () => queries > 0 };
+  return {
+    tx: tx as unknown as Transaction,
+    end: () => void (isOver = true),
+    isBusy: () => queries > 0,
+    hasSettings: () => hasSettings,
+  };
+}
+
+/** Ends a connection at once, also one that does not answer. */
+function destroy(client: pg.PoolClient): void {
+  (client as unknown as { readonly connection: { readonly stream: Duplex } }).connection.stream.destroy();
 }
 
 export class UserTransactions {
   readonly #address: Address;
+  /** Ends the connection of each that is open. */
+  readonly #open = new Set<() => void>();
   #pool: pg.Pool | undefined;
 
   constructor(address: Address) {
     this.#address = address;
   }
 
+  /** Throws `Unavailable` if the database cannot, or will not, begin one. */
   async begin(): Promise<UserTransaction> {
     // A user's statement may take as long as it likes.
     this.#pool ??= openPool(this.#address.url, connections, { query_timeout: undefined });
@@ -95,49 +142,84 @@ export class UserTransactions {
     const loss = new Loss();
     const lose = (error: unknown): void => loss.hear(error);
     client.on("error", lose);
-    /** Answers the command of the first statement. */
-    const say = async (statements: string): Promise<string> => {
+    /**
+     * A statement of Pawl's own. Whatever has no answer of the server leaves a connection that
+     * nobody can use.
+     */
+    const say = async (query: pg.QueryConfig): Promise<pg.QueryResult | pg.QueryResult[]> => {
       try {
-        const results = (await client.query(statements)) as pg.QueryResult | [pg.QueryResult];
-        return (Array.isArray(results) ? results[0] : results).command;
+        return await client.query({ ...query, query_timeout: ownMs } as pg.QueryConfig);
       } catch (error) {
-        if (sqlState(error) !== undefined && !isOutage(error)) throw error;
-        throw explain(error, this.#address);
+        if (sqlState(error) === undefined) destroy(client);
+        throw error;
       }
     };
+    const end = (): void => {
+      destroy(client);
+      giveBack(true);
+    };
+    this.#open.add(end);
     const giveBack = (isBroken: boolean): void => {
+      if (!this.#open.delete(end)) return;
       client.off("error", lose);
       client.release(isBroken);
     };
-    /** The last statement: then the connection goes back, tidied up, unless something went wrong. */
+    /**
+     * The last statement: then the connection goes back, tidied up, unless something went wrong.
+     * Answers its command.
+     */
     const sayLast = async (statement: string): Promise<string> => {
       try {
-        const command = await say(`${statement};${tidy}`);
+        const [result] = [await say({ text: `${statement};${tidy}` })].flat();
         giveBack(false);
-        return command;
+        return result!.command;
       } catch (error) {
         giveBack(true);
         throw error;
       }
     };
+    let mark: string;
     try {
-      await say("begin isolation level read committed");
+      const text = `begin isolation level read committed;select ${quoteName(this.#address.schema)}.transaction_mark() as mark`;
+      const results = [await say({ text, types })].flat();
+      mark = (results[1]!.rows[0] as { mark: string }).mark;
     } catch (error) {
       giveBack(true);
-      throw error;
+      throw explain(error, this.#address);
     }
     const users = usersClient(client, lose);
-    const statuses = { T: "open", E: "failed", I: "ended" } as const;
+    const write = async <T>(call: () => Promise<T>): Promise<T> => {
+      const status = client.getTransactionStatus();
+      if (status === "E") throw new InvalidOutcome(problems.failed);
+      if (status === "I") throw new InvalidOutcome(problems.ended);
+      try {
+        return await call();
+      } catch (error) {
+        if (loss.isItsFault) throw new InvalidOutcome(problems.tooLong, { cause: error });
+        const code = sqlState((error as { cause?: unknown }).cause);
+        if (code === "PW412") throw new InvalidOutcome(problems.replaced);
+        // The driver learns that a transaction has failed a moment after the statement's own error.
+        if (code === "25P02") throw new InvalidOutcome(problems.failed, { cause: error });
+        throw error;
+      }
+    };
     return {
-      client,
+      pool: { query: say } as unknown as Pick<pg.Pool, "query">,
+      mark,
       tx: users.tx,
-      status: () => statuses[client.getTransactionStatus() ?? "I"],
+      write,
       isLost: () => loss.isLost,
+      hasSettings: () => users.hasSettings(),
       commit: async () => {
         users.end();
+        let command: string;
+        try {
+          command = await sayLast("commit");
+        } catch (error) {
+          throw isUsersAtCommit(error) ? error : explain(error, this.#address);
+        }
         // What fails at the very end is answered as ROLLBACK.
-        if ((await sayLast("commit")) !== "COMMIT")
-          throw new InvalidOutcome("the transaction was rolled back");
+        if (command !== "COMMIT") throw new InvalidOutcome("the transaction was rolled back");
       },
       rollback: async () => {
         users.end();
@@ -149,7 +231,11 @@ export class UserTransactions {
     };
   }
 
+  /**
+   * Ends all connections, also those of transactions that are still open: nobody will commit them.
+   */
   async end(): Promise<void> {
+    for (const end of this.#open) end();
     await this.#pool?.end();
   }
 }

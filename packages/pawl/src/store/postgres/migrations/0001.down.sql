@@ -28,6 +28,7 @@ drop function free_keys(smallint, text[], timestamptz, text, bigint[], text[], b
 drop function gauges(smallint, integer);
 drop function get(smallint, bigint[]);
 drop function hand_over(smallint, text, text, text, bigint, timestamptz, bigint);
+drop function holdings(smallint, text);
 drop function line_behind(smallint, bigint, timestamptz);
 drop function has_match(smallint, bigint, jsonb, jsonb);
 drop function held(smallint, bigint[], bigint[]);
@@ -71,6 +72,7 @@ drop function require_limits(text[], integer[]);
 drop function require_name(text, text, boolean);
 drop function require_names(text[], text[], text[], text[], bytea[], text[], text[]);
 drop function require_read_committed();
+drop function require_transaction(smallint, text);
 drop function resolve(text, integer);
 drop function results(smallint, bigint[]);
 drop function set_held(boolean);
@@ -89,6 +91,7 @@ drop function start(text, jsonb, integer, text, integer, interval, timestamptz, 
 drop function sweep(smallint, integer, bigint);
 drop function take_bucket(smallint, text, text, double precision, timestamptz);
 drop function timeline();
+drop function transaction_mark();
 drop function unblock_first(smallint, text[], timestamptz);
 drop function unregister(smallint, text);
 drop function wake_runs(smallint, bigint[], timestamptz);

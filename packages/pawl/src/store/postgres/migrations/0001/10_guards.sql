@@ -22,11 +22,36 @@ begin
   end if;
 end $f$;
 
--- Whether an error is the fault of one row, so that the others of its batch must be tried without it; else it is the
--- server's (connections, resources, shutdown, deadlock) and concerns the call as a whole.
+-- Whether an error concerns one row alone, so that the others of its batch must be tried without
+-- it: its values (21, 22, 23, 27, 44, 54), what Pawl itself says against them (PW), a `raise` of
+-- somebody's trigger (P0001), or its lock (55P03, which is answered as busy). A list of what is
+-- known to be a row's fault: anything else (connections, resources, shutdown, deadlock, a missing
+-- right, a server that takes no writes) concerns the call as a whole, which is repeated and charged
+-- to no run.
 create function is_row_fault(p_sqlstate text) returns boolean language sql immutable as $$
-  select left(p_sqlstate, 2) not in ('08', '25', '40', '53', '57', '58', 'XX')
+  select left(p_sqlstate, 2) in ('21', '22', '23', '27', '44', '54', 'PW') or p_sqlstate in ('P0001', '55P03')
 $$;
+
+-- Tells one transaction from another: the server process and when the transaction began. After
+-- COMMIT AND CHAIN, ROLLBACK AND CHAIN, or a COMMIT or ROLLBACK and another BEGIN it is another,
+-- also behind a pooler. Read with BEGIN, compared by require_transaction.
+create function transaction_mark() returns text language plpgsql stable as $f$
+begin
+  return pg_catalog.pg_backend_pid() || '/' || extract(epoch from pg_catalog.transaction_timestamp());
+end $f$;
+
+-- Before an outcome is written in a transaction that user code wrote in: it must be the one that
+-- Pawl began (p_mark). From here on the server ends it when its client says nothing for 10 seconds:
+-- a client that has vanished must not keep the run locked. Answers the shard, so that what follows
+-- in the same statement depends on it.
+create function require_transaction(p_shard smallint, p_mark text) returns smallint language plpgsql as $f$
+begin
+  if transaction_mark() <> p_mark then
+    raise exception 'this is not the transaction that Pawl began' using errcode = 'PW412';
+  end if;
+  perform set_config('idle_in_transaction_session_timeout', '10s', true);
+  return p_shard;
+end $f$;
 
 -- Refuses names and keys that are too long. Here and not as a constraint of runs: it would be prepared anew for every
 -- statement that writes a run, a tenth of the time of a single commit.

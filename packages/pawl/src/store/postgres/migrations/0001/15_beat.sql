@@ -1,11 +1,11 @@
 -- A worker's heartbeat: one small update holds all its claims. Answers whether its lease still ran (if not, the
 -- worker must go on under a new id), the runs it holds that were cancelled, and, when asked, those it holds by claims from
--- p_since on (null: not asked), each with its claim id, and whether the database is held. The beat that ends a gap of half a lease without any worker's beat
+-- p_since on (null: not asked), each with its claim id, whether the database is held, and the timeline of the server. The beat that ends a gap of half a lease without any worker's beat
 -- starts the count anew from which the reaper may judge: after an outage of the database everybody looks dead.
 -- Rides runs_holders, each question within a range that has few entries of ended claims, however many an old transaction
 -- keeps: a beat that took too long would cost the lease.
 create function beat(p_shard smallint, p_worker text, p_since bigint)
-returns table (alive boolean, cancelled text, held text, database_held boolean)
+returns table (alive boolean, cancelled text, held text, database_held boolean, server_timeline text)
 language plpgsql as $f$
 declare
   v_now timestamptz;
@@ -24,6 +24,7 @@ begin
       update settings set beats_since = v_now;
     end if;
     database_held := (select s.held from settings s where s.only_row);
+    server_timeline := timeline();
     select jsonb_object_agg(r.id::text, r.claim_id::text) into cancelled from runs r
       where r.shard = p_shard and r.locked_by = p_worker and r.status = 'cancelled';
     if p_since is not null then
@@ -46,4 +47,13 @@ begin
     select l.id from unnest(p_id, p_claim_id) u(id, claim_id)
     cross join lateral (select r.id from runs r
       where r.shard = p_shard and r.id = u.id and r.claim_id = u.claim_id and r.locked_by is not null limit 1) l;
+end $f$;
+
+-- Everything that a worker holds, with the claim ids, as JSON. May take long while an old
+-- transaction keeps the entries of ended claims: asked for rarely, apart from the beats, and
+-- without the lock of the worker's row, which they need.
+create function holdings(p_shard smallint, p_worker text) returns text language plpgsql stable as $f$
+begin
+  return (select coalesce(jsonb_object_agg(r.id::text, r.claim_id::text), '{}') from runs r
+    where r.shard = p_shard and r.locked_by = p_worker)::text;
 end $f$;
