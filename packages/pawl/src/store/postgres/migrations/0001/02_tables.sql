@@ -27,7 +27,7 @@ create table runs (
   kind              text,                                -- null: not known before a worker registers the definition
   name              text collate "C"        not null,
   step              text,                                -- null until the first claim takes the initial step
-  awaits            jsonb,                               -- {names, match, since}, or {children, held, since} of a spawn; until the next progress
+  awaits            jsonb,                               -- {names, match, since, upto}, or {children, held, since} of a spawn; until the next progress
   partition_key     text collate "C",
   rate_limit        text collate "C",                                -- limit, or limit:key; until the next progress
   weight            int,

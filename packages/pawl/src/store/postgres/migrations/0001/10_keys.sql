@@ -142,7 +142,7 @@ declare
   v_has_inbox boolean;
 begin
   update runs r set status = 'executing', hold = 0, locked_by = p_worker, claim_id = p_claim_id, turn = 0, throttled = false,
-      timed_out = r.timed_out or r.status = 'awaiting_signal'
+      timed_out = r.timed_out or r.status = 'awaiting_signal', awaits = resolved(r.awaits, r.inbox_seq)
     from workers w
     where r.shard = p_shard
       and r.id = (select l.id

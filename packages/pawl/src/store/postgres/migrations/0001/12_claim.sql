@@ -202,7 +202,7 @@ begin
       -- in the order of v_ids, like above
       return query
         update runs r set status = 'executing', locked_by = p_worker, claim_id = p_claim_id, turn = 0, throttled = false,
-          timed_out = r.timed_out or r.status = 'awaiting_signal'
+          timed_out = r.timed_out or r.status = 'awaiting_signal', awaits = resolved(r.awaits, r.inbox_seq)
         from (select p_shard as shard, u.id from unnest(v_ids) u(id) limit p_limit) c
         where r.shard = c.shard and r.id = c.id and (r.unique_key is null or r.unique_guard is not null)
         returning r.id, r.name, r.version, r.step, r.priority, r.attempt, r.crashes, r.parent_id, r.partition_key, r.timed_out,

@@ -8,7 +8,7 @@ declare
 begin
   begin
     update runs r set status = 'executing', locked_by = p_worker, claim_id = p_claim_id, turn = 0, throttled = false,
-      timed_out = r.timed_out or r.status = 'awaiting_signal'
+      timed_out = r.timed_out or r.status = 'awaiting_signal', awaits = resolved(r.awaits, r.inbox_seq)
     where r.shard = p_shard and r.id = p_id and r.status in ('runnable', 'awaiting_signal');
   exception
     when lock_not_available then
@@ -16,7 +16,7 @@ begin
     when unique_violation then
       v_lost := true;
       update runs r set status = 'executing', locked_by = p_worker, claim_id = p_claim_id, turn = 0, throttled = false,
-        timed_out = r.timed_out or r.status = 'awaiting_signal', unique_key = null
+        timed_out = r.timed_out or r.status = 'awaiting_signal', awaits = resolved(r.awaits, r.inbox_seq), unique_key = null
       where r.shard = p_shard and r.id = p_id and r.status in ('runnable', 'awaiting_signal');
   end;
   return case when found then v_lost end;

@@ -1,5 +1,5 @@
 -- A page of a run's inbox: the unconsumed signals after p_after up to p_upto, oldest first, at most 1,000 and about 1 MiB
--- (at least one). `matched`: the stored await of the run wants it. p_upto is the run's inbox_seq as the caller knows it,
+-- (at least one). `matched`: the run's wait was resolved with it (is_awaited). p_upto is the run's inbox_seq as the caller knows it,
 -- so that what arrives meanwhile stays out. Rides signals_inbox.
 create function inbox(p_shard smallint, p_run_id bigint, p_after int, p_upto int)
 returns table (seq int, name text, payload text, received_at text, matched boolean)
@@ -15,7 +15,7 @@ begin
       select s.*, sum(octet_length(s.payload)) over (order by s.seq) as bytes, row_number() over (order by s.seq) as n
       from (
         select t.seq, t.name, t.payload::text as payload, t.inserted_at,
-          coalesce(is_wanted(v_awaits, t.name, t.payload), false) as matched
+          is_awaited(v_awaits, t.seq, t.name, t.payload) as matched
         from signals t
         where t.shard = p_shard and t.run_id = p_run_id and t.consumed_at is null and t.seq > p_after and t.seq <= p_upto
         order by t.seq limit 1000) s) p
@@ -47,7 +47,7 @@ begin
   end if;
   return (
     select jsonb_agg(jsonb_build_array(t.seq, t.name, t.payload, iso(t.inserted_at),
-      coalesce(is_wanted(p_awaits, t.name, t.payload), false)) order by t.seq)::text
+      is_awaited(p_awaits, t.seq, t.name, t.payload)) order by t.seq)::text
     from signals t where t.shard = p_shard and t.run_id = p_run_id and t.consumed_at is null);
 end $f$;
 

@@ -37,7 +37,7 @@ begin
   if p_next is not null then
     -- what hand_over does with the first in line
     update runs r set status = 'executing', hold = 0, locked_by = p_worker, claim_id = p_next_claim_id, turn = 0, throttled = false,
-        timed_out = r.timed_out or r.status = 'awaiting_signal'
+        timed_out = r.timed_out or r.status = 'awaiting_signal', awaits = resolved(r.awaits, r.inbox_seq)
       from workers w
       where r.shard = p_shard
         and r.id = (select n.id from runs n where n.shard = p_shard and n.id = p_next limit 1 for no key update skip locked)

@@ -49,7 +49,7 @@ begin
   elsif v_run.is_free and v_run.queue = any (p_queues) and (select w.seen_at + w.lease > clock_timestamp() and v_run.served = any (w.serves)
       and not (select s.held from settings s where s.only_row) from workers w where w.id = p_worker) then
     update runs r set inbox_seq = r.inbox_seq + 1, status = 'executing', locked_by = p_worker, claim_id = p_claim_id, turn = 0,
-        throttled = false, eligible_at = least(r.eligible_at, v_now)
+        throttled = false, eligible_at = least(r.eligible_at, v_now), awaits = resolved(r.awaits, r.inbox_seq + 1)
       where r.shard = p_shard and r.id = p_run_id
       returning r.queue, claimed_run(r) into queue, handed;
   else
