@@ -49,7 +49,7 @@ export const examples: readonly (readonly Intent[])[] = [
     commit({ kind: "await", names: ["pay"], step: "one", timeoutMs: 0 }),
     claim,
     pay,
-    { what: "release", pick: 0 },
+    commit({ kind: "retry", delayMs: 0 }),
     claim,
     commit({ kind: "await", names: ["pay"], step: "two" }),
     claim,
