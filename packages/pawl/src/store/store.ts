@@ -383,6 +383,7 @@ export interface StoredLimit {
 
 /** What callers of the public API need. */
 export interface ClientStore {
+  /** Starts runs; the call fails rather than wait long for a key that an open transaction is about to take. */
   start(
     runs: readonly NewRun[],
     options: { allOrNothing: boolean; claim: Claim | null },

@@ -60,7 +60,7 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
     ) {
       const [row] = await this.call<{ id: string }>(
         "start_one",
-        startOneValues(only, { allOrNothing, claim }),
+        startOneValues(only, { patient: false, claim }),
       );
       if (row !== undefined) {
         return [
@@ -68,7 +68,10 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
         ];
       }
     }
-    const rows = await this.call<StartRow>("start", startValues(runs, { allOrNothing, claim }));
+    const rows = await this.call<StartRow>("start", [
+      ...startValues(runs, { allOrNothing, claim }),
+      false, // not patient
+    ]);
     return toStarted(rows);
   }
 

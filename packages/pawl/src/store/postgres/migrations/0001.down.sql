@@ -83,7 +83,7 @@ drop function signal_one(smallint, bigint, text, text, text, text, text[], bigin
 drop function spawn_children(smallint, bigint[], bigint[], integer[], text[], text[], bigint[]);
 drop function new_rows(smallint, bigint[], integer[], jsonb, timestamptz, interval, text[], integer[], text[], text[], smallint[], text[], text[], bigint[], timestamptz[], bigint[], text[], bytea[], text[], text[], text[], integer[], bigint[], integer[], integer[], text[], text, bigint, boolean[], boolean[]);
 drop function start_one(smallint, text, integer, text, text, smallint, text, text, bigint, timestamptz, bigint, text, bytea, text, text, text, boolean, text, bigint);
-drop function start(smallint, text[], integer[], text[], text[], smallint[], text[], text[], bigint[], timestamptz[], bigint[], text[], bytea[], text[], text[], text[], integer[], bigint[], integer[], integer[], text[], boolean, text, bigint, boolean[]);
+drop function start(smallint, text[], integer[], text[], text[], smallint[], text[], text[], bigint[], timestamptz[], bigint[], text[], bytea[], text[], text[], text[], integer[], bigint[], integer[], integer[], text[], boolean, text, bigint, boolean[], boolean);
 drop function start(text, jsonb, integer, text, integer, interval, timestamptz, text, text, text[], text, text, integer, interval, text);
 drop function sweep(smallint, integer, bigint);
 drop function take_bucket(smallint, text, text, double precision, timestamptz);
@@ -99,7 +99,7 @@ drop function expire(smallint, integer, text);
 drop function extend(smallint, text[], bigint[], bigint[], bigint[], boolean);
 drop function freed_queues(jsonb);
 drop function list_subscriptions(text, bigint, integer);
-drop function publish(smallint, text, text, text);
+drop function publish(smallint, text, text, text, boolean);
 drop function publish(text, jsonb, text);
 drop function queue_stats(smallint, text);
 drop function receive(smallint, text, bigint, integer, bigint, integer, text, bigint, bigint, bigint);

@@ -2,7 +2,8 @@
 -- cancelled before), ended (done or failed, see status) or not_found; the ids cancelled and their definitions; and the claimable runs made, by queue.
 -- A run that a worker executes keeps its holder, and so its partition key, until the worker lets it go; whatever that
 -- worker still commits is refused by the guard. Locks what it can without waiting, level by level, so that a tree cannot
--- outgrow it; then waits for the rest in id order, and looks again. Rides runs_children.
+-- outgrow it; then waits for the rest in id order, and looks again. Whatever is locked for longer than lock_timeout fails the call
+-- with 55P03, nothing is written, and the client sends it again. Rides runs_children.
 create function cancel(p_shard smallint, p_id bigint, p_reason text, p_cascade boolean)
 returns table (verdict text, status run_status, cancelled text, names text, claimable text)
 language plpgsql as $f$

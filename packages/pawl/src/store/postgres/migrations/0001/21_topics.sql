@@ -63,8 +63,9 @@ end $f$;
 -- Publishes to a topic, in one transaction: starts a run for each workflow that wants it (the body is its input), sends a message to each
 -- queue, and starts a delivery (`pawl-delivery`, which servers serve) for each http target. Answers how many of each, and, as JSON, the
 -- queues that got messages. With a dedup key the publication is kept for a day, and publishing with the same key to the same topic
--- does nothing and answers the same numbers. Rides runs_idempotency.
-create function publish(p_shard smallint, p_topic text, p_body text, p_dedup_key text)
+-- does nothing and answers the same numbers; one that is not committed yet is waited for, or (not p_patient) the call fails with 55P03.
+-- Rides runs_idempotency.
+create function publish(p_shard smallint, p_topic text, p_body text, p_dedup_key text, p_patient boolean default true)
 returns table (runs int, messages int, deliveries int, created boolean, queues text) language plpgsql as $f$
 #variable_conflict use_column
 declare
@@ -77,6 +78,9 @@ declare
   v_done jsonb;
 begin
   perform require_durable_commit();
+  if not p_patient then
+    perform set_config('lock_timeout', '100ms', true);
+  end if;
   select array_agg(case when s.type = 'http' then 'pawl-delivery' else s.target ->> 'name' end order by s.id) filter (where s.type <> 'queue'),
     array_agg(case when s.type = 'http'
         then jsonb_build_object('subscription', s.id::text, 'topic', p_topic, 'body', p_body::jsonb)::text

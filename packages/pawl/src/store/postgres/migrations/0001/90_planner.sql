@@ -31,11 +31,13 @@ begin
       execute format('alter function %s set plan_cache_mode = force_generic_plan', f.signature);
     end if;
   end loop;
-  -- never behind a user's open transaction; below deadlock_timeout, so that no deadlock is ever reported instead
+  -- never behind a user's open transaction; below deadlock_timeout, so that no deadlock is ever reported instead. Calls of clients that
+  -- find something locked for longer are sent again, in slow lanes
   for f in
     select p.oid::regprocedure as signature from pg_proc p
     where p.pronamespace = quote_ident(current_schema())::regnamespace and p.xmin = pg_current_xact_id()::xid
-      and p.proname in ('claim', 'commit', 'finish', 'record', 'release', 'reap', 'recover', 'unregister')
+      and p.proname in ('claim', 'commit', 'finish', 'record', 'release', 'reap', 'recover', 'unregister',
+        'cancel', 'ack', 'extend', 'subscribe')
   loop
     execute format('alter function %s set lock_timeout = %L', f.signature, '100ms');
   end loop;
