@@ -173,6 +173,7 @@ export class PostgresClient implements Pawl {
       const name = answer.names[index]!;
       hub.emit("run.completed", { runId: ended, name, status: "cancelled", code: null, durationMs: null });
     }
+    for (const lost of answer.lost) hub.emit("run.unique_lost", lost);
     hub.claimable(answer.claimable);
     if (answer.verdict === "not_found") throw notFound(runId);
     if (answer.verdict === "ended") {

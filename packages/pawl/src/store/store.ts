@@ -370,6 +370,8 @@ export interface Cancellation {
   readonly runIds: readonly string[];
   /** Their definitions, in the same order. */
   readonly names: readonly string[];
+  /** Those of them that gave their unique key up, because another run holds it. */
+  readonly lost: readonly { readonly runId: string; readonly name: string; readonly version: number }[];
   readonly claimable: readonly Claimable[];
 }
 

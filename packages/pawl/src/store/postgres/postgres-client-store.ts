@@ -140,6 +140,7 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
       status: Cancellation["phase"];
       cancelled: string | null;
       names: string | null;
+      lost: string | null;
       claimable: string | null;
     }>("cancel", [shard, runId, reason, cascade]);
     return {
@@ -147,6 +148,11 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
       phase: row!.status,
       runIds: row!.cancelled === null ? [] : (JSON.parse(row!.cancelled) as string[]),
       names: row!.names === null ? [] : (JSON.parse(row!.names) as string[]),
+      lost: (JSON.parse(row!.lost ?? "[]") as [string, string, number][]).map(([id, name, version]) => ({
+        runId: id,
+        name,
+        version,
+      })),
       claimable: toClaimable(row!.claimable),
     };
   }

@@ -153,7 +153,7 @@ begin
       and w.id = p_worker and r.id <> p_run
       and (r.status in ('runnable', 'awaiting_signal') and (r.hold & 6) = 0) is true
       and r.eligible_at <= p_now and r.queue = p_queue and r.rate_limit is null
-      and (r.unique_key is null or r.unique_guard is not null)
+      and is_key_settled(r.unique_key, r.unique_guard, r.unique_scope)
       and w.seen_at + w.lease > clock_timestamp() and r.name || '@' || r.version = any (w.serves) and not (select s.held from settings s where s.only_row)
       and not exists (select 1 from runs h where h.shard = p_shard and h.partition_key = p_key
         and (h.locked_by is not null or h.lease_expires_at is not null))

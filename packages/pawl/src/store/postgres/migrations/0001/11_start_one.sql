@@ -34,7 +34,9 @@ begin
         coalesce(p_unique_scope, '{runnable,executing,awaiting_signal,awaiting_children}')::run_status[] end,
       p_partition_key, p_trace, p_worker, case when p_worker is not null then p_claim_id end
     from settings s
-    where p_worker is null or not s.held
+    where (p_worker is null or not s.held)
+      -- a scope of its own may leave out where the run begins: then nothing collides, and the holder is looked up
+      and (p_unique_scope is null or (select r.id from runs r where r.shard = p_shard and r.unique_guard = p_unique_key limit 1) is null)
     on conflict do nothing
     returning runs.id;
 end $f$;

@@ -204,7 +204,7 @@ begin
         update runs r set status = 'executing', locked_by = p_worker, claim_id = p_claim_id, turn = 0, throttled = false,
           timed_out = r.timed_out or r.status = 'awaiting_signal', awaits = resolved(r.awaits, r.inbox_seq)
         from (select p_shard as shard, u.id from unnest(v_ids) u(id) limit p_limit) c
-        where r.shard = c.shard and r.id = c.id and (r.unique_key is null or r.unique_guard is not null)
+        where r.shard = c.shard and r.id = c.id and is_key_settled(r.unique_key, r.unique_guard, r.unique_scope)
         returning r.id, r.name, r.version, r.step, r.priority, r.attempt, r.crashes, r.parent_id, r.partition_key, r.timed_out,
           (r.awaits ->> 'children')::int, r.inbox_seq,
           case when r.inbox_seq > 0 and r.kind is distinct from 'workflow' then inbox_inline(p_shard, r.id, r.awaits, v_inline) end,
@@ -216,7 +216,8 @@ begin
       get diagnostics v_page_rows = row_count;
       v_found := v_found + v_page_rows;
       v_bytes := v_bytes + v_page_bytes;
-      -- a run that enters its unique scope by this claim may find its key taken: one by one, and gives the key up
+      -- a run that enters its unique scope by this claim may find its key taken: one by one, and gives the key up. So does one that gave
+      -- it up before, which is told now
       if v_page_rows < cardinality(v_ids) then
         foreach v_one in array v_ids loop
           v_lost := claim_entering_scope(p_shard, v_one, p_worker, p_claim_id);

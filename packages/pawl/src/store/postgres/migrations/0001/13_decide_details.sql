@@ -20,6 +20,7 @@ begin
     continue when p_detail[i] is null or p_op[i] = 'keep';
     v_detail := p_detail[i];
     if p_op[i] = 'await' then
+      perform require_short_names('signal', array(select n.name from jsonb_array_elements_text(v_detail -> 'awaits' -> 'names') n(name)));
       v_more[i] := jsonb_build_object('awaits', v_detail -> 'awaits' || v_since,
           'shown', translate(v_detail ->> 'shown', '[]', '{}'))
         || case when has_match(p_shard, p_id[i], v_detail -> 'awaits', v_detail -> 'shown')

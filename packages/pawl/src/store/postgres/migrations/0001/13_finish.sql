@@ -44,7 +44,7 @@ begin
         and w.id = p_worker and r.id <> p_id
         and (r.status in ('runnable', 'awaiting_signal') and (r.hold & 6) = 0) is true
         and r.eligible_at <= v_now and r.partition_key = p_key and r.queue = v_run.queue and r.rate_limit is null and r.inbox_seq = 0
-        and (r.unique_key is null or r.unique_guard is not null)
+        and is_key_settled(r.unique_key, r.unique_guard, r.unique_scope)
         and w.seen_at + w.lease > clock_timestamp() and r.name || '@' || r.version = any (w.serves) and not (select s.held from settings s where s.only_row)
       returning claimed_run(r) into handed;
   end if;

@@ -22,6 +22,7 @@ declare
   v_claimable jsonb;
 begin
   perform require_durable_commit();
+  perform require_short_names('signal', p_name);
   if not p_patient then
     perform set_config('lock_timeout', '100ms', true);
   end if;

@@ -19,13 +19,17 @@ begin
   if current_setting('synchronous_commit') = 'off' then
     perform require_durable_commit();
   end if;
+  if octet_length(p_name) > 256 then
+    perform require_short_names('signal', array[p_name]);
+  end if;
   if not p_patient then
     perform set_config('lock_timeout', '100ms', true);
   end if;
   select r.status, r.kind, r.awaits, r.inbox_seq, r.queue, r.priority, r.eligible_at, r.name || '@' || r.version as served,
       r.name, r.trace,
       r.unique_key is null or r.unique_guard is not null as can_enter,
-      r.hold = 0 and r.partition_key is null and r.rate_limit is null as is_free
+      r.hold = 0 and r.partition_key is null and r.rate_limit is null
+        and is_key_settled(r.unique_key, r.unique_guard, r.unique_scope) as is_free
     into v_run from runs r where r.shard = p_shard and r.id = p_run_id for no key update;
   if not found or v_run.status in ('done', 'failed', 'cancelled') or v_run.inbox_seq >= c_inbox then
     return;

@@ -26,6 +26,7 @@ declare
   c_most constant int := 10000;    -- a publication looks at all of them
 begin
   perform require_durable_commit();
+  perform require_short_names('topic', array[p_pattern]);
   if (select count(*) from subscriptions) >= c_most then
     raise exception 'there are % subscriptions, which is as many as there may be; delete some', c_most using errcode = 'PW422';
   end if;
@@ -78,6 +79,7 @@ declare
   v_done jsonb;
 begin
   perform require_durable_commit();
+  perform require_short_names('topic', array[p_topic]);
   if not p_patient then
     perform set_config('lock_timeout', '100ms', true);
   end if;
