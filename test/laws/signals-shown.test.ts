@@ -163,7 +163,7 @@ describe("ctx.awaited, ctx.timedOut and ctx.inbox", () => {
         },
         second: async (ctx) => {
           seen.push(shown(ctx));
-          turns.push(...(await sql("select turn from runs where id = $1", [ctx.runId])));
+          turns.push(...(await sql("select turn::int from runs where id = $1", [ctx.runId])));
           await held[1]!.pass();
           return ctx.next("third", ctx.state);
         },

@@ -174,7 +174,7 @@ export const commit = strict({
   runId: id,
   queue: Type.Optional(shortName),
   claimId: id,
-  turn: int,
+  turn: Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }),
   inboxSeq: int,
   parentId: orNull(id),
   partitionKey: orNull(key),

@@ -27,6 +27,7 @@ export async function migrateSchema(address: Address, to: number): Promise<Migra
   client.on("error", () => {});
   try {
     await client.connect();
+    await requireUtf8((text) => client.query(text));
     await client.query("begin isolation level read committed");
     await client.query("select pg_advisory_xact_lock(hashtextextended($1, 0))", [
       `pawl migrate ${address.schema}`,
@@ -48,6 +49,7 @@ export async function planSchema(address: Address, to: number): Promise<Migratio
   const { schema } = address;
   const pool = openPool(address.url, 1);
   try {
+    await requireUtf8((text) => pool.query(text));
     const from = await readVersion((text) => pool.query({ text, types }), schema);
     if (from > schemaVersion) throw newer(from, schema);
     const steps: string[] = [];
@@ -78,6 +80,17 @@ export async function readVersion(
     if (["42P01", "3F000"].includes(sqlState(error) ?? "")) return 0;
     throw error;
   }
+}
+
+/** Throws unless the database keeps text in UTF8: in any other encoding it could not store every JSON value. */
+export async function requireUtf8(query: (text: string) => Promise<{ rows: unknown[] }>): Promise<void> {
+  const { rows } = await query("select current_database() as name, current_setting('server_encoding') as encoding");
+  const { name, encoding } = rows[0] as { name: string; encoding: string };
+  if (encoding === "UTF8") return;
+  throw new Refused(
+    `Pawl needs a database with encoding UTF8, and "${name}" has ${encoding}. Make one by ` +
+      `create database … encoding 'UTF8' template template0, and give its URL`,
+  );
 }
 
 /** What to do when the schema found is not the one this release needs; null if it is. */

@@ -1,7 +1,7 @@
 -- One transition in a subtransaction of its own (see commit): `verdict` is null if it is committed. An array is null where
 -- its one value is, so that what a run does not have costs nothing.
 create function commit_one(
-  p_shard smallint, p_id bigint, p_claim_id bigint, p_turn int, p_op text, p_step text, p_state text,
+  p_shard smallint, p_id bigint, p_claim_id bigint, p_turn bigint, p_op text, p_step text, p_state text,
   p_result text, p_error text, p_delay_ms bigint, p_priority smallint,
   p_inbox_seq int, p_parent_id bigint, p_key text, p_detail text, p_worker text, p_next_claim_id bigint,
   out verdict jsonb, out claimable jsonb, out handed jsonb

@@ -5,7 +5,7 @@
 --   status, at               what becomes of it, and when it is due
 --   partitionKey, rateLimit, weight
 create function decide_details(
-  p_shard smallint, p_id bigint[], p_claim_id bigint[], p_turn int[], p_op text[], p_detail text[], p_locked bigint[], p_now timestamptz
+  p_shard smallint, p_id bigint[], p_claim_id bigint[], p_turn bigint[], p_op text[], p_detail text[], p_locked bigint[], p_now timestamptz
 ) returns jsonb[] language plpgsql as $f$
 declare
   v_since jsonb := jsonb_build_object('since', iso(p_now));

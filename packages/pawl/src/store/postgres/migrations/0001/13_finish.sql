@@ -5,7 +5,7 @@
 -- Answers one row, or none if the guard does not hold (nothing was written: commit tells why). If it fails, nothing was written
 -- either, and commit isolates the cause.
 create function finish(
-  p_shard smallint, p_id bigint, p_claim_id bigint, p_turn int, p_step text, p_result text,
+  p_shard smallint, p_id bigint, p_claim_id bigint, p_turn bigint, p_step text, p_result text,
   p_key text, p_worker text, p_next_claim_id bigint, p_next bigint, p_line boolean
 ) returns table (claimable text, handed text, line text)
 language plpgsql as $f$
