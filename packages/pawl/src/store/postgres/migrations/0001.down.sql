@@ -33,7 +33,7 @@ drop function has_match(smallint, bigint, jsonb, jsonb);
 drop function held(smallint, bigint[], bigint[]);
 drop function inbox(smallint, bigint, integer, integer);
 drop function inbox_inline(smallint, bigint, jsonb, integer);
-drop function inbox_names(smallint, bigint);
+drop function inbox_names(smallint, bigint, integer);
 drop function inbox_seqs(smallint, bigint[]);
 drop function is_awaited(jsonb, integer, text, jsonb);
 drop function is_held();

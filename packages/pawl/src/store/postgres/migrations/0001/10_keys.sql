@@ -99,6 +99,8 @@ create function free_keys(
   out claimable jsonb, out handed jsonb)
 language plpgsql as $f$
 declare
+  c_bytes constant int := 8 * 1024 * 1024;    -- what one call hands over, and one run more
+  v_bytes bigint := 0;
   v_lock bigint;
   v_run jsonb;
 begin
@@ -117,10 +119,12 @@ begin
   end if;
   if p_worker is not null then
     for i in 1 .. cardinality(p_key) loop
+      exit when v_bytes > c_bytes;
       if p_claim_id[i] is not null then
         v_run := hand_over(p_shard, p_key[i], p_queue[i], p_worker, p_claim_id[i], p_now, p_run[i]);
         if v_run is not null then
           handed := handed || jsonb_build_array(jsonb_build_array(i, v_run));
+          v_bytes := v_bytes + pg_column_size(v_run);
         end if;
       end if;
     end loop;
