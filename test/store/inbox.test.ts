@@ -53,6 +53,34 @@ async function reapWorker(workerId: string): Promise<void> {
   expect(await store.reap(100)).toBe(1);
 }
 
+describe("a name of more than 256 bytes", () => {
+  const long = "é".repeat(129);
+  const message = /at most 256 bytes, not 258/;
+
+  it("is refused as that of a signal, alone, in a batch and in SQL", async () => {
+    const [runId] = await start(database, {});
+    await expect(signal(database, runId!, long)).rejects.toThrow(message);
+    const sent = ["short", long].map((name) => ({ runId: runId!, name, payload: "{}", dedupKey: null }));
+    await expect(store.signal(sent, { patient: false })).rejects.toThrow(message);
+    await expect(sql("select signal($1, $2)", [runId, long])).rejects.toMatchObject({ code: "PW422" });
+    expect(await seqsOf(runId!)).toEqual([]);
+    expect(await signal(database, runId!, "é".repeat(128))).toBe("delivered");
+  });
+
+  it("is refused as that of a signal that is awaited", async () => {
+    await start(database, {});
+    const run = await claimOne(database);
+    expect(await commit(database, run, park(["a", long]))).toMatchObject({ kind: "failed", code: "PW422" });
+    expect(await commit(database, run, done())).toMatchObject({ kind: "committed" });
+  });
+
+  it("is refused as a topic, and as the pattern of a subscription", async () => {
+    await expect(store.publish(long, "{}", null)).rejects.toThrow(message);
+    await expect(store.subscribe(long, { type: "queue", queue: "q" }, null)).rejects.toThrow(message);
+    await expect(sql("select publish($1, '{}')", [long])).rejects.toMatchObject({ code: "PW422" });
+  });
+});
+
 describe("signal", () => {
   it("wakes a run that awaits it and says in which queue; for all others it says nothing", async () => {
     const awaiting = await parked(park("a", { match: '{"ok":true}' }));

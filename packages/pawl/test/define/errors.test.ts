@@ -10,6 +10,7 @@ const {
   ChildFailed,
   NonRetryable,
   NotSerializable,
+  WorkflowVersionMismatch,
   ...plain
 } = errors;
 
@@ -28,6 +29,13 @@ describe("every error", () => {
   test("is found by instanceof and is not another", () => {
     expect(new errors.RunEnded("")).not.toBeInstanceOf(errors.RunNotFound);
   });
+});
+
+test("WorkflowVersionMismatch carries the version that is served and the one it got", () => {
+  const error = new WorkflowVersionMismatch("what happened", { expected: 2, got: 1 });
+  expect(error).toBeInstanceOf(PawlError);
+  expect(error).toMatchObject({ name: "WorkflowVersionMismatch", expected: 2, got: 1 });
+  expect(error.code).toBe("WorkflowVersionMismatch");
 });
 
 test("RunFailed carries the run and its recorded error", () => {
