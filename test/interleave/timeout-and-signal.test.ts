@@ -9,7 +9,17 @@ import type { StoredSignal } from "../../packages/pawl/dist/store/store.js";
 import { testDatabase } from "../support/database.js";
 import { done, next, park, retry } from "../support/store.js";
 import { interleave } from "./barrier.js";
-import { aligned, chunks, claimUpTo, commitEach, executing, idsOf, raceOn, shuffled, spread } from "./race.js";
+import {
+  aligned,
+  chunks,
+  claimUpTo,
+  commitEach,
+  executing,
+  idsOf,
+  raceOn,
+  shuffled,
+  spread,
+} from "./race.js";
 import { type Held, matchedBy } from "./scene.js";
 
 const race = await raceOn(await testDatabase());

@@ -49,7 +49,9 @@ describe("the claim guard", () => {
     await sql("update runs set turn = $2 where id = $1", [run.runId, turn]);
     expect(await commit(database, run, keep("two"), { turn })).toMatchObject({ kind: "committed" });
     expect(await commit(database, run, keep("two"), { turn })).toMatchObject({ kind: "already" });
-    expect(await commit(database, run, keep("three"), { turn: turn + 1 })).toMatchObject({ kind: "committed" });
+    expect(await commit(database, run, keep("three"), { turn: turn + 1 })).toMatchObject({
+      kind: "committed",
+    });
     expect(await commit(database, run, done(), { turn: turn + 2 })).toMatchObject({ kind: "committed" });
   });
 

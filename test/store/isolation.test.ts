@@ -40,9 +40,10 @@ describe("one row never costs another", () => {
     const verdicts = await commitAll(database, runs, claimId, (index) => keep("two", states[index]));
     expect(verdicts.map(({ kind }) => kind)).toEqual(["committed", "failed", "committed"]);
     expect(verdicts[1]).toMatchObject({ code: "22P02" });
-    const rows = await sql("select status, step, state, turn::int from runs where id = any ($1) order by id", [
-      runs.map(({ runId }) => runId),
-    ]);
+    const rows = await sql(
+      "select status, step, state, turn::int from runs where id = any ($1) order by id",
+      [runs.map(({ runId }) => runId)],
+    );
     expect(rows).toEqual([
       { status: "executing", step: "two", state: { ok: 1 }, turn: 1 },
       { status: "executing", step: null, state: null, turn: 0 },

@@ -180,8 +180,7 @@ describe("a start with a scope that leaves out where the run begins", () => {
   it.each([1, 2])("answers the holder, if there is one: %i at once", async (count) => {
     const taken = { uniqueKey: key(`done-${count}`), uniqueScope: ["done"] as const };
     const [holder] = await start(database, taken);
-    const again = (): Promise<string[]> =>
-      start(database, ...Array.from({ length: count }, () => taken));
+    const again = (): Promise<string[]> => start(database, ...Array.from({ length: count }, () => taken));
     // Nobody is done: it begins.
     expect(await again()).not.toContain(holder);
     const { runs, claimId } = await claim(database);

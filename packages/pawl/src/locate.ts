@@ -10,7 +10,13 @@ import { checkSchemaName } from "./engine/serve-options.js";
 import { checkServerUrl, isServerUrl, type ServerAddress } from "./store/http/address.js";
 import { type Address, checkUrl, openPool } from "./store/postgres/database.js";
 import { explain } from "./store/postgres/database-errors.js";
-import { explainVersion, migrateSchema, readVersion, requireUtf8, schemaVersion } from "./store/postgres/migrate.js";
+import {
+  explainVersion,
+  migrateSchema,
+  readVersion,
+  requireUtf8,
+  schemaVersion,
+} from "./store/postgres/migrate.js";
 import { Refused } from "./store/refused.js";
 
 export interface Located {

@@ -13,7 +13,8 @@ export const isMatch = (awaits: Awaits | null, signal: Signal): boolean =>
 /** ctx.awaited: what a claim of this run would show, oldest first. */
 export const awaitedBy = ({ awaits, inbox }: Run): Signal[] =>
   inbox.filter(
-    (signal) => awaits?.kind === "signal" && isMatch(awaits, signal) && signal.seq <= (awaits.upTo ?? Infinity),
+    (signal) =>
+      awaits?.kind === "signal" && isMatch(awaits, signal) && signal.seq <= (awaits.upTo ?? Infinity),
   );
 
 /** `whole @> part`. An array contains what its items contain, in any order; at the top also a bare scalar. */

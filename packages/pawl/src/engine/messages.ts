@@ -18,11 +18,7 @@ export class Messages {
   readonly #acks: Group<readonly Receipt[], ReadonlySet<string>>;
   readonly #lanes: LockLanes;
 
-  constructor(
-    store: QueueStore,
-    hub: Hub,
-    { lanes, ...errors }: ErrorKinds & { readonly lanes: LockLanes },
-  ) {
+  constructor(store: QueueStore, hub: Hub, { lanes, ...errors }: ErrorKinds & { readonly lanes: LockLanes }) {
     this.#store = store;
     this.#hub = hub;
     this.#lanes = lanes;

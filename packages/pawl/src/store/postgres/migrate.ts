@@ -84,7 +84,9 @@ export async function readVersion(
 
 /** Throws unless the database keeps text in UTF8: in any other encoding it could not store every JSON value. */
 export async function requireUtf8(query: (text: string) => Promise<{ rows: unknown[] }>): Promise<void> {
-  const { rows } = await query("select current_database() as name, current_setting('server_encoding') as encoding");
+  const { rows } = await query(
+    "select current_database() as name, current_setting('server_encoding') as encoding",
+  );
   const { name, encoding } = rows[0] as { name: string; encoding: string };
   if (encoding === "UTF8") return;
   throw new Refused(
