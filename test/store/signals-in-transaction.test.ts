@@ -1,5 +1,6 @@
 /** Many signals in one transaction of a caller: what they cost does not grow with their number, and each arrives. */
 
+import { migrate } from "pawl";
 import type pg from "pg";
 import { afterEach, describe, expect, it } from "vitest";
 import type { ClaimedRun, StoredSignal } from "../../packages/pawl/dist/store/store.js";
@@ -90,6 +91,27 @@ describe("signals in one transaction", () => {
     for (const n of [6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]) await send(user, runId, n);
     await user.query("commit");
     expect(await payloadsOf(await claimOne(database))).toEqual(upTo(16));
+  });
+
+  it("to runs of two schemas are told apart, also where their ids are the same", async () => {
+    await migrate({ url: database.url, schema: "second" });
+    const runId = await parked("go");
+    await user.query(
+      `insert into second.runs (shard, id, status, name, queue, priority, retention, eligible_at, inserted_at, input)
+       values (0, $1, 'runnable', 'x', 'nobody', 0, '1 d', now(), now(), '1')`,
+      [runId],
+    );
+    await user.query("begin");
+    for (const n of upTo(9)) await send(user, runId, n);
+    for (const n of upTo(9))
+      await user.query("select second.signal($1::bigint, 'go', to_jsonb($2::int))", [runId, n]);
+    for (const n of [10, 11]) await send(user, runId, n);
+    await user.query("commit");
+    expect(await payloadsOf(await claimOne(database))).toEqual(upTo(11));
+    const { rows } = await user.query("select payload from second.signals where run_id = $1 order by seq", [
+      runId,
+    ]);
+    expect(rows.map(({ payload }: { payload: number }) => payload)).toEqual(upTo(9));
   });
 
   it("leave nothing to the next transaction of the connection", async () => {

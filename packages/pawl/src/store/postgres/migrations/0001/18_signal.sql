@@ -22,7 +22,7 @@ declare
   v_verdicts text[];
   v_run_names text[];
   v_traces text[];
-  v_xid text;
+  v_sender text;            -- this transaction, in this schema
   v_sent jsonb := '{}';      -- what this transaction has sent before, by run
   v_new_runs bigint[];
   v_new_seqs int[];
@@ -34,9 +34,9 @@ begin
   if not p_patient then
     perform set_config('lock_timeout', '100ms', true);
   elsif cardinality(p_run_id) <= c_sent then
-    v_xid := pg_current_xact_id()::text || ' ';
-    if starts_with(current_setting('pawl.sent', true), v_xid) then
-      v_sent := substr(current_setting('pawl.sent', true), length(v_xid) + 1);
+    v_sender := pg_current_xact_id()::text || ' ' || current_schema() || ' ';
+    if starts_with(current_setting('pawl.sent', true), v_sender) then
+      v_sent := substr(current_setting('pawl.sent', true), length(v_sender) + 1);
     end if;
   end if;
   perform 1 from (select distinct u.id from unnest(p_run_id) u(id) order by u.id) v
@@ -104,7 +104,7 @@ begin
     v_claimable := v_claimable || wake_runs(p_shard, v_entering, v_now);
   end if;
 
-  if v_xid is not null and v_new_runs is not null then
+  if v_sender is not null and v_new_runs is not null then
     if (select count(*) from jsonb_object_keys(v_sent)) > c_sent then
       v_sent := '{}';    -- who sends to so many runs sends few to each
     end if;
@@ -112,7 +112,7 @@ begin
         when n.seq <= (v_sent -> n.run_id::text ->> 1)::int then jsonb_set(v_sent -> n.run_id::text, '{0}', to_jsonb(n.seq + 1))
         else jsonb_build_array(n.seq + 1, n.seq + (v_sent -> n.run_id::text ->> 2)::int, least(2 * (v_sent -> n.run_id::text ->> 2)::int, 4096)) end)
       into v_sent from (select u.run_id, max(u.seq) as seq from unnest(v_new_runs, v_new_seqs) u(run_id, seq) group by u.run_id) n;
-    perform set_config('pawl.sent', v_xid || v_sent::text, true);
+    perform set_config('pawl.sent', v_sender || v_sent::text, true);
   end if;
 
   claimable := case when v_claimable <> '[]' then v_claimable::text end;
