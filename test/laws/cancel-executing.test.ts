@@ -19,7 +19,7 @@ const cancelElsewhere = (runId: string) => store.cancel(runId, { reason: "from a
 
 const rowOf = async (runId: string) => {
   const [row] = await sql<{ status: string; locked_by: string | null; attempt: number; turn: number }>(
-    "select status, locked_by, attempt, turn, state, result from runs where id = $1",
+    "select status, locked_by, attempt, turn::int, state, result from runs where id = $1",
     [runId],
   );
   return row!;

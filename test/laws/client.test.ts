@@ -87,6 +87,20 @@ describe("start", () => {
     expect(await pawl.start(scoped, null, waiting)).toEqual({ ...first, created: false });
   });
 
+  it("a scope of ended phases answers the run that ended in it", async () => {
+    const once = job({ name: "once", run: () => 7 });
+    await serve([once]);
+    const scope = { uniqueKey: "once", uniqueScope: ["done"] as const };
+    const first = await pawl.start(once, null, scope);
+    await pawl.result(first.runId);
+    const again = { runId: first.runId, created: false, status: "completed" };
+    expect(await pawl.start(once, null, scope)).toEqual(again);
+    expect(await pawl.startMany(once, [{ input: null, ...scope }, { input: null }])).toMatchObject([
+      again,
+      { created: true },
+    ]);
+  });
+
   it("startMany dedups, answers per item in order, and starts none of them when keys conflict", async () => {
     const items = [{ uniqueKey: "m1" }, { uniqueKey: "m2" }, { uniqueKey: "m1" }, {}];
     const started = await pawl.startMany(

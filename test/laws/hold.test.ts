@@ -219,6 +219,26 @@ describe("a database that is held while workers work in it", { timeout: 90_000 }
     await here.pawl.result(runId, { timeout: "50s" });
   });
 
+  it("deletes no dedup key of a publication, however old", async () => {
+    const here = sideOf(url);
+    const publish = () => here.pawl.topics.publish("kept", {}, { dedupKey: "old" });
+    expect(await publish()).toMatchObject({ created: true });
+    await here.sql(
+      "update runs set expires_at = clock_timestamp() - interval '1 day' where kind = 'publication'",
+    );
+    const looks: (() => Promise<unknown>)[] = [
+      () => store.expire(1_000, null),
+      () => store.recover({ limit: 1_000, repairs: true, marks: null }),
+      () => store.sweep(1_000),
+    ];
+    await hold({ url });
+    for (const look of looks) await look();
+    expect(await publish()).toMatchObject({ created: false });
+    await hold.release({ url });
+    await store.expire(1_000, null);
+    expect(await publish()).toMatchObject({ created: true });
+  });
+
   it("deletes nothing, however old", async () => {
     const here = sideOf(url);
     const [row] = await here.sql<{ id: string }>(

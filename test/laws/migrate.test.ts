@@ -37,6 +37,25 @@ describe("migrate", () => {
     await expect(worker.ready).rejects.toThrow(/version 99/);
   });
 
+  it.each(["LATIN1", "SQL_ASCII"])(
+    "refuses a database in %s and says what to do, as connect does",
+    async (encoding) => {
+      const name = `pawl_test_${encoding.toLowerCase()}_${process.pid}`;
+      await sql(
+        `create database ${name} encoding '${encoding}' locale_provider libc locale 'C' template template0`,
+      );
+      const other = new URL(url);
+      other.pathname = `/${name}`;
+      const message = `Pawl needs a database with encoding UTF8, and "${name}" has ${encoding}`;
+      await expect(migrate({ url: other.href })).rejects.toThrow(message);
+      await expect(migrate({ url: other.href, dryRun: true })).rejects.toThrow(message);
+      const pawl = connect(other.href);
+      await expect(pawl.start("x", {})).rejects.toThrow(message);
+      await pawl.close();
+      await sql(`drop database ${name} with (force)`);
+    },
+  );
+
   it("leaves nothing behind when it fails", async () => {
     await sql("create schema broken");
     await sql("create table broken.signals (id int)");

@@ -113,6 +113,13 @@ describe("pawl.start in SQL", () => {
     ["'echo', priority => 40000", "PW422", /32767/],
     ["'echo', unique_key => ''", "PW422", /empty/],
     ["'echo', unique_scope => '{done}'", "PW422", /without unique_key/],
+    [
+      "'echo', unique_key => 'k', unique_scope => array['nonsense']",
+      "PW422",
+      /one or more of runnable, .*nonsense/,
+    ],
+    ["'echo', unique_key => 'k', unique_scope => array['done', null]", "PW422", /one or more of runnable/],
+    ["'echo', unique_key => 'k', unique_scope => '{}'", "PW422", /one or more of runnable/],
     ["'echo', rate_limit => 'nobody-set-it'", "PW422", /there is no rate limit/],
     ["'echo', partition_key => repeat('x', 513)", "PW422", /too long/],
     ["'echo', to_jsonb(repeat('x', 16 * 1024 * 1024))", "PW422", /at most 16777216 bytes/],

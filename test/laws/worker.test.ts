@@ -55,7 +55,7 @@ describe("queues and slots", () => {
     const direct = job({ name: "direct", queue: "direct", run: () => 1 });
     await serve([direct], { maxPollInterval: "1h", pollInterval: "1h" });
     const started = await pawl.start(direct, null);
-    const [row] = await sql("select claim_id is not null as claimed, turn from runs where id = $1", [
+    const [row] = await sql("select claim_id is not null as claimed, turn::int from runs where id = $1", [
       started.runId,
     ]);
     expect(row).toMatchObject({ claimed: true });

@@ -69,7 +69,7 @@ describe("a function that is built wrong is found out", () => {
   for (const fault of faults) {
     it(fault.says, { timeout: longestMs + 60_000 }, async () => {
       const { failure, sequence } = await withFault(database, fault, () =>
-        search(database, { seed: 1, sequences: 300, longestMs, isFirstEnough: true }),
+        search(database, { seed: 1, sequences: 300, longestMs, isFirstEnough: true, examples }),
       );
       expect(failure).not.toBeNull();
       // mended, the same sequence passes: the fault was all that was wrong

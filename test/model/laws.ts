@@ -45,7 +45,26 @@ const brokenInState = (state: State, scenario: Scenario): string | null => {
   if (hasSibling(held, scenario)) {
     return "two runs of one key are held at the same time";
   }
-  return brokenByCode(state, scenario);
+  return brokenByView(state) ?? brokenByCode(state, scenario);
+};
+
+/** A wait that has timed out shows no more than what its step had seen before: a match would have won. */
+const brokenByView = (state: State): string | null => {
+  for (const process of state.workers) {
+    if (!("claim" in process) || !process.claim.timedOut) {
+      continue;
+    }
+    const { run, epoch, turn, awaited } = process.claim;
+    const row = state.committed.runs[run];
+    if (row?.status !== "executing" || row.epoch !== epoch || row.turn !== turn) {
+      continue;
+    }
+    const late = awaited.find((signal) => !row.shown.includes(signal));
+    if (late !== undefined) {
+      return `a step of run ${run + 1} sees a timeout and signal ${late + 1}, which it was not shown before`;
+    }
+  }
+  return null;
 };
 
 /** Code runs rightfully while its worker's lease runs and no crash of the database has taken its claim. */

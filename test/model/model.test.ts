@@ -123,6 +123,11 @@ const caught: { readonly [M in Mutant]: readonly [says: string, scenario: string
     "deadlines, signals and a cancel",
     /^run 1 times out though a match had arrived before$/,
   ],
+  "every claim loads the inbox anew": [
+    "a claim that loads the inbox anew shows a timeout together with a signal that came after it",
+    "a deadline and a signal while the worker may lose its lease or stop",
+    /^a step of run 1 sees a timeout and signal 1, which it was not shown before$/,
+  ],
   "signal commits asynchronously": [
     "a signal accepted before it is on disk is lost in a crash of the database",
     "a crash of the database that loses claims",

@@ -37,5 +37,7 @@ export type Mutant =
   | "a shown signal wakes again"
   /** A due await counts as timed out by its status in the unlocked page. */
   | "timeout decided by the page"
+  /** A claim shows what matches by now, whatever the wait was resolved with by the claim before it. */
+  | "every claim loads the inbox anew"
   /** The answer to a signal does not wait for the disk. */
   | "signal commits asynchronously";

@@ -34,6 +34,7 @@ const newRun = (order: number): RunRow => ({
   awaits: null,
   shown: [],
   timedOut: false,
+  resolved: null,
   holder: null,
   claimId: 0,
   turn: 0,

@@ -18,6 +18,8 @@ export interface RunRow {
   readonly awaits: string | null;
   readonly shown: readonly number[];
   readonly timedOut: boolean;
+  /** What the wait was resolved with by its first claim; null: it is not resolved. */
+  readonly resolved: readonly number[] | null;
   /** locked_by: a worker's number. */
   readonly holder: number | null;
   readonly claimId: number;

@@ -85,6 +85,12 @@ export const scenarios: readonly Scenario[] = [
     hasSweep: true,
   }),
   scenario({
+    name: "a deadline and a signal while the worker may lose its lease or stop",
+    runs: [{ key: null, body: awaitUntil }],
+    senders: [{ run: 0, name: "pay" }],
+    budget: { lapses: 1, stops: 1 },
+  }),
+  scenario({
     name: "a zombie that sends its outcomes twice",
     runs: [{ key: null, body: keepKeepDone }],
     budget: { lapses: 1, resends: 1 },

@@ -2,6 +2,7 @@ import { connect, type Run } from "pawl";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { testDatabase } from "../support/database.js";
 import { testServer } from "../support/server.js";
+import { until } from "../support/until.js";
 
 const { url, sql } = await testDatabase();
 const { call } = await testServer({ database: url, deliveries: false });
@@ -152,4 +153,13 @@ it("names are listed with how many runs they have, also those that have none", a
     { running: 4, completed: 1, failed: 2, cancelled: 3 },
     { running: 0, completed: 0, failed: 0, cancelled: 0 },
   ]);
+});
+
+it("names of the engine are not listed where they have no runs: an empty server lists nothing", async () => {
+  const empty = await testDatabase();
+  const server = await testServer({ database: empty.url });
+  await until("it serves deliveries", async () => {
+    return (await empty.sql("select from definitions where name = 'pawl-delivery'")).length > 0;
+  });
+  expect((await server.call("GET", "/v1/workflows")).body).toEqual({ workflows: [] });
 });

@@ -136,7 +136,9 @@ describe("a worker behind a server", () => {
     await worker.ready;
     await until("it is released", () => released.length > 0);
     expect(released[0]).toMatchObject({ claims: [{ runId: "64" }] });
-    expect(errors).toMatchObject([{ runId: "64", err: { code: "WorkflowVersionMismatch" } }]);
+    expect(errors).toMatchObject([
+      { runId: "64", err: { code: "WorkflowVersionMismatch", expected: 1, got: 9 } },
+    ]);
     await worker.stop();
     mistaken.closeAllConnections();
     mistaken.close();

@@ -238,6 +238,27 @@ describe("a run", () => {
     expect(recorded.map(({ name }) => name)).toEqual(["paid", "ship"]);
   });
 
+  it.each([
+    ["no body at all", {}],
+    ["an empty body", { body: "", headers: { "content-type": "application/json" } }],
+    ["a type and no body", { headers: { "content-type": "application/json" } }],
+  ])("takes a signal with %s as one whose payload is {}", async (_what, init) => {
+    for (const path of ["/v1/runs", "/v1/workflows/order/runs"]) {
+      const runId = await start("order");
+      const sent = await fetch(`${address}${path}/${runId}/signals/paid`, { method: "POST", ...init });
+      expect([sent.status, await sent.json()]).toEqual([200, { delivered: true }]);
+      expect(await ended(runId)).toMatchObject({ status: "completed", output: {} });
+    }
+  });
+
+  it("refuses a signal whose name is too long", async () => {
+    const runId = await start("order");
+    for (const name of ["x".repeat(129), "x".repeat(257)]) {
+      const refused = await call("POST", `/v1/runs/${runId}/signals/${name}`, {});
+      expect(refused).toMatchObject({ status: 422, body: { code: "InvalidOption" } });
+    }
+  });
+
   it("refuses null as a payload", async () => {
     const runId = await start("order");
     expect(await call("POST", `/v1/runs/${runId}/signals/x`, null)).toMatchObject({

@@ -42,6 +42,36 @@ describe("the claim guard", () => {
     await commit(database, holder, done(), { turn: 1 });
   });
 
+  it("holds for more than 2^31 steps of one claim", async () => {
+    await start(database, {});
+    const run = await claimOne(database);
+    const turn = 2 ** 31 - 1;
+    await sql("update runs set turn = $2 where id = $1", [run.runId, turn]);
+    expect(await commit(database, run, keep("two"), { turn })).toMatchObject({ kind: "committed" });
+    expect(await commit(database, run, keep("two"), { turn })).toMatchObject({ kind: "already" });
+    expect(await commit(database, run, keep("three"), { turn: turn + 1 })).toMatchObject({
+      kind: "committed",
+    });
+    expect(await commit(database, run, done(), { turn: turn + 2 })).toMatchObject({ kind: "committed" });
+  });
+
+  it("lets runs go on whose attempts or crashes cannot be counted any further", async () => {
+    const most = 2 ** 31 - 1;
+    await start(database, {});
+    let run = await claimOne(database);
+    await sql("update runs set attempt = $2, crashes = $2 where id = $1", [run.runId, most]);
+    expect(await commit(database, run, retry())).toMatchObject({ kind: "committed" });
+    await register(database, "dying");
+    run = await claimOne(database, { workerId: "dying" });
+    expect(run).toMatchObject({ attempt: most, crashes: most });
+    await sql("delete from workers where id = 'dying'");
+    expect(await store.reap(100)).toBe(1);
+    await sql("update runs set eligible_at = clock_timestamp() where id = $1", [run.runId]);
+    run = await claimOne(database);
+    expect(run).toMatchObject({ attempt: most, crashes: most });
+    expect(await commit(database, run, done())).toMatchObject({ kind: "committed" });
+  });
+
   it("is held by the claim id, not by the worker: the same worker's older claim is stale too", async () => {
     await start(database, {});
     const older = await claimOne(database);
@@ -58,7 +88,7 @@ describe("the claim guard", () => {
     expect(await commit(database, run, keep("two", '{"n":1}'))).toMatchObject({ kind: "already" });
     await commit(database, run, retry(0), { turn: 1 });
     expect(await commit(database, run, retry(0), { turn: 1 })).toMatchObject({ kind: "already" });
-    const [row] = await sql("select attempt, turn from runs where id = $1", [run.runId]);
+    const [row] = await sql("select attempt, turn::int from runs where id = $1", [run.runId]);
     expect(row).toEqual({ attempt: 1, turn: 2 });
     const again = await claimOne(database);
     expect(await commit(database, run, retry(0), { turn: 1 })).toEqual({ kind: "stale" });

@@ -53,6 +53,34 @@ async function reapWorker(workerId: string): Promise<void> {
   expect(await store.reap(100)).toBe(1);
 }
 
+describe("a name of more than 256 bytes", () => {
+  const long = "é".repeat(129);
+  const message = /at most 256 bytes, not 258/;
+
+  it("is refused as that of a signal, alone, in a batch and in SQL", async () => {
+    const [runId] = await start(database, {});
+    await expect(signal(database, runId!, long)).rejects.toThrow(message);
+    const sent = ["short", long].map((name) => ({ runId: runId!, name, payload: "{}", dedupKey: null }));
+    await expect(store.signal(sent, { patient: false })).rejects.toThrow(message);
+    await expect(sql("select signal($1, $2)", [runId, long])).rejects.toMatchObject({ code: "PW422" });
+    expect(await seqsOf(runId!)).toEqual([]);
+    expect(await signal(database, runId!, "é".repeat(128))).toBe("delivered");
+  });
+
+  it("is refused as that of a signal that is awaited", async () => {
+    await start(database, {});
+    const run = await claimOne(database);
+    expect(await commit(database, run, park(["a", long]))).toMatchObject({ kind: "failed", code: "PW422" });
+    expect(await commit(database, run, done())).toMatchObject({ kind: "committed" });
+  });
+
+  it("is refused as a topic, and as the pattern of a subscription", async () => {
+    await expect(store.publish(long, "{}", null)).rejects.toThrow(message);
+    await expect(store.subscribe(long, { type: "queue", queue: "q" }, null)).rejects.toThrow(message);
+    await expect(sql("select publish($1, '{}')", [long])).rejects.toMatchObject({ code: "PW422" });
+  });
+});
+
 describe("signal", () => {
   it("wakes a run that awaits it and says in which queue; for all others it says nothing", async () => {
     const awaiting = await parked(park("a", { match: '{"ok":true}' }));
@@ -187,7 +215,7 @@ describe("an await", () => {
     }
   });
 
-  it("that timed out stays so after a crash, a release and a retry, and is over with the next step", async () => {
+  it("that timed out stays so, without what came later, after a crash, a release and a retry, until the next step", async () => {
     const runId = await parked(park(["a", "b"], { timeoutMs: 0, match: "{}" }));
     await register(database, "dying");
     expect(await claimOne(database, { workerId: "dying" })).toMatchObject({ timedOut: true });
@@ -195,16 +223,20 @@ describe("an await", () => {
     await signal(database, runId, "b");
     let run = await claimOne(database);
     expect(run).toMatchObject({ timedOut: true, attempt: 1 });
-    expect(matched(run)).toEqual([1]);
+    expect(matched(run)).toEqual([]);
     await store.release([run]);
     run = await claimOne(database);
     expect(run).toMatchObject({ timedOut: true, attempt: 1 });
     await commit(database, run, retry());
     run = await claimOne(database);
     expect(run).toMatchObject({ timedOut: true, attempt: 2 });
+    expect(matched(run)).toEqual([]);
+    await commit(database, run, next("after"));
+    run = await claimOne(database);
+    expect(run).toMatchObject({ timedOut: false, inbox: [{ seq: 1 }] });
+    await commit(database, run, park("b"));
+    run = await claimOne(database);
     expect(matched(run)).toEqual([1]);
-    await commit(database, run, next("after", null, { consumed: [1] }));
-    expect(await claimOne(database)).toMatchObject({ timedOut: false, inbox: [] });
   });
 
   it("that a signal ended is not timed out, however late the claim and after however many crashes", async () => {
@@ -213,6 +245,7 @@ describe("an await", () => {
     await register(database, "dying");
     expect(await claimOne(database, { workerId: "dying" })).toMatchObject({ timedOut: false });
     await reapWorker("dying");
+    await signal(database, runId, "a");
     const run = await claimOne(database);
     expect(run).toMatchObject({ timedOut: false, attempt: 1 });
     expect(matched(run)).toEqual([1]);

@@ -1,5 +1,7 @@
+import { randomBytes } from "node:crypto";
 import { job, serve } from "pawl";
 import { afterEach, describe, expect, it } from "vitest";
+import type { ClaimedRun, NewRun } from "../../packages/pawl/dist/store/store.js";
 import { testDatabase } from "../support/database.js";
 import { silent } from "../support/engine.js";
 import {
@@ -63,9 +65,10 @@ describe("one row never costs another", () => {
     const verdicts = await commitAll(database, runs, claimId, (index) => keep("two", states[index]));
     expect(verdicts.map(({ kind }) => kind)).toEqual(["committed", "failed", "committed"]);
     expect(verdicts[1]).toMatchObject({ code: "22P02" });
-    const rows = await sql("select status, step, state, turn from runs where id = any ($1) order by id", [
-      runs.map(({ runId }) => runId),
-    ]);
+    const rows = await sql(
+      "select status, step, state, turn::int from runs where id = any ($1) order by id",
+      [runs.map(({ runId }) => runId)],
+    );
     expect(rows).toEqual([
       { status: "executing", step: "two", state: { ok: 1 }, turn: 1 },
       { status: "executing", step: null, state: null, turn: 0 },
@@ -194,6 +197,67 @@ describe("one row never costs another", () => {
     expect(first.more).toBe(true);
     const second = await claim(database);
     expect(first.runs.length + second.runs.length).toBe(30);
+  });
+
+  describe("a claim answers at most 16 MiB", () => {
+    const most = 16 * 1024 * 1024;
+    const sizeOf = ({ input, inbox, journal, waiting }: ClaimedRun): number =>
+      Buffer.byteLength(input ?? "") + Buffer.byteLength(JSON.stringify({ inbox, journal, waiting }));
+    const text = (bytes: number): string => randomBytes(bytes / 2).toString("hex");
+    const starts = async (count: number, given: Partial<NewRun>): Promise<void> => {
+      await start(database, ...Array.from({ length: count }, () => given));
+    };
+    /** Claims until nothing is left: how many runs there were, and how large the answers. */
+    const claims = async (): Promise<{ count: number; bytes: number[] }> => {
+      const bytes: number[] = [];
+      let count = 0;
+      for (;;) {
+        const { runs } = await claim(database);
+        if (runs.length === 0) return { count, bytes };
+        count += runs.length;
+        bytes.push(runs.reduce((sum, run) => sum + sizeOf(run), 0));
+      }
+    };
+
+    it("with inboxes that come along", async () => {
+      await starts(100, { input: JSON.stringify(text(150_000)) });
+      await sql(
+        `insert into signals (shard, run_id, seq, name, payload, inserted_at)
+         select 0, r.id, n, 'a', to_jsonb($1::text), clock_timestamp() from runs r, generate_series(1, 4) n where r.status = 'runnable'`,
+        [text(20_000)],
+      );
+      await sql("update runs set inbox_seq = 4 where status = 'runnable'");
+      const { count, bytes } = await claims();
+      expect(count).toBe(100);
+      expect(Math.max(...bytes)).toBeLessThanOrEqual(most);
+    });
+
+    it("with journals that come along, their errors and the names in inboxes", async () => {
+      await starts(100, { kind: "workflow", input: JSON.stringify(text(100_000)) });
+      await sql(
+        `insert into steps (shard, run_id, name, kind, seq, output, error, started_at, completed_at)
+         select 0, r.id, 'step-' || n, 'run', n, '1', jsonb_build_object('message', $1::text), clock_timestamp(), clock_timestamp()
+         from runs r, generate_series(1, 10) n where r.status = 'runnable'`,
+        [text(8_000)],
+      );
+      await sql(
+        `insert into signals (shard, run_id, seq, name, payload, inserted_at)
+         select 0, r.id, n, repeat('n', 120) || n, '1', clock_timestamp() from runs r, generate_series(1, 600) n where r.status = 'runnable'`,
+      );
+      await sql("update runs set inbox_seq = 600 where status = 'runnable'");
+      const { count, bytes } = await claims();
+      expect(count).toBe(100);
+      expect(Math.max(...bytes)).toBeLessThanOrEqual(most);
+    });
+
+    it("of values that are longer as text than as they are stored", async () => {
+      // Control characters: a byte each, and "\\u0001" as JSON. Random, so that they are not compressed.
+      const bytes = Uint8Array.from(randomBytes(170_000), (byte) => 1 + (byte % 31));
+      await starts(40, { input: JSON.stringify(Buffer.from(bytes).toString("latin1")) });
+      const claimed = await claims();
+      expect(claimed.count).toBe(40);
+      expect(Math.max(...claimed.bytes)).toBeLessThanOrEqual(most);
+    });
   });
 
   it("decides under READ COMMITTED only", async () => {

@@ -10,6 +10,7 @@ import { RunEnded, Unavailable } from "./define/errors.js";
 import { fromJson } from "./define/json.js";
 import type { Logger } from "./define/logger.js";
 import { statusOf } from "./define/phase.js";
+import { LockLanes } from "./engine/lanes.js";
 import { checkLimit, type LimitOptions, setLimit } from "./engine/limits.js";
 import { Messages } from "./engine/messages.js";
 import { type Hub, hubOf } from "./engine/nudge.js";
@@ -45,6 +46,7 @@ export interface ClientSettings {
 interface Opened {
   readonly store: PostgresStore;
   readonly hub: Hub;
+  readonly lanes: LockLanes;
   readonly starter: Starter;
   readonly signaller: Signaller;
   readonly messages: Messages;
@@ -163,13 +165,15 @@ export class PostgresClient implements Pawl {
 
   async #cancel(runId: string, options: CancelOptions = {}): Promise<Cancelled> {
     const { reason, cascade } = checkCancel(options);
-    const { store, hub } = await this.#opened();
-    const answer = await store.cancel(checkRunId(runId), { reason, cascade });
-    for (const [index, id] of answer.runIds.entries()) {
-      hub.cancel(id, reason ?? undefined);
+    const id = checkRunId(runId);
+    const { store, hub, lanes } = await this.#opened();
+    const answer = await lanes.run(() => store.cancel(id, { reason, cascade }));
+    for (const [index, ended] of answer.runIds.entries()) {
+      hub.cancel(ended, reason ?? undefined);
       const name = answer.names[index]!;
-      hub.emit("run.completed", { runId: id, name, status: "cancelled", code: null, durationMs: null });
+      hub.emit("run.completed", { runId: ended, name, status: "cancelled", code: null, durationMs: null });
     }
+    for (const lost of answer.lost) hub.emit("run.unique_lost", lost);
     hub.claimable(answer.claimable);
     if (answer.verdict === "not_found") throw notFound(runId);
     if (answer.verdict === "ended") {
@@ -182,8 +186,14 @@ export class PostgresClient implements Pawl {
 
   async #setLimit(name: string, limit: LimitOptions): Promise<void> {
     const checked = checkLimit(name, limit);
-    const { store, hub } = await this.#opened();
-    await setLimit(store, checked);
+    const { store, hub, lanes } = await this.#opened();
+    await setLimit(
+      {
+        setLimit: (changed) => lanes.run(() => store.setLimit(changed)),
+        bringForward: (limited, most) => store.bringForward(limited, most),
+      },
+      checked,
+    );
     hub.nudge(null);
   }
 
@@ -212,12 +222,14 @@ export class PostgresClient implements Pawl {
     const hub = hubOf(addressKey(address));
     const results = new Results(store, hub, logger);
     const receiver = new Receiver(store, hub, logger);
+    const lanes = new LockLanes({ isBusy, connections: poolSize });
     return {
       store,
       hub,
+      lanes,
       signaller: new Signaller(store, hub, { isOutage, isBusy }),
-      starter: new Starter(store, hub, { isOutage, isBusy }),
-      messages: new Messages(store, hub, { isOutage, isBusy }),
+      starter: new Starter(store, hub, { isOutage, isBusy, lanes }),
+      messages: new Messages(store, hub, { isOutage, isBusy, lanes }),
       receiver,
       results,
       close: async () => {

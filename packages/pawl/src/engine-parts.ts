@@ -28,6 +28,7 @@ export { Patience } from "./engine/patience.js";
 export { Hub, hubOf, type LocalWorker } from "./engine/nudge.js";
 export { checkLogger, checkMaxPayload, checkSchemaName, checkServe } from "./engine/serve-options.js";
 export { checkTraceparent } from "./engine/tracing.js";
+export { LockLanes } from "./engine/lanes.js";
 export { Starter } from "./engine/start.js";
 export { Sweeper } from "./engine/sweeper.js";
 export { EngineWorker } from "./engine/worker.js";

@@ -10,7 +10,13 @@ import { checkSchemaName } from "./engine/serve-options.js";
 import { checkServerUrl, isServerUrl, type ServerAddress } from "./store/http/address.js";
 import { type Address, checkUrl, openPool } from "./store/postgres/database.js";
 import { explain } from "./store/postgres/database-errors.js";
-import { explainVersion, migrateSchema, readVersion, schemaVersion } from "./store/postgres/migrate.js";
+import {
+  explainVersion,
+  migrateSchema,
+  readVersion,
+  requireUtf8,
+  schemaVersion,
+} from "./store/postgres/migrate.js";
 import { Refused } from "./store/refused.js";
 
 export interface Located {
@@ -106,6 +112,8 @@ async function checkSchema(url: string, schema: string): Promise<void> {
   const pool = openPool(url, 1);
   try {
     const found = await readVersion((text) => pool.query(text), schema);
+    // Advice to migrate would lead to the next refusal.
+    if (found === 0) await requireUtf8((text) => pool.query(text));
     const problem = explainVersion(found, schema);
     if (problem !== null) throw problem;
   } catch (error) {

@@ -10,6 +10,7 @@ import {
   hubOf,
   isBusy,
   isOutage,
+  LockLanes,
   locateSchema,
   PostgresStore,
   Results,
@@ -95,7 +96,7 @@ export async function openParts(options: PartsOptions): Promise<Parts> {
     probe,
     hub,
     events,
-    starter: new Starter(store, hub, { isOutage, isBusy }),
+    starter: new Starter(store, hub, { isOutage, isBusy, lanes: new LockLanes({ isBusy, connections }) }),
     results,
     waits: new Budget({
       ...waits,

@@ -21,6 +21,8 @@ export interface Problem {
   readonly error?: unknown;
   readonly reason?: string;
   readonly path?: string;
+  readonly expected?: number;
+  readonly got?: number;
 }
 
 export const problemType = "application/problem+json";
@@ -126,12 +128,14 @@ export function problem(status: number, code: string, detail: string, instance: 
 
 /** What a client needs to make the same error again. */
 function members(error: PawlError): Partial<Problem> {
-  const { runId, error: recorded, reason, path } = error as PawlError & Partial<Problem>;
+  const { runId, error: recorded, reason, path, expected, got } = error as PawlError & Partial<Problem>;
   return {
     ...(typeof runId === "string" ? { runId } : {}),
     ...(recorded === undefined ? {} : { error: recorded }),
     ...(typeof reason === "string" ? { reason } : {}),
     ...(typeof path === "string" ? { path } : {}),
+    ...(typeof expected === "number" ? { expected } : {}),
+    ...(typeof got === "number" ? { got } : {}),
   };
 }
 

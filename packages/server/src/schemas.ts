@@ -65,6 +65,8 @@ const problemSchema = Type.Unsafe<Problem>(
       error: Type.Optional(Type.Unknown()),
       reason: Type.Optional(Type.String()),
       path: Type.Optional(Type.String()),
+      expected: Type.Optional(Type.Integer()),
+      got: Type.Optional(Type.Integer()),
     },
     { title: "Problem" },
   ),

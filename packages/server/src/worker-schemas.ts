@@ -308,7 +308,7 @@ export const commit = strict(
     claimId: id,
     turn: Type.Integer({
       minimum: 0,
-      maximum: maxInt,
+      maximum: Number.MAX_SAFE_INTEGER,
       description: "0 after the claim, one more after each transition of this claim",
     }),
     inboxSeq: Type.Integer({

@@ -85,7 +85,8 @@ const take = (call: ClaimCall, ground: Ground): Change => {
   const run = call.found[0]!;
   const row = ground.rows.runs[run]!;
   const epoch = unusedEpoch(ground.state);
-  const awaited = matching(ground, run, row.awaits);
+  const isAnew = ground.mutant === "every claim loads the inbox anew";
+  const awaited = (isAnew ? null : row.resolved) ?? matching(ground, run, row.awaits);
   const hasUnshown = awaited.some((signal) => !row.shown.includes(signal));
   const taken: RunRow = {
     ...row,
@@ -95,6 +96,7 @@ const take = (call: ClaimCall, ground: Ground): Change => {
     epoch,
     turn: 0,
     timedOut: row.timedOut || (row.status === "awaiting" && !hasUnshown) || call.late.includes(run),
+    resolved: row.awaits === null ? null : awaited,
   };
   const { claimId, step, timedOut } = taken;
   const loaded = ground.mutant === "park without a recheck" ? inboxes(ground.rows) : [];

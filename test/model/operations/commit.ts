@@ -91,6 +91,7 @@ const progressed = (row: RunRow, step: number): RunRow => ({
   awaits: null,
   shown: [],
   timedOut: false,
+  resolved: null,
 });
 
 const parked = (

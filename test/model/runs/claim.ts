@@ -54,7 +54,7 @@ const byClaimOrder = (a: Run, b: Run): number =>
 const isFirstOfKey = (model: Model, run: Run): boolean =>
   run.partitionKey === null || firstOfKey(model, run.partitionKey) === run;
 
-/** A wait that is claimed has not been woken: its deadline has passed. */
+/** A wait that is claimed has not been woken: its deadline has passed. The first claim fixes what the wait is resolved with. */
 export const take = (
   run: Run,
   { worker, claimId }: { readonly worker: string; readonly claimId: string },
@@ -65,6 +65,8 @@ export const take = (
   claimId,
   turn: 0,
   timedOut: run.timedOut || run.status === "awaiting_signal",
+  awaits:
+    run.awaits?.kind === "signal" ? { ...run.awaits, upTo: run.awaits.upTo ?? run.inboxSeq } : run.awaits,
 });
 
 export const describe = (model: Model, run: Run): ClaimedRun => ({

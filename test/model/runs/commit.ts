@@ -160,7 +160,7 @@ const progress = (run: Run, step: string, consumed: readonly number[]): Run => (
 });
 
 const park = (model: Model, run: Run, outcome: Outcome & { kind: "await" }): Run => {
-  const awaits: Awaits = { kind: "signal", names: outcome.names, match: outcome.match ?? null };
+  const awaits: Awaits = { kind: "signal", names: outcome.names, match: outcome.match ?? null, upTo: null };
   const isMet = run.inbox.some((signal) => isMatch(awaits, signal) && !outcome.shown.includes(signal.seq));
   return {
     ...progress(run, outcome.step, []),

@@ -11,7 +11,11 @@ export const isMatch = (awaits: Awaits | null, signal: Signal): boolean =>
   (awaits.match === null || contains(signal.payload, awaits.match));
 
 /** ctx.awaited: what a claim of this run would show, oldest first. */
-export const awaitedBy = (run: Run): Signal[] => run.inbox.filter((signal) => isMatch(run.awaits, signal));
+export const awaitedBy = ({ awaits, inbox }: Run): Signal[] =>
+  inbox.filter(
+    (signal) =>
+      awaits?.kind === "signal" && isMatch(awaits, signal) && signal.seq <= (awaits.upTo ?? Infinity),
+  );
 
 /** `whole @> part`. An array contains what its items contain, in any order; at the top also a bare scalar. */
 export const contains = (whole: Json, part: Json): boolean =>

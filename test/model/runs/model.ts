@@ -23,7 +23,13 @@ export interface Signal {
 
 /** What a run waits for, or what the step that it enters was waiting for. */
 export type Awaits =
-  | { readonly kind: "signal"; readonly names: readonly string[]; readonly match: Json | null }
+  | {
+      readonly kind: "signal";
+      readonly names: readonly string[];
+      readonly match: Json | null;
+      /** How far the inbox went when a claim resolved the wait; null: none has. */
+      readonly upTo: number | null;
+    }
   | { readonly kind: "children"; readonly ids: readonly number[] };
 
 export interface Run {

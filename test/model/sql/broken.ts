@@ -29,6 +29,12 @@ export const faults: readonly Fault[] = [
     instead: "timed_out = r.timed_out",
   },
   {
+    says: "a claim that shows what came after its wait was resolved",
+    of: "is_awaited",
+    piece: "and p_seq <= coalesce((p_awaits ->> 'upto')::int, p_seq)",
+    instead: "",
+  },
+  {
     says: "a freed key that lets nobody in",
     of: "unblock_first",
     piece: "update runs r set hold = 0",

@@ -46,6 +46,7 @@ const rowOf = ({ awaits, dedupKeys, inbox, retentionMs: _retention, ...run }: Ru
   eligibleAt: timeOf(run.eligibleAt),
   names: awaits?.kind === "signal" ? awaits.names : null,
   match: awaits?.kind === "signal" ? awaits.match : null,
+  upTo: awaits?.kind === "signal" ? awaits.upTo : null,
   children: awaits?.kind === "children" && awaits.ids.length > 0 ? awaits.ids : null,
   inbox: inbox.length === 0 ? null : inbox,
   dedupKeys: dedupKeys.toSorted(),

@@ -88,7 +88,7 @@ const setUp = `
       'runs', (select coalesce(json_agg(json_build_object(
         'id', r.id >> 6, 'status', r.status, 'queue', r.queue, 'priority', r.priority, 'partitionKey', r.partition_key,
         'step', r.step, 'attempt', r.attempt, 'crashes', r.crashes, 'eligibleAt', ms(r.eligible_at), 'holder', r.locked_by,
-        'claimId', r.claim_id::text, 'turn', r.turn, 'names', r.awaits -> 'names', 'match', r.awaits -> 'match',
+        'claimId', r.claim_id::text, 'turn', r.turn, 'names', r.awaits -> 'names', 'match', r.awaits -> 'match', 'upTo', r.awaits -> 'upto',
         'children', case when r.awaits ? 'children' then (
           select json_agg(c.id >> 6 order by c.position) from runs c where c.parent_id = r.id and c.child_of = r.spawn) end,
         'shown', coalesce(r.shown, '{}'), 'timedOut', r.timed_out,

@@ -42,6 +42,18 @@ export const examples: readonly (readonly Intent[])[] = [
     commit({ kind: "keep", step: "two" }),
     commit({ kind: "await", names: ["pay"], step: "one" }),
   ],
+  // a signal comes after a wait has timed out, and before the run is claimed again
+  [
+    start(),
+    claim,
+    commit({ kind: "await", names: ["pay"], step: "one", timeoutMs: 0 }),
+    claim,
+    pay,
+    commit({ kind: "retry", delayMs: 0 }),
+    claim,
+    commit({ kind: "await", names: ["pay"], step: "two" }),
+    claim,
+  ],
   // a run is cancelled twice while a worker has it
   [start(), claim, cancel, cancel, beat, { what: "release", pick: 0 }],
 ];

@@ -192,6 +192,16 @@ export class StepTimeout extends PawlError {
 /** A worker was handed a version of a definition that it does not serve. */
 export class WorkflowVersionMismatch extends PawlError {
   override readonly code = "WorkflowVersionMismatch";
+  /** The version that the worker serves, the highest if there are several; null: none of this name. */
+  readonly expected: number | null;
+  /** The version of the run. */
+  readonly got: number;
+
+  constructor(message: string, { expected, got }: { expected: number | null; got: number }) {
+    super(message);
+    this.expected = expected;
+    this.got = got;
+  }
 }
 
 /** This transport, or this database, cannot do what was asked. */

@@ -51,7 +51,10 @@ export interface EventMap {
     /** Since it was started; null of a run that was cancelled. */
     readonly durationMs: number | null;
   };
-  /** A run has entered its unique scope while its key was taken, and gave the key up. */
+  /**
+   * A run has entered its unique scope while its key was taken, and gave the key up. Told by who made it enter: a commit, a claim or
+   * a cancellation; if it was a signal, the end of a child or of a worker, by the next claim of the run.
+   */
   readonly "run.unique_lost": OfRun;
   /** A step is begun: its function is called. Not of waits. */
   readonly "step.started": OfStep;

@@ -55,6 +55,19 @@ export class Executions implements Iterable<Execution> {
     return this.#byRunId.values();
   }
 
+  /** This worker was handed a run that it has no code for. */
+  #mismatch(name: string, got: number): WorkflowVersionMismatch {
+    const versions = [...this.#host.served.values()]
+      .filter((definition) => definition.name === name)
+      .map(({ version }) => version)
+      .toSorted((a, b) => a - b);
+    const serves = versions.length === 0 ? "no version of it" : `version ${versions.join(", ")}`;
+    return new WorkflowVersionMismatch(
+      `this worker does not serve ${name}@${got} but ${serves}: add that version to what it serves`,
+      { expected: versions.at(-1) ?? null, got },
+    );
+  }
+
   /** Executes a claimed run to the end of its claim. Answers the run that was handed over instead, if the worker may begin it. */
   async execute(given: Successor, queue: string): Promise<Successor | null> {
     const { surroundings, releaser } = this.#host;
@@ -62,7 +75,7 @@ export class Executions implements Iterable<Execution> {
     const { runId } = run;
     const definition = this.#host.served.get(`${run.name}@${run.version}`);
     if (definition === undefined) {
-      const error = new WorkflowVersionMismatch(`this worker does not serve ${run.name}@${run.version}`);
+      const error = this.#mismatch(run.name, run.version);
       surroundings.logger.error({ err: error, runId }, "pawl: a run was released");
       releaser.release([{ runId, claimId }]);
       return null;

@@ -1,29 +1,20 @@
 /**
  * Calls for many callers of this process at once: whatever comes while a call is in flight shares the next one, like
  * commits do, without any timer. A call does not wait long in the database for what somebody has locked: it fails as busy, having
- * written nothing, and then each of its items is sent by itself, again and again, in a few slow lanes, so that what must
- * wait delays nobody else and takes no connections from them. Used by the starts and the signals.
+ * written nothing, and then each of its items is sent by itself, in slow lanes (`lanes.ts`). Used by the starts, the signals and
+ * the messages.
  */
 
-import { Patience } from "./patience.js";
+import { type ErrorKinds, SlowLanes } from "./lanes.js";
 import { onNextTurn } from "./turn.js";
 
 const maxBatch = 500;
 const maxBatchBytes = 8 * 1024 * 1024;
-const slowLanes = 3;
 
 interface Waiting<Item, Answer> {
   readonly item: Item;
   readonly resolve: (answer: Answer) => void;
   readonly reject: (error: unknown) => void;
-}
-
-/** What the errors of a call mean. */
-export interface ErrorKinds {
-  /** Nothing is known of a call that failed like this: it must not be sent again. */
-  isOutage(error: unknown): boolean;
-  /** Somebody has locked what the call needs. */
-  isBusy(error: unknown): boolean;
 }
 
 export interface GroupOptions<Item, Answer> extends ErrorKinds {
@@ -35,12 +26,12 @@ export interface GroupOptions<Item, Answer> extends ErrorKinds {
 export class Group<Item, Answer> {
   readonly #options: GroupOptions<Item, Answer>;
   #queue: Waiting<Item, Answer>[] = [];
-  #slow: Waiting<Item, Answer>[] = [];
+  readonly #slow: SlowLanes;
   #isBusy = false;
-  #lanes = 0;
 
   constructor(options: GroupOptions<Item, Answer>) {
     this.#options = options;
+    this.#slow = new SlowLanes(options);
   }
 
   /** Sends this item together with whatever else this process sends just now. */
@@ -69,28 +60,10 @@ export class Group<Item, Answer> {
 
   /** One of them is locked, or refused, and nothing was written: each by itself. */
   #slowDown(batch: readonly Waiting<Item, Answer>[]): void {
-    this.#slow.push(...batch);
-    for (; this.#lanes < Math.min(slowLanes, this.#slow.length); this.#lanes++) void this.#crawl();
-  }
-
-  async #crawl(): Promise<void> {
-    const patience = new Patience();
-    for (let next = this.#slow.shift(); next !== undefined; next = this.#slow.shift()) {
-      const { item, resolve, reject } = next;
-      try {
-        const [answer] = await this.#options.send([item]);
-        resolve(answer!);
-        patience.reset();
-      } catch (error) {
-        if (!this.#options.isBusy(error)) {
-          reject(error);
-          continue;
-        }
-        this.#slow.push(next);
-        await new Promise((wake) => setTimeout(wake, patience.next()));
-      }
+    for (const { item, resolve, reject } of batch) {
+      const sent = async (): Promise<Answer> => (await this.#options.send([item]))[0]!;
+      this.#slow.run(sent).then(resolve, reject);
     }
-    this.#lanes--;
   }
 
   #take(): Waiting<Item, Answer>[] {

@@ -4,7 +4,8 @@
  */
 
 import type { NewMessage, QueueStore, Receipt, SentMessage, Settled } from "../store/queue-store.js";
-import { type ErrorKinds, Group } from "./group.js";
+import { Group } from "./group.js";
+import type { ErrorKinds, LockLanes } from "./lanes.js";
 import type { Hub } from "./nudge.js";
 
 /** What a message weighs in a group beside its body, so that small ones are bounded too. */
@@ -15,10 +16,12 @@ export class Messages {
   readonly #hub: Hub;
   readonly #sends: Group<readonly NewMessage[], SentMessage[]>;
   readonly #acks: Group<readonly Receipt[], ReadonlySet<string>>;
+  readonly #lanes: LockLanes;
 
-  constructor(store: QueueStore, hub: Hub, errors: ErrorKinds) {
+  constructor(store: QueueStore, hub: Hub, { lanes, ...errors }: ErrorKinds & { readonly lanes: LockLanes }) {
     this.#store = store;
     this.#hub = hub;
+    this.#lanes = lanes;
     this.#sends = new Group({
       ...errors,
       send: (batches) => this.#send(batches),
@@ -47,7 +50,8 @@ export class Messages {
   /** Sets how long messages stay in flight; answers which of them were changed. */
   async extend(receipts: readonly Receipt[], visibilityMs: number): Promise<ReadonlySet<string>> {
     const extensions = receipts.map((receipt) => ({ ...receipt, visibilityMs }));
-    return this.#tell(await this.#store.extend(extensions, { unreceived: false })).done;
+    const settled = await this.#lanes.run(() => this.#store.extend(extensions, { unreceived: false }));
+    return this.#tell(settled).done;
   }
 
   async #send(batches: readonly (readonly NewMessage[])[]): Promise<SentMessage[][]> {

@@ -6,7 +6,8 @@
 
 import type { ClientStore, NewSignal, SignalTarget, SignalVerdict } from "../store/store.js";
 import { newClaimId } from "./claim-id.js";
-import { type ErrorKinds, Group } from "./group.js";
+import { Group } from "./group.js";
+import type { ErrorKinds } from "./lanes.js";
 import type { Hub, Slots } from "./nudge.js";
 import { signalTraced } from "./tracing.js";
 

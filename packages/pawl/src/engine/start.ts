@@ -6,7 +6,8 @@
 
 import type { ClientStore, NewRun, StartedRun } from "../store/store.js";
 import { newClaimId } from "./claim-id.js";
-import { type ErrorKinds, Group } from "./group.js";
+import { Group } from "./group.js";
+import type { ErrorKinds, LockLanes } from "./lanes.js";
 import type { Hub, Reservation } from "./nudge.js";
 import { startTraced } from "./tracing.js";
 
@@ -30,10 +31,16 @@ export class Starter {
   readonly #store: Pick<ClientStore, "start">;
   readonly #hub: Hub;
   readonly #group: Group<NewRun, StartedRun>;
+  readonly #lanes: LockLanes;
 
-  constructor(store: Pick<ClientStore, "start">, hub: Hub, errors: ErrorKinds) {
+  constructor(
+    store: Pick<ClientStore, "start">,
+    hub: Hub,
+    { lanes, ...errors }: ErrorKinds & { readonly lanes: LockLanes },
+  ) {
     this.#store = store;
     this.#hub = hub;
+    this.#lanes = lanes;
     this.#group = new Group({
       ...errors,
       send: (runs) => this.#send(runs, false),
@@ -48,7 +55,7 @@ export class Starter {
 
   /** Starts all of them in one statement, or, if their keys conflict, none. */
   startMany(runs: readonly NewRun[]): Promise<StartedRun[]> {
-    return startTraced(runs, (traced) => this.#send(traced, true));
+    return startTraced(runs, (traced) => this.#lanes.run(() => this.#send(traced, true)));
   }
 
   async #send(given: readonly NewRun[], allOrNothing: boolean): Promise<StartedRun[]> {

@@ -370,6 +370,8 @@ export interface Cancellation {
   readonly runIds: readonly string[];
   /** Their definitions, in the same order. */
   readonly names: readonly string[];
+  /** Those of them that gave their unique key up, because another run holds it. */
+  readonly lost: readonly { readonly runId: string; readonly name: string; readonly version: number }[];
   readonly claimable: readonly Claimable[];
 }
 
@@ -383,6 +385,7 @@ export interface StoredLimit {
 
 /** What callers of the public API need. */
 export interface ClientStore {
+  /** Starts runs; the call fails rather than wait long for a key that an open transaction is about to take. */
   start(
     runs: readonly NewRun[],
     options: { allOrNothing: boolean; claim: Claim | null },

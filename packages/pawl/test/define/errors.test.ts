@@ -11,6 +11,7 @@ const {
   InvalidDelivery,
   NonRetryable,
   NotSerializable,
+  WorkflowVersionMismatch,
   ...plain
 } = errors;
 
@@ -34,6 +35,13 @@ describe("every error", () => {
 test("InvalidDelivery says why", () => {
   const error = new InvalidDelivery("WrongTime", "too old");
   expect(error).toMatchObject({ name: "InvalidDelivery", code: "InvalidDelivery", reason: "WrongTime" });
+});
+
+test("WorkflowVersionMismatch carries the version that is served and the one it got", () => {
+  const error = new WorkflowVersionMismatch("what happened", { expected: 2, got: 1 });
+  expect(error).toBeInstanceOf(PawlError);
+  expect(error).toMatchObject({ name: "WorkflowVersionMismatch", expected: 2, got: 1 });
+  expect(error.code).toBe("WorkflowVersionMismatch");
 });
 
 test("RunFailed carries the run and its recorded error", () => {

@@ -125,6 +125,11 @@ function placedRoutes(app: App, parts: Parts, { path, of, params }: (typeof plac
         body: Type.Unknown({ description: "The payload" }),
         response: answers({ 200: strict({ delivered: Type.Boolean() }) }),
       },
+      // Before the validation, which makes null of it.
+      preValidation: (request, _reply, done) => {
+        if (request.body === undefined) request.body = {};
+        done();
+      },
     },
     async (request) => {
       const runId = await checked(request);

@@ -40,6 +40,13 @@ function fromCode(code: string, detail: string, members: Members): errors.PawlEr
       return new errors.RunCancelled(textOf(members["runId"]) ?? "", textOf(members["reason"]));
     case "StepFailed":
       return new errors.StepFailed(textOf(members["step"]) ?? "", recordOf(members["error"], detail));
+    case "WorkflowVersionMismatch": {
+      const { expected, got } = members;
+      return new errors.WorkflowVersionMismatch(detail, {
+        expected: typeof expected === "number" ? expected : null,
+        got: Number(got),
+      });
+    }
     default: {
       const plain = plainErrors.get(code);
       return plain === undefined ? null : new plain(detail);
@@ -69,7 +76,6 @@ const plainErrors: ReadonlyMap<string, new (message: string) => errors.PawlError
     TooManyCrashes: errors.TooManyCrashes,
     Unauthorized: errors.Unauthorized,
     Unavailable: errors.Unavailable,
-    WorkflowVersionMismatch: errors.WorkflowVersionMismatch,
   }),
 );
 

@@ -38,6 +38,7 @@ export async function migrateSchema(address: Address, to: number, grant?: string
   client.on("error", () => {});
   try {
     await client.connect();
+    await requireUtf8((text) => client.query(text));
     await client.query("begin isolation level read committed");
     await client.query("select pg_advisory_xact_lock(hashtextextended($1, 0))", [
       `pawl migrate ${address.schema}`,
@@ -60,6 +61,7 @@ export async function planSchema(address: Address, to: number, grant?: string): 
   const { schema } = address;
   const pool = openPool(address.url, 1);
   try {
+    await requireUtf8((text) => pool.query(text));
     if (grant !== undefined) await requireRole(pool, grant);
     const from = await readVersion((text) => pool.query({ text, types }), schema);
     if (from > schemaVersion) throw newer(from, schema);
@@ -92,6 +94,17 @@ export async function readVersion(
     if (["42P01", "3F000"].includes(sqlState(error) ?? "")) return 0;
     throw error;
   }
+}
+
+/** Throws unless the database keeps text in UTF8: in any other encoding it could not store every JSON value. */
+export async function requireUtf8(query: (text: string) => Promise<{ rows: unknown[] }>): Promise<void> {
+  const { rows } = await query("select current_setting('server_encoding') as encoding");
+  const { encoding } = rows[0] as { encoding: string };
+  if (encoding === "UTF8") return;
+  throw new Refused(
+    `Pawl needs a database with encoding UTF8, and this one has ${encoding}. Create another one with ` +
+      `create database … encoding 'UTF8' template template0, and use its URL`,
+  );
 }
 
 /** What to do when the schema found is not the one this release needs; null if it is. */

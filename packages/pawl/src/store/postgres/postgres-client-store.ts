@@ -60,7 +60,7 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
     ) {
       const [row] = await this.call<{ id: string }>(
         "start_one",
-        startOneValues(only, { allOrNothing, claim }),
+        startOneValues(only, { patient: false, claim }),
       );
       if (row !== undefined) {
         return [
@@ -68,7 +68,10 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
         ];
       }
     }
-    const rows = await this.call<StartRow>("start", startValues(runs, { allOrNothing, claim }));
+    const rows = await this.call<StartRow>("start", [
+      ...startValues(runs, { allOrNothing, claim }),
+      false, // not patient
+    ]);
     return toStarted(rows);
   }
 
@@ -137,6 +140,7 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
       status: Cancellation["phase"];
       cancelled: string | null;
       names: string | null;
+      lost: string | null;
       claimable: string | null;
     }>("cancel", [shard, runId, reason, cascade]);
     return {
@@ -144,6 +148,11 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
       phase: row!.status,
       runIds: row!.cancelled === null ? [] : (JSON.parse(row!.cancelled) as string[]),
       names: row!.names === null ? [] : (JSON.parse(row!.names) as string[]),
+      lost: (JSON.parse(row!.lost ?? "[]") as [string, string, number][]).map(([id, name, version]) => ({
+        runId: id,
+        name,
+        version,
+      })),
       claimable: toClaimable(row!.claimable),
     };
   }

@@ -121,6 +121,7 @@ export class PostgresQueueStore extends PostgresCalls implements QueueStore, Top
       topic,
       body,
       dedupKey,
+      false, // not patient
     ]);
     return { ...row!, queues: JSON.parse(row!.queues) as string[] };
   }

@@ -25,7 +25,7 @@ export const shard = 0;
 
 type Value = string | number | boolean | null;
 
-/** What `start` takes. */
+/** What `start` takes; it is patient unless it is told otherwise. */
 export function startValues(
   runs: readonly NewRun[],
   { allOrNothing, claim }: { allOrNothing: boolean; claim: Claim | null },
@@ -62,7 +62,7 @@ export function startValues(
 /** What `start_one` takes. */
 export function startOneValues(
   run: NewRun,
-  { allOrNothing, claim }: { allOrNothing: boolean; claim: Claim | null },
+  { patient, claim }: { patient: boolean; claim: Claim | null },
 ): Value[] {
   return [
     shard,
@@ -81,7 +81,7 @@ export function startOneValues(
     run.uniqueScope && `{${run.uniqueScope.join(",")}}`,
     run.partitionKey,
     run.trace,
-    allOrNothing,
+    patient,
     run.direct ? claim!.workerId : null,
     run.direct ? claim!.claimId : null,
   ];

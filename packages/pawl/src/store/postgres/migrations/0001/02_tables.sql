@@ -12,7 +12,7 @@ create table runs (
   crash_seq         int         not null default 0,      -- the journal's highest seq at the last crash
   timed_out         boolean     not null default false,  -- the wait that led to this step ended by its timeout
   throttled         boolean     not null default false,  -- put off to eligible_at by its rate limit
-  turn              int         not null default 0,      -- 0 at claim, + 1 per applied transition of that claim
+  turn              bigint      not null default 0,      -- 0 at claim, + 1 per applied transition of that claim
   claim_id          bigint,                              -- random, made by the caller per claim call; outlives the claim
   locked_by         text collate "C",                                -- the worker that holds the claim; its end clears this column only
   inbox_seq         int         not null default 0,      -- seq of the last signal delivered
@@ -27,7 +27,7 @@ create table runs (
   kind              text,                                -- null: not known before a worker registers the definition
   name              text collate "C"        not null,
   step              text,                                -- null until the first claim takes the initial step
-  awaits            jsonb,                               -- {names, match, since}, or {children, held, since} of a spawn; until the next progress
+  awaits            jsonb,                               -- {names, match, since, upto}, or {children, held, since} of a spawn; until the next progress
   partition_key     text collate "C",
   rate_limit        text collate "C",                                -- limit, or limit:key; until the next progress
   weight            int,

@@ -76,3 +76,22 @@ begin
     raise exception '% is too long: names have at most 256 bytes, keys 512', v_what using errcode = 'PW422';
   end if;
 end $f$;
+
+-- Whether a run can be claimed without a word about its unique key: it has none, or holds it. Not if it may find the key taken, nor if
+-- it gave the key up when a signal, the end of a child, a release or the death of its worker made it enter its scope: such a run
+-- still has its unique_scope, and the next claim tells of it (unique_lost) and takes that away. Inlined by the planner.
+create function is_key_settled(p_key bytea, p_guard bytea, p_scope run_status[]) returns boolean language sql immutable as $$
+  select case when p_key is null then p_scope is null else p_guard is not null end
+$$;
+
+-- Refuses names of signals or topics that are too long, whoever sends them.
+create function require_short_names(p_what text, p_name text[]) returns void language plpgsql as $f$
+declare
+  v_name text;
+begin
+  select u.name into v_name from unnest(p_name) u(name) where octet_length(u.name) > 256 limit 1;
+  if found then
+    raise exception 'the name of a % has at most 256 bytes, not %: %…', p_what, octet_length(v_name), quote_literal(left(v_name, 60))
+      using errcode = 'PW422';
+  end if;
+end $f$;

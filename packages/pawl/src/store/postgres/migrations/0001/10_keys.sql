@@ -99,6 +99,8 @@ create function free_keys(
   out claimable jsonb, out handed jsonb)
 language plpgsql as $f$
 declare
+  c_bytes constant int := 8 * 1024 * 1024;    -- what one call hands over, and one run more
+  v_bytes bigint := 0;
   v_lock bigint;
   v_run jsonb;
 begin
@@ -117,10 +119,12 @@ begin
   end if;
   if p_worker is not null then
     for i in 1 .. cardinality(p_key) loop
+      exit when v_bytes > c_bytes;
       if p_claim_id[i] is not null then
         v_run := hand_over(p_shard, p_key[i], p_queue[i], p_worker, p_claim_id[i], p_now, p_run[i]);
         if v_run is not null then
           handed := handed || jsonb_build_array(jsonb_build_array(i, v_run));
+          v_bytes := v_bytes + pg_column_size(v_run);
         end if;
       end if;
     end loop;
@@ -142,7 +146,7 @@ declare
   v_has_inbox boolean;
 begin
   update runs r set status = 'executing', hold = 0, locked_by = p_worker, claim_id = p_claim_id, turn = 0, throttled = false,
-      timed_out = r.timed_out or r.status = 'awaiting_signal'
+      timed_out = r.timed_out or r.status = 'awaiting_signal', awaits = resolved(r.awaits, r.inbox_seq)
     from workers w
     where r.shard = p_shard
       and r.id = (select l.id
@@ -153,7 +157,7 @@ begin
       and w.id = p_worker and r.id <> p_run
       and (r.status in ('runnable', 'awaiting_signal') and (r.hold & 6) = 0) is true
       and r.eligible_at <= p_now and r.queue = p_queue and r.rate_limit is null
-      and (r.unique_key is null or r.unique_guard is not null)
+      and is_key_settled(r.unique_key, r.unique_guard, r.unique_scope)
       and w.seen_at + w.lease > clock_timestamp() and r.name || '@' || r.version = any (w.serves) and not (select s.held from settings s where s.only_row)
       and not exists (select 1 from runs h where h.shard = p_shard and h.partition_key = p_key
         and (h.locked_by is not null or h.lease_expires_at is not null))

@@ -47,9 +47,9 @@ $$;
 
 -- Starts runs, one per position of the arrays (a missing array is all null), and answers one row per position.
 -- Ids follow input order; rows are inserted sorted by key, so that concurrent batches cannot deadlock.
--- A taken key starts nothing and answers its holder. Two keys with different holders answer `conflict`, or raise
--- when p_all_or_nothing. A key held by an open transaction is waited for only when p_all_or_nothing; else the whole
--- call fails with 55P03 and its callers are served one by one. An unknown rate limit raises. With p_worker and p_direct, a
+-- A taken key starts nothing and answers its holder, also if the new run would begin outside of its unique scope. Two keys with different holders answer `conflict`, or raise
+-- when p_all_or_nothing. A key held by an open transaction is waited for only when p_all_or_nothing and p_patient, as in a
+-- transaction of the caller; else the whole call fails with 55P03, and its callers are served one by one. An unknown rate limit raises. With p_worker and p_direct, a
 -- run is inserted already claimed, unless the database is held. Of those that are due and share a partition key only the first may be
 -- claimed at once; the others are inserted blocked, as a claim would leave them (claim_keyed), and let in one by one. Children are started by commit (see spawn_children).
 -- Rides runs_unique and runs_idempotency.
@@ -58,7 +58,7 @@ create function start(
   p_step text[], p_delay_ms bigint[], p_at timestamptz[], p_retention_ms bigint[],
   p_idempotency_key text[], p_unique_key bytea[], p_unique_scope text[],
   p_partition_key text[], p_rate_limit text[], p_weight int[], p_parent_id bigint[], p_child_of int[], p_position int[], p_trace text[],
-  p_all_or_nothing boolean, p_worker text, p_claim_id bigint, p_direct boolean[]
+  p_all_or_nothing boolean, p_worker text, p_claim_id bigint, p_direct boolean[], p_patient boolean default true
 ) returns table ("position" int, id bigint, created boolean, status run_status, conflict bigint)
 language plpgsql as $f$
 #variable_conflict use_column
@@ -68,6 +68,7 @@ declare
   v_is_held boolean;
   v_ids bigint[];
   v_pending int[];           -- null: all
+  v_only int[];              -- which of them to insert; null: all
   v_again int[];
   v_answered int[] := '{}';
   v_inserted int;
@@ -76,8 +77,8 @@ declare
   v_behind boolean[];        -- which are put aside from the beginning, behind another of this call in the line of their partition key
 begin
   perform require_durable_commit();
-  if not p_all_or_nothing then
-    -- starts of several callers: one whose key is held by an open transaction must not keep the others waiting
+  if not (p_all_or_nothing and p_patient) then
+    -- one whose key is held by an open transaction must keep neither the others of the call nor a connection waiting
     perform set_config('lock_timeout', '100ms', true);
   end if;
   perform require_names(p_name, p_queue, p_step, p_idempotency_key, p_unique_key, p_partition_key, p_rate_limit);
@@ -121,10 +122,19 @@ begin
   end if;
 
   for v_round in 1 .. 20 loop
+    v_only := v_pending;
+    if p_unique_scope is not null then
+      -- a new run that is outside of its own scope collides with nothing: whether another holds its key is looked up
+      v_only := array(
+        select u.o from unnest(p_unique_key, p_unique_scope, p_direct) with ordinality u(key, scope, direct, o)
+        where (v_pending is null or u.o = any (v_pending)) and not (u.key is not null
+          and case when u.direct then 'executing'::run_status else 'runnable'::run_status end <> all (u.scope::run_status[])
+          and (select r.id from runs r where r.shard = p_shard and r.unique_guard = u.key limit 1) is not null) is true);
+    end if;
     insert into runs (shard, id, status, hold, name, version, kind, queue, priority, input, step,
       eligible_at, inserted_at, retention, idempotency_key, unique_key, unique_scope, partition_key, rate_limit, weight,
       parent_id, child_of, position, trace, locked_by, claim_id)
-    select n.* from new_rows(p_shard, v_ids, v_pending, v_known, v_now, v_ceiling, p_name, p_version, p_kind, p_queue, p_priority, p_input, p_step,
+    select n.* from new_rows(p_shard, v_ids, v_only, v_known, v_now, v_ceiling, p_name, p_version, p_kind, p_queue, p_priority, p_input, p_step,
       p_delay_ms, p_at, p_retention_ms, p_idempotency_key, p_unique_key, p_unique_scope, p_partition_key, p_rate_limit, p_weight, p_parent_id,
       p_child_of, p_position, p_trace, p_worker, p_claim_id, p_direct, v_behind) n
     order by n.unique_key nulls first, n.name, n.idempotency_key nulls first, n.id

@@ -4,7 +4,7 @@
 create function start_one(
   p_shard smallint, p_name text, p_version int, p_kind text, p_queue text, p_priority smallint, p_input text, p_step text,
   p_delay_ms bigint, p_at timestamptz, p_retention_ms bigint, p_idempotency_key text, p_unique_key bytea, p_unique_scope text,
-  p_partition_key text, p_trace text, p_all_or_nothing boolean, p_worker text, p_claim_id bigint
+  p_partition_key text, p_trace text, p_patient boolean, p_worker text, p_claim_id bigint
 ) returns table (id bigint)
 language plpgsql as $f$
 declare
@@ -18,7 +18,7 @@ begin
     perform require_names(array[p_name], array[p_queue], array[p_step], array[p_idempotency_key], array[p_unique_key],
       array[p_partition_key], null);
   end if;
-  if not p_all_or_nothing and (p_unique_key is not null or p_idempotency_key is not null) then
+  if not p_patient and (p_unique_key is not null or p_idempotency_key is not null) then
     perform set_config('lock_timeout', '100ms', true);
   end if;
   return query
@@ -34,7 +34,9 @@ begin
         coalesce(p_unique_scope, '{runnable,executing,awaiting_signal,awaiting_children}')::run_status[] end,
       p_partition_key, p_trace, p_worker, case when p_worker is not null then p_claim_id end
     from settings s
-    where p_worker is null or not s.held
+    where (p_worker is null or not s.held)
+      -- a scope of its own may leave out where the run begins: then nothing collides, and the holder is looked up
+      and (p_unique_scope is null or (select r.id from runs r where r.shard = p_shard and r.unique_guard = p_unique_key limit 1) is null)
     on conflict do nothing
     returning runs.id;
 end $f$;

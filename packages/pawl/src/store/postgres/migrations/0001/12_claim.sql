@@ -27,7 +27,7 @@ language plpgsql as $f$
 declare
   c_foreign constant int := 1000;                         -- runs passed over in one call: of others, or not claimable yet
   c_inline constant int := 8 * 1024 * 1024;               -- what all inboxes and journals together may add
-  c_bytes constant int := 16 * 1024 * 1024;               -- what one call may answer
+  c_bytes constant int := 15 * 1024 * 1024;               -- what one call may answer, with them: 16 MiB, less what names and keys take
   v_now timestamptz := now();
   v_timeline text;
   v_is_held boolean;
@@ -152,6 +152,12 @@ begin
         min(l.priority), min(l.eligible_at)
       into v_ids, v_sizes, v_page_bytes, v_examined, v_keys, v_limited, v_resumed, v_first_priority, v_first_at
       from locked l;
+      if v_page_bytes > c_bytes / 64 then
+        -- as text it may be much more (a number such as 1e308 is short as it is stored): these are worth a look
+        select array_agg(t.bytes order by u.o), sum(t.bytes) into v_sizes, v_page_bytes from unnest(v_ids) with ordinality u(id, o)
+        cross join lateral (select octet_length(coalesce(r.state, r.input)::text) as bytes
+          from runs r where r.shard = p_shard and r.id = u.id limit 1) t;
+      end if;
       v_is_full := v_bytes + v_page_bytes > c_bytes and v_found + v_examined > 1;
       if v_is_full then
         -- as many as fit, and at least one in all
@@ -193,7 +199,8 @@ begin
     end if;
 
     if v_ids is not null then
-      v_inline := least(262144, c_inline / p_limit);
+      -- for an inbox, or for a journal and the names in an inbox each, within what is left
+      v_inline := greatest(least(262144, c_inline / p_limit, (c_bytes - v_bytes - v_page_bytes) / (2 * cardinality(v_ids))), 0);
       if v_resumed then
         perform end_lone_wait(p_shard, r.id, r.awaits, null, v_now) from unnest(v_ids) u(id)
         cross join lateral (select t.id, t.awaits, t.status, t.kind from runs t where t.shard = p_shard and t.id = u.id limit 1) r
@@ -202,21 +209,22 @@ begin
       -- in the order of v_ids, like above
       return query
         update runs r set status = 'executing', locked_by = p_worker, claim_id = p_claim_id, turn = 0, throttled = false,
-          timed_out = r.timed_out or r.status = 'awaiting_signal'
+          timed_out = r.timed_out or r.status = 'awaiting_signal', awaits = resolved(r.awaits, r.inbox_seq)
         from (select p_shard as shard, u.id from unnest(v_ids) u(id) limit p_limit) c
-        where r.shard = c.shard and r.id = c.id and (r.unique_key is null or r.unique_guard is not null)
+        where r.shard = c.shard and r.id = c.id and is_key_settled(r.unique_key, r.unique_guard, r.unique_scope)
         returning r.id, r.name, r.version, r.step, r.priority, r.attempt, r.crashes, r.parent_id, r.partition_key, r.timed_out,
           (r.awaits ->> 'children')::int, r.inbox_seq,
           case when r.inbox_seq > 0 and r.kind is distinct from 'workflow' then inbox_inline(p_shard, r.id, r.awaits, v_inline) end,
           case when r.state is null then r.input::text end, r.state::text,
           case when r.kind = 'workflow' and (select 1 from steps s where s.shard = p_shard and s.run_id = r.id limit 1) is not null
             then journal_inline(p_shard, r.id, v_inline) end,
-          case when r.kind = 'workflow' and r.inbox_seq > 0 then inbox_names(p_shard, r.id) end, false,
+          case when r.kind = 'workflow' and r.inbox_seq > 0 then inbox_names(p_shard, r.id, v_inline) end, false,
           date_part('epoch', r.inserted_at) * 1000, r.trace, null::text;
       get diagnostics v_page_rows = row_count;
       v_found := v_found + v_page_rows;
-      v_bytes := v_bytes + v_page_bytes;
-      -- a run that enters its unique scope by this claim may find its key taken: one by one, and gives the key up
+      v_bytes := v_bytes + v_page_bytes + 2 * v_inline * cardinality(v_ids);
+      -- a run that enters its unique scope by this claim may find its key taken: one by one, and gives the key up. So does one that gave
+      -- it up before, which is told now
       if v_page_rows < cardinality(v_ids) then
         foreach v_one in array v_ids loop
           v_lost := claim_entering_scope(p_shard, v_one, p_worker, p_claim_id);
@@ -227,7 +235,7 @@ begin
               case when r.inbox_seq > 0 and r.kind is distinct from 'workflow' then inbox_inline(p_shard, r.id, r.awaits, v_inline) end,
               case when r.state is null then r.input::text end, r.state::text,
               case when r.kind = 'workflow' then journal_inline(p_shard, r.id, v_inline) end,
-              case when r.kind = 'workflow' and r.inbox_seq > 0 then inbox_names(p_shard, r.id) end, v_lost,
+              case when r.kind = 'workflow' and r.inbox_seq > 0 then inbox_names(p_shard, r.id, v_inline) end, v_lost,
               date_part('epoch', r.inserted_at) * 1000, r.trace, null::text
             from runs r where r.shard = p_shard and r.id = v_one;
           get diagnostics v_page_rows = row_count;

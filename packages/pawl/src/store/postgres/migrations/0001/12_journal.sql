@@ -13,7 +13,7 @@ begin
     select p.name, p.kind, p.seq, p.attempt, p.child_id, extract(epoch from p.due_at - v_now)::double precision * 1000, iso(p.due_at),
       p.output, p.error, iso(p.started_at), iso(p.completed_at)
     from (
-      select s.*, sum(coalesce(octet_length(s.output), 0)) over (order by s.name) as bytes, row_number() over (order by s.name) as n
+      select s.*, sum(coalesce(octet_length(s.output), 0) + coalesce(octet_length(s.error), 0)) over (order by s.name) as bytes, row_number() over (order by s.name) as n
       from (
         select t.name, t.kind, t.seq, t.attempt, t.child_id, t.due_at, t.output::text as output, t.error::text as error, t.started_at, t.completed_at
         from steps t where t.shard = p_shard and t.run_id = p_run_id and t.name > p_after
@@ -29,19 +29,21 @@ declare
   v_now timestamptz := now();
   v_count bigint;
   v_bytes bigint;
+  v_journal text;
 begin
   select count(*), sum(s.bytes) into v_count, v_bytes
-    from (select coalesce(case when pg_column_compression(t.output) is null then pg_column_size(t.output) else octet_length(t.output::text) end, 0) as bytes
+    from (select coalesce(case when pg_column_compression(t.output) is null then pg_column_size(t.output) else octet_length(t.output::text) end, 0)
+        + coalesce(pg_column_size(t.error), 0) as bytes
       from steps t where t.shard = p_shard and t.run_id = p_run_id limit 1001) s;
   if v_count = 0 then
     return null;
   elsif v_count > 1000 or v_bytes > p_budget then
     return '';
   end if;
-  return (
-    select jsonb_agg(jsonb_build_array(t.name, t.kind, t.seq, t.attempt, t.child_id::text, extract(epoch from t.due_at - v_now) * 1000, t.due_at, t.output,
+  select jsonb_agg(jsonb_build_array(t.name, t.kind, t.seq, t.attempt, t.child_id::text, extract(epoch from t.due_at - v_now) * 1000, t.due_at, t.output,
       t.error))::text
-    from steps t where t.shard = p_shard and t.run_id = p_run_id);
+    into v_journal from steps t where t.shard = p_shard and t.run_id = p_run_id;
+  return case when octet_length(v_journal) > p_budget then '' else v_journal end;
 end $f$;
 
 -- A workflow that is suspended for one wait alone, which has just ended (by its time, or by a signal with p_output): recorded here and

@@ -10,7 +10,7 @@
 -- kind the batch comes first in the join, whatever the planner believes of the table: the batch is fenced by a LIMIT,
 -- brings the shard along, and no other condition on runs can use an index (else: 500 × the table, 200 ms a batch).
 create function apply_transitions(
-  p_shard smallint, p_id bigint[], p_claim_id bigint[], p_turn int[], p_op text[], p_step text[], p_state text[],
+  p_shard smallint, p_id bigint[], p_claim_id bigint[], p_turn bigint[], p_op text[], p_step text[], p_state text[],
   p_result text[], p_error text[], p_delay_ms bigint[], p_priority smallint[],
   p_inbox_seq int[], p_parent_id bigint[], p_key text[], p_detail text[], p_worker text, p_next_claim_id bigint[], p_skip_locked boolean,
   out others jsonb, out claimable jsonb, out handed jsonb
@@ -105,7 +105,7 @@ begin
         result = v.result,
         error = v.error,
         priority = coalesce(v.priority, r.priority),
-        attempt = case when v.op in ('done', 'stop') then r.attempt when v.op = 'retry' then r.attempt + 1 else 0 end,
+        attempt = case when v.op in ('done', 'stop') then r.attempt when v.op = 'retry' then least(r.attempt, 2147483646) + 1 else 0 end,
         crashes = case when v.op = 'retry' then r.crashes else 0 end,
         eligible_at = coalesce(v.eligible_at, r.eligible_at),
         completed_at = v.completed_at,

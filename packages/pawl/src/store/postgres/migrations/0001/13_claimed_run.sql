@@ -6,7 +6,7 @@ create function claimed_run(r runs) returns jsonb language sql stable as $$
     'timed_out', r.timed_out, 'children', r.awaits -> 'children', 'inbox_seq', r.inbox_seq,
     'inbox', case when r.inbox_seq > 0 and r.kind is distinct from 'workflow' then inbox_inline(r.shard, r.id, r.awaits, 262144) end,
     'journal', case when r.kind = 'workflow' then journal_inline(r.shard, r.id, 262144) end,
-    'waiting', case when r.kind = 'workflow' and r.inbox_seq > 0 then inbox_names(r.shard, r.id) end,
+    'waiting', case when r.kind = 'workflow' and r.inbox_seq > 0 then inbox_names(r.shard, r.id, 262144) end,
     'input', case when r.state is null then r.input::text end, 'state', r.state::text, 'unique_lost', false,
     'started_ms', date_part('epoch', r.inserted_at) * 1000, 'trace', r.trace)
 $$;

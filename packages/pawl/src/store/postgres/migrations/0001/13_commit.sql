@@ -11,7 +11,7 @@
 -- All rows are locked in id order first, waiting at most lock_timeout; if that or any value fails, each run is tried
 -- by itself, so one bad or locked row never costs the others. p_patient = false goes there at once (the slow lane).
 create function commit(
-  p_shard smallint, p_id bigint[], p_claim_id bigint[], p_turn int[], p_op text[], p_step text[], p_state text[],
+  p_shard smallint, p_id bigint[], p_claim_id bigint[], p_turn bigint[], p_op text[], p_step text[], p_state text[],
   p_result text[], p_error text[], p_delay_ms bigint[], p_priority smallint[],
   p_inbox_seq int[], p_parent_id bigint[], p_key text[], p_detail text[], p_worker text, p_next_claim_id bigint[], p_patient boolean
 ) returns table (committed int, others text, claimable text, handed text)

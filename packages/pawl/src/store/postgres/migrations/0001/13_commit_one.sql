@@ -1,7 +1,7 @@
 -- One transition in a subtransaction of its own (see commit): `verdict` is null if it is committed. An array is null where
 -- its one value is, so that what a run does not have costs nothing.
 create function commit_one(
-  p_shard smallint, p_id bigint, p_claim_id bigint, p_turn int, p_op text, p_step text, p_state text,
+  p_shard smallint, p_id bigint, p_claim_id bigint, p_turn bigint, p_op text, p_step text, p_state text,
   p_result text, p_error text, p_delay_ms bigint, p_priority smallint,
   p_inbox_seq int, p_parent_id bigint, p_key text, p_detail text, p_worker text, p_next_claim_id bigint,
   out verdict jsonb, out claimable jsonb, out handed jsonb
@@ -19,7 +19,7 @@ begin
           verdict := '{"verdict": "busy"}';
           return;
         end if;
-        update runs r set unique_key = null
+        update runs r set unique_key = null, unique_scope = null
           where r.shard = p_shard and r.id = p_id and r.claim_id = p_claim_id and r.turn = p_turn and r.status = 'executing';
       end if;
       select a.others -> 0, a.claimable, a.handed -> 0 -> 1 into verdict, claimable, handed
@@ -27,13 +27,17 @@ begin
         array[p_state], array[p_result], array[p_error], array[p_delay_ms], array[p_priority], array[p_inbox_seq],
         case when p_parent_id is not null then array[p_parent_id] end, case when p_key is not null then array[p_key] end,
         case when p_detail is not null then array[p_detail] end, p_worker, array[p_next_claim_id], true) a;
-      if v_try = 2 then
+      if v_try = 2 and verdict ->> 'verdict' = 'busy' then
+        raise lock_not_available;    -- somebody has locked its parent since: it keeps its key until it is sent again
+      elsif v_try = 2 then
         verdict := coalesce(verdict, '{"verdict": "unique_lost"}');
       end if;
       return;
     exception
       when lock_not_available then
         verdict := '{"verdict": "busy"}';
+        claimable := '[]';
+        handed := null;
         return;
       when others then
         if not is_row_fault(sqlstate) then

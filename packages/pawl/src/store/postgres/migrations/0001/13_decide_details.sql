@@ -5,7 +5,7 @@
 --   status, at               what becomes of it, and when it is due
 --   partitionKey, rateLimit, weight
 create function decide_details(
-  p_shard smallint, p_id bigint[], p_claim_id bigint[], p_turn int[], p_op text[], p_detail text[], p_locked bigint[], p_now timestamptz
+  p_shard smallint, p_id bigint[], p_claim_id bigint[], p_turn bigint[], p_op text[], p_detail text[], p_locked bigint[], p_now timestamptz
 ) returns jsonb[] language plpgsql as $f$
 declare
   v_since jsonb := jsonb_build_object('since', iso(p_now));
@@ -20,6 +20,7 @@ begin
     continue when p_detail[i] is null or p_op[i] = 'keep';
     v_detail := p_detail[i];
     if p_op[i] = 'await' then
+      perform require_short_names('signal', array(select n.name from jsonb_array_elements_text(v_detail -> 'awaits' -> 'names') n(name)));
       v_more[i] := jsonb_build_object('awaits', v_detail -> 'awaits' || v_since,
           'shown', translate(v_detail ->> 'shown', '[]', '{}'))
         || case when has_match(p_shard, p_id[i], v_detail -> 'awaits', v_detail -> 'shown')

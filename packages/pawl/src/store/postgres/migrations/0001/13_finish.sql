@@ -5,7 +5,7 @@
 -- Answers one row, or none if the guard does not hold (nothing was written: commit tells why). If it fails, nothing was written
 -- either, and commit isolates the cause.
 create function finish(
-  p_shard smallint, p_id bigint, p_claim_id bigint, p_turn int, p_step text, p_result text,
+  p_shard smallint, p_id bigint, p_claim_id bigint, p_turn bigint, p_step text, p_result text,
   p_key text, p_worker text, p_next_claim_id bigint, p_next bigint, p_line boolean
 ) returns table (claimable text, handed text, line text)
 language plpgsql as $f$
@@ -37,14 +37,14 @@ begin
   if p_next is not null then
     -- what hand_over does with the first in line
     update runs r set status = 'executing', hold = 0, locked_by = p_worker, claim_id = p_next_claim_id, turn = 0, throttled = false,
-        timed_out = r.timed_out or r.status = 'awaiting_signal'
+        timed_out = r.timed_out or r.status = 'awaiting_signal', awaits = resolved(r.awaits, r.inbox_seq)
       from workers w
       where r.shard = p_shard
         and r.id = (select n.id from runs n where n.shard = p_shard and n.id = p_next limit 1 for no key update skip locked)
         and w.id = p_worker and r.id <> p_id
         and (r.status in ('runnable', 'awaiting_signal') and (r.hold & 6) = 0) is true
         and r.eligible_at <= v_now and r.partition_key = p_key and r.queue = v_run.queue and r.rate_limit is null and r.inbox_seq = 0
-        and (r.unique_key is null or r.unique_guard is not null)
+        and is_key_settled(r.unique_key, r.unique_guard, r.unique_scope)
         and w.seen_at + w.lease > clock_timestamp() and r.name || '@' || r.version = any (w.serves) and not (select s.held from settings s where s.only_row)
       returning claimed_run(r) into handed;
   end if;

@@ -29,7 +29,7 @@ end $f$;
 -- whose guard holds. A child whose key is taken is not started: the holder is noted, and not waited for.
 -- Answers by position of the transition: {"1": {"children": all, "pending": started, "held": [{position, runId, name, status}, …]}, …}.
 create function spawn_children(
-  p_shard smallint, p_id bigint[], p_claim_id bigint[], p_turn int[], p_op text[], p_detail text[], p_locked bigint[]
+  p_shard smallint, p_id bigint[], p_claim_id bigint[], p_turn bigint[], p_op text[], p_detail text[], p_locked bigint[]
 ) returns jsonb language plpgsql as $f$
 declare
   v_runs jsonb; v_parent_id bigint[]; v_child_of int[]; v_position int[]; v_item int[];

@@ -7,11 +7,11 @@ begin
   return query
     select p_shard, r.id,
       case when r.status = 'executing' then 'runnable'::run_status else r.status end,
-      case when r.status = 'executing' then r.attempt + p_crashes else r.attempt end,
-      case when r.status = 'executing' then r.crashes + p_crashes else r.crashes end,
+      case when r.status = 'executing' then r.attempt + least(p_crashes, 2147483647 - r.attempt) else r.attempt end,
+      case when r.status = 'executing' then r.crashes + least(p_crashes, 2147483647 - r.crashes) else r.crashes end,
       r.crash_seq,
       case when r.status = 'executing' and p_crashes > 0 and r.crashes > 0
-        then p_now + least(interval '1 second' * 2 ^ least(r.crashes + 1, 10), interval '1 minute')
+        then p_now + least(interval '1 second' * 2 ^ (least(r.crashes, 9) + 1), interval '1 minute')
         else r.eligible_at end
     from unnest(p_id) v(id)
     cross join lateral (

@@ -1,6 +1,7 @@
 -- What queues of messages need again and again; part of recover, and of every receiver that waits. Messages whose visibility has ended
 -- are visible again, in the place they had: their receipt counts until another receives them. Groups that have blocked messages and none in flight let
--- their first in (repair_keys). Publications whose dedup keys have had their time are deleted. At most p_limit of each.
+-- their first in (repair_keys). Publications whose dedup keys have had their time are deleted,
+-- unless the database is held. At most p_limit of each.
 -- p_marks is what the last call answered as `marks`. `queues` got visible messages, as JSON. Never waits for a lock. Rides runs_receipts
 -- from a little before the last look on: an old transaction keeps an entry there for every message that was acked since; what was
 -- committed later than that is found by the look over everything, once a minute.
@@ -45,10 +46,12 @@ begin
     select k.last, k.queues into v_repaired from repair_keys(v_shard, v_marks ->> 'key', c_keys) k;
     queues := v_repaired.queues;
     v_marks := v_marks || jsonb_build_object('key', v_repaired.last);
-    v_ids := array(select r.id from runs r where r.shard = v_shard and r.expires_at <= v_now
-      order by r.expires_at limit p_limit for update skip locked);
-    delete from runs r using (select v_shard as shard, u.id from unnest(v_ids) u(id) limit p_limit) v
-      where r.shard = v.shard and r.id = v.id;
+    if not is_held() then
+      v_ids := array(select r.id from runs r where r.shard = v_shard and r.expires_at <= v_now
+        order by r.expires_at limit p_limit for update skip locked);
+      delete from runs r using (select v_shard as shard, u.id from unnest(v_ids) u(id) limit p_limit) v
+        where r.shard = v.shard and r.id = v.id;
+    end if;
   end if;
   marks := v_marks::text;
   return next;

@@ -11,7 +11,7 @@ declare
   v_ids bigint[];
 begin
   perform require_read_committed();
-  if (select s.held from settings s) then
+  if is_held() then
     swept := 0;
     return next;
     return;

@@ -1,5 +1,5 @@
--- How many runs there are of each name, by what they look like from outside; registered names that have none too. Up to p_limit names
--- in their order. Reads every run once: for people who look, not for loops.
+-- How many runs there are of each name, by what they look like from outside; registered names that have none too, except the engine's own
+-- (pawl-…). Up to p_limit names in their order. Reads every run once: for people who look, not for loops.
 create function count_runs(p_shard smallint, p_limit int)
 returns table (name text, running bigint, completed bigint, failed bigint, cancelled bigint)
 language plpgsql stable as $f$
@@ -13,7 +13,7 @@ begin
         count(*) filter (where r.status = 'cancelled') as cancelled
       from runs r where r.shard = p_shard group by r.name
       union all
-      select d.name, 0, 0, 0, 0 from definitions d) c
+      select d.name, 0, 0, 0, 0 from definitions d where d.name not like 'pawl-%') c
     group by c.name order by c.name
     limit p_limit;
 end $f$;

@@ -1,10 +1,12 @@
 -- Cancels a run, and with p_cascade everything below it, at once and for good. Answers `verdict`: cancelled, already (it was
--- cancelled before), ended (done or failed, see status) or not_found; the ids cancelled and their definitions; and the claimable runs made, by queue.
+-- cancelled before), ended (done or failed, see status) or not_found; the ids cancelled and their definitions;
+-- those of them that gave their unique key up, as JSON [[id, name, version], …]; and the claimable runs made, by queue.
 -- A run that a worker executes keeps its holder, and so its partition key, until the worker lets it go; whatever that
 -- worker still commits is refused by the guard. Locks what it can without waiting, level by level, so that a tree cannot
--- outgrow it; then waits for the rest in id order, and looks again. Rides runs_children.
+-- outgrow it; then waits for the rest in id order, and looks again. Whatever is locked for longer than lock_timeout fails the call
+-- with 55P03, nothing is written, and the client sends it again. Rides runs_children.
 create function cancel(p_shard smallint, p_id bigint, p_reason text, p_cascade boolean)
-returns table (verdict text, status run_status, cancelled text, names text, claimable text)
+returns table (verdict text, status run_status, cancelled text, names text, lost text, claimable text)
 language plpgsql as $f$
 #variable_conflict use_column
 declare
@@ -70,19 +72,23 @@ begin
     select r.partition_key from unnest(v_live) u(id)
     cross join lateral (select t.partition_key, t.locked_by from runs t where t.shard = p_shard and t.id = u.id limit 1) r
     where r.partition_key is not null and r.locked_by is null);
-  -- a scope that includes `cancelled` is entered now: whose key is taken, also by another of these, gives it up
+  -- a scope that includes `cancelled` is entered now: whose key is taken, also by another of these, gives it up. Who gave it up
+  -- before is told of too, since no claim will
   for v_try in 1 .. 2 loop
     begin
-      update runs r set unique_key = null
-      from (select p_shard as shard, e.id
-        from (select u.id, k.unique_key, row_number() over (partition by k.unique_key order by u.id) as n from unnest(v_live) u(id)
-          cross join lateral (select t.unique_key, t.unique_scope from runs t where t.shard = p_shard and t.id = u.id
-            and t.unique_key is not null and t.unique_guard is null limit 1) k
-          where 'cancelled' = any (k.unique_scope)) e
-        where v_try = 2 or e.n > 1
-          or (select h.id from runs h where h.shard = p_shard and h.unique_guard = e.unique_key limit 1) is not null
-        limit cardinality(v_live)) v
-      where r.shard = v.shard and r.id = v.id;
+      with given_up as (
+        update runs r set unique_key = null, unique_scope = null
+        from (select p_shard as shard, e.id
+          from (select u.id, k.unique_key, row_number() over (partition by k.unique_key order by u.id) as n from unnest(v_live) u(id)
+            cross join lateral (select t.unique_key, t.unique_scope from runs t where t.shard = p_shard and t.id = u.id
+              and t.unique_scope is not null and t.unique_guard is null limit 1) k
+            where k.unique_key is null or 'cancelled' = any (k.unique_scope)) e
+          where v_try = 2 or e.n > 1 or e.unique_key is null
+            or (select h.id from runs h where h.shard = p_shard and h.unique_guard = e.unique_key limit 1) is not null
+          limit cardinality(v_live)) v
+        where r.shard = v.shard and r.id = v.id
+        returning r.id, r.name, r.version)
+      select jsonb_agg(jsonb_build_array(g.id::text, g.name, g.version))::text into lost from given_up g;
       with ended as (
         update runs r set status = 'cancelled', hold = 0, throttled = false, timed_out = false, awaits = null, shown = null,
           queue = coalesce(r.queue, 'default'), priority = coalesce(r.priority, 0::smallint),

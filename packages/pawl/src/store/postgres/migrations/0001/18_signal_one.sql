@@ -19,13 +19,17 @@ begin
   if current_setting('synchronous_commit') = 'off' then
     perform require_durable_commit();
   end if;
+  if octet_length(p_name) > 256 then
+    perform require_short_names('signal', array[p_name]);
+  end if;
   if not p_patient then
     perform set_config('lock_timeout', '100ms', true);
   end if;
   select r.status, r.kind, r.awaits, r.inbox_seq, r.queue, r.priority, r.eligible_at, r.name || '@' || r.version as served,
       r.name, r.trace,
       r.unique_key is null or r.unique_guard is not null as can_enter,
-      r.hold = 0 and r.partition_key is null and r.rate_limit is null as is_free
+      r.hold = 0 and r.partition_key is null and r.rate_limit is null
+        and is_key_settled(r.unique_key, r.unique_guard, r.unique_scope) as is_free
     into v_run from runs r where r.shard = p_shard and r.id = p_run_id for no key update;
   if not found or v_run.status in ('done', 'failed', 'cancelled') or v_run.inbox_seq >= c_inbox then
     return;
@@ -49,7 +53,7 @@ begin
   elsif v_run.is_free and v_run.queue = any (p_queues) and (select w.seen_at + w.lease > clock_timestamp() and v_run.served = any (w.serves)
       and not (select s.held from settings s where s.only_row) from workers w where w.id = p_worker) then
     update runs r set inbox_seq = r.inbox_seq + 1, status = 'executing', locked_by = p_worker, claim_id = p_claim_id, turn = 0,
-        throttled = false, eligible_at = least(r.eligible_at, v_now)
+        throttled = false, eligible_at = least(r.eligible_at, v_now), awaits = resolved(r.awaits, r.inbox_seq + 1)
       where r.shard = p_shard and r.id = p_run_id
       returning r.queue, claimed_run(r) into queue, handed;
   else

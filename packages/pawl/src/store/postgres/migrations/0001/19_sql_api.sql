@@ -55,6 +55,11 @@ begin
   if '' in (idempotency_key, unique_key, partition_key) or (unique_scope is not null and unique_key is null) then
     raise exception 'keys must not be empty, and unique_scope has no meaning without unique_key' using errcode = 'PW422';
   end if;
+  if cardinality(unique_scope) = 0 or array_position(unique_scope, null) is not null
+      or not unique_scope <@ enum_range(null::run_status)::text[] then
+    raise exception 'unique_scope must be a list of phases, one or more of %, not %',
+      array_to_string(enum_range(null::run_status), ', '), left(unique_scope::text, 200) using errcode = 'PW422';
+  end if;
   select s.id into strict v_id from start(
     0::smallint, array[name], array[version], null::text[], array[queue], array[priority]::smallint[], array[v_input], array[step],
     array[extract(epoch from delay) * 1000]::bigint[], array[at], array[extract(epoch from retention) * 1000]::bigint[],

@@ -51,6 +51,7 @@ begin
     raise exception 'the target of a subscription must not begin with "pawl-", which is reserved for Pawl itself; not %', p_target
       using errcode = 'PW422';
   end if;
+  perform require_short_names('topic', array[p_pattern]);
   if (select count(*) from subscriptions) >= c_most then
     raise exception 'there are % subscriptions, which is as many as there may be; delete some', c_most using errcode = 'PW422';
   end if;
@@ -93,9 +94,9 @@ end $f$;
 -- Publishes to a topic, in one transaction: starts a run for each workflow that wants it (the body is its input), sends a message to each
 -- queue, and starts a delivery (`pawl-delivery`, which servers serve) for each http target. Answers how many of each, and, as JSON, the
 -- queues that got messages. With a dedup key the publication is kept for a day, and publishing with the same key to the same topic
--- does nothing and answers the same numbers. Everybody gets a copy of the body, 16 MiB of them at a time and 256 MiB at most: more is
--- refused (PW413). Rides runs_idempotency.
-create function publish(p_shard smallint, p_topic text, p_body text, p_dedup_key text)
+-- does nothing and answers the same numbers; one that is not committed yet is waited for, or (not p_patient) the call fails with 55P03.
+-- Everybody gets a copy of the body, 16 MiB of them at a time and 256 MiB at most: more is refused (PW413). Rides runs_idempotency.
+create function publish(p_shard smallint, p_topic text, p_body text, p_dedup_key text, p_patient boolean default true)
 returns table (runs int, messages int, deliveries int, created boolean, queues text) language plpgsql as $f$
 #variable_conflict use_column
 declare
@@ -113,6 +114,10 @@ declare
   v_done jsonb;
 begin
   perform require_durable_commit();
+  perform require_short_names('topic', array[p_topic]);
+  if not p_patient then
+    perform set_config('lock_timeout', '100ms', true);
+  end if;
   select array_agg(s.id order by s.id), array_agg(s.target ->> 'queue' order by s.id) filter (where s.type = 'queue'),
     count(*) filter (where s.type = 'workflow'), count(*) filter (where s.type = 'queue'), count(*) filter (where s.type = 'http')
   into v_wanted, v_queues, runs, messages, deliveries
