@@ -178,14 +178,7 @@ export const commit = strict({
   inboxSeq: int,
   parentId: orNull(id),
   partitionKey: orNull(key),
-  next: orNull(
-    strict({
-      workerId,
-      claimId: id,
-      expected: Type.Optional(orNull(id)),
-      wantsLine: Type.Optional(Type.Boolean()),
-    }),
-  ),
+  next: orNull(strict({ workerId, claimId: id })),
   transition: byKind(Object.keys(transitions), "kind"),
 });
 

@@ -11,7 +11,6 @@ import type {
 } from "../../../packages/pawl/dist/store/store.js";
 import { aRun } from "../../support/store.js";
 import type { Answer, Command, Model } from "../run-model.js";
-import { firstOfKey } from "../runs/claim.js";
 import type { ClaimedRun, NewRun, Outcome } from "../runs/model.js";
 import type { SequenceDatabase } from "./database.js";
 import type { CommitCommand } from "./session.js";
@@ -132,9 +131,6 @@ const commitOf = (
   { run: id, claimId, turn, inboxSeq, next, outcome }: CommitCommand,
 ): Commit => {
   const run = model.runs.get(id);
-  // Every other hand-over names the run that is the first in line, as one does that has just been told so.
-  const first = run?.partitionKey ? firstOfKey(model, run.partitionKey) : undefined;
-  const isNamed = first !== undefined && first.queue === run?.queue && Number(next?.claimId) % 2 === 1;
   return {
     runId: storedId(id),
     claimId,
@@ -142,10 +138,7 @@ const commitOf = (
     inboxSeq: inboxSeq ?? 0,
     parentId: run === undefined || run.parentId === null ? null : storedId(run.parentId),
     partitionKey: run?.partitionKey ?? null,
-    next:
-      next === undefined
-        ? null
-        : { workerId: next.worker, claimId: next.claimId, expected: isNamed ? storedId(first.id) : null },
+    next: next === undefined ? null : { workerId: next.worker, claimId: next.claimId },
     transition: transitionOf(outcome),
   };
 };

@@ -59,7 +59,7 @@ interface Unstarted {
   readonly sinceMs: number;
 }
 
-const newChain = (): Successor["chain"] => ({ sinceMs: performance.now(), count: 0, lookedMs: 0, line: [] });
+const newChain = (): Successor["chain"] => ({ sinceMs: performance.now(), count: 0 });
 
 export class Feeder {
   readonly #options: FeederOptions;

@@ -51,14 +51,6 @@ export interface Claim {
   readonly claimId: string;
 }
 
-/** The claim for the next run in line for a key. */
-export interface NextClaim extends Claim {
-  /** The run that was next in line a moment ago: handed over without another look at the line, if it still can be. */
-  readonly expected?: string | null;
-  /** Tell who is in line behind it. */
-  readonly wantsLine?: boolean;
-}
-
 /** Where a claim begins to look: at the low-water mark of the last call, or behind what it had to pass over. */
 export interface LookFrom {
   readonly floor: readonly [priority: number, microseconds: number] | null;
@@ -220,7 +212,7 @@ export interface Commit {
   /** The key that the claim holds. */
   readonly partitionKey: string | null;
   /** If this frees the key: the claim for the next run in line for it, should the store hand that over at once. */
-  readonly next: NextClaim | null;
+  readonly next: Claim | null;
   readonly transition: Transition;
 }
 
@@ -228,14 +220,13 @@ export type Verdict =
   /**
    * Committed. `uniqueLost`: the run re-entered its unique scope while its key was taken, and gave the key up.
    * `inboxSeq`: the claim is kept and the inbox has more than the worker has read, up to this seq. `handed`: the next run in line
-   * for the key, claimed as the commit asked for. `line`: who is in line behind that one, if it was asked for and is known.
+   * for the key, claimed as the commit asked for.
    */
   | {
       readonly kind: "committed";
       readonly uniqueLost: boolean;
       readonly inboxSeq: number | null;
       readonly handed: ClaimedRun | null;
-      readonly line?: readonly string[];
     }
   /** Committed by an earlier call whose answer was lost. `inboxSeq` is the last signal delivered by now. */
   | { readonly kind: "already"; readonly inboxSeq: number }

@@ -171,8 +171,6 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
         only.partitionKey,
         next?.workerId,
         next?.claimId,
-        next?.expected,
-        next?.wantsLine ?? false,
       ]);
       if (row === undefined) return null;
       return { verdicts: [toFinished(row)], claimable: toClaimable(row.claimable) };

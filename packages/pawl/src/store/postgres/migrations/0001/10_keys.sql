@@ -164,21 +164,3 @@ begin
   end if;
   return v_run;
 end $f$;
-
--- Who is in line for its key behind a run, as a JSON array of ids: of the next 32 those that are due, as far as they are of the same
--- definition and queue. What a quick chain of runs of one key goes by for a moment, instead of looking at the line for each: entries of
--- ended runs, which stay in runs_keyed until a vacuum, are before them all.
-create function line_behind(p_shard smallint, p_id bigint, p_now timestamptz) returns text language plpgsql stable as $f$
-begin
-  return (
-    select jsonb_agg(l.id::text order by l.o) filter (where l.is_alike)
-    from (select t.id, t.o, bool_and((t.name, t.version, t.queue) = (b.name, b.version, b.queue)) over (order by t.o) as is_alike
-      from runs b cross join lateral (
-        select n.*, row_number() over () as o
-        from (select r.id, r.name, r.version, r.queue, r.eligible_at from runs r where r.shard = p_shard and r.partition_key = b.partition_key
-            and case when r.status in ('runnable', 'awaiting_signal') then (r.hold & 6) = 0 else false end
-            and (r.priority, r.eligible_at, r.id) > (b.priority, b.eligible_at, b.id)
-          order by r.priority, r.eligible_at, r.id limit 32) n
-        where n.eligible_at <= p_now) t
-      where b.shard = p_shard and b.id = p_id) l)::text;
-end $f$;
