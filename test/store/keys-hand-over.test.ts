@@ -7,6 +7,20 @@ import { aCommit, claim, claimOne, done, next, register, signal, start } from ".
 const database = await testDatabase();
 const { store, sql } = database;
 await register(database, "worker");
+await store.register({
+  workerId: "elsewhere",
+  leaseMs: 600_000,
+  queues: ["default", "mail"],
+  info: "{}",
+  definitions: ["counter", "other"].map((name) => ({
+    name,
+    version: 1,
+    kind: "machine",
+    queue: "default",
+    priority: 0,
+    retentionMs: 1,
+  })),
+});
 afterEach(() => sql("delete from runs"));
 
 const line = (count: number, given: Partial<NewRun> = {}): Promise<string[]> =>
@@ -79,8 +93,11 @@ describe("who frees a key and offers to go on", () => {
     "has another key": (id) => sql("update runs set partition_key = 'b' where id = $1", [id]),
     "has ended": (id) => sql("update runs set status = 'done', hold = 0 where id = $1", [id]),
     "is of another queue": (id) => sql("update runs set queue = 'mail' where id = $1", [id]),
-    "is of a definition that it does not serve": (id) =>
+    "is of a definition that another serves": (id) =>
       sql("update runs set name = 'other' where id = $1", [id]),
+    "is of a queue that nobody serves": (id) => sql("update runs set queue = 'void' where id = $1", [id]),
+    "is of a definition that nobody serves": (id) =>
+      sql("update runs set name = 'ghost' where id = $1", [id]),
     "is gone": (id) => sql("delete from runs where id = $1", [id]),
   };
   it.each(Object.entries(changes))("is not handed it, if that %s", async (what, change) => {
@@ -88,8 +105,8 @@ describe("who frees a key and offers to go on", () => {
     const first = await claimFirst();
     await change(second!);
     const handed = await pass(first);
-    // Of another queue, or not served, it is still the first in line.
-    const isInLine = what.startsWith("is of another") || what.startsWith("is of a definition");
+    // Another worker serves it: it is still the first in line.
+    const isInLine = what.startsWith("is of") && what.includes("another");
     expect(handed?.runId).toBe(isInLine ? undefined : third);
     expect(await sql("select id from runs where locked_by is not null")).toEqual(
       isInLine ? [] : [{ id: third }],

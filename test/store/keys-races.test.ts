@@ -290,7 +290,7 @@ describe("several claimers at once", { timeout: 90_000 }, () => {
     );
     const claiming = (claimId: number) =>
       transaction(
-        "select count(*) from claim(0::smallint, 'default', 'worker', $1, 10, '{counter}', '{1}', null, null, null, null, null)",
+        "select count(*) from claim(0::smallint, 'default', 'worker', $1, 10, '{counter}', '{1}', null, null)",
         [claimId],
       );
     const [one, other] = [await claiming(1), await claiming(2)];

@@ -119,8 +119,7 @@ describe("a rate limit", () => {
     const others = await start(database, {}, {});
     let look = await claim(database, { limit: 10 });
     const found = [...look.runs];
-    while (look.after !== null)
-      found.push(...(look = await claim(database, { limit: 10, after: look.after })).runs);
+    while (look.more) found.push(...(look = await claim(database, { limit: 10, floor: look.floor })).runs);
     expect(found.map(({ runId }) => runId)).toEqual([first, ...others]);
   });
 

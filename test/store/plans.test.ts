@@ -104,7 +104,7 @@ async function hotCalls(database: TestDatabase): Promise<string[]> {
   const receiveMail = (receipt: number, match: string): string =>
     `select * from receive(0::smallint, 'mail', ${receipt}, 50, 60000, 10, ${match}, null, null, null)`;
   const claimFrom = (queue: string, claimId: number): string =>
-    `select * from claim(0::smallint, '${queue}', 'w', ${claimId}, 50, '{counter}', '{1}', null, null, null, null, null)`;
+    `select * from claim(0::smallint, '${queue}', 'w', ${claimId}, 50, '{counter}', '{1}', null, null)`;
   return [
     `select start_one(0::smallint, 'counter', 1, 'machine', 'hot5', null, '{}', null, null, null, null, 'once', 'unique', null, 'key',
       null, true, null, null) from generate_series(1, 2)`,
@@ -128,10 +128,9 @@ async function hotCalls(database: TestDatabase): Promise<string[]> {
     `select commit(0::smallint, array_agg(id), array_agg(83::bigint), array_agg(0), array_agg('done'::text), null, null, array_agg('1'::text),
       null, null, null, null, null, array_agg(partition_key), null, 'w', array_agg(85::bigint), true) from (select * from runs where queue = 'keyed' and locked_by = 'w' limit 50) r`,
     claimFrom("keyed", 86),
-    "select finish(0::smallint, id, 86, 0, null, '1', partition_key, 'w', 87, null, true) from (select id, partition_key from runs where queue = 'keyed' and locked_by = 'w' and claim_id = 86 limit 5) r",
-    `select finish(0::smallint, id, 87, 0, null, '1', partition_key, 'w', 88, next, false) from (
-      select h.id, h.partition_key, n.id as next from runs h cross join lateral (select r.id from runs r where r.partition_key = h.partition_key and r.status = 'runnable' limit 1) n
-      where h.queue = 'keyed' and h.locked_by = 'w' and h.claim_id = 87 limit 5) r`,
+    "select finish(0::smallint, id, 86, 0, null, '1', partition_key, 'w', 87) from (select id, partition_key from runs where queue = 'keyed' and locked_by = 'w' and claim_id = 86 limit 5) r",
+    "select finish(0::smallint, id, 87, 0, null, '1', partition_key, 'w', 88) from (select id, partition_key from runs where queue = 'keyed' and locked_by = 'w' and claim_id = 87 limit 5) r",
+    "update runs set name = 'foreign' where queue = 'keyed' and status = 'runnable' and id % 3 = 0",
     claimFrom("keyed", 90),
     "select unregister(0::smallint, 'w')",
     "insert into workers (id, lease, serves, queues, registered_at, seen_at) values ('w', '1 hour', '{counter@1}', '{keyed}', now(), now())",
@@ -143,21 +142,23 @@ async function hotCalls(database: TestDatabase): Promise<string[]> {
     `select why(0::smallint, id) from unnest(${parked}) id`,
     "update runs set eligible_at = clock_timestamp() - interval '2 minutes', name = 'foreign' where queue = 'hot' and eligible_at < clock_timestamp() and id % 3 = 0",
     claimFrom("hot", 76),
+    "select * from claim(0::smallint, 'hot', 'w', 75, 5, '{counter,foreign,nobody}', '{1,1,1}', null, null)",
+    "select * from gauges(0::smallint, 1000)",
     "update runs set name = 'counter', hold = 0, status = 'runnable', locked_by = null where queue = 'hot' and eligible_at < clock_timestamp()",
     `select * from start(0::smallint, ${all("'counter'::text")}, ${all("1")}, ${all("'machine'::text")}, ${all("'hot2'::text")}, null, ${all("'{}'::text")}, null, null, null, null, null, null, null, null, null, null, null, null, null, null, false, null, null, null)`,
     "select * from start(0::smallint, '{counter}', '{1}', '{machine}', '{hot2}', null, array['{}'], null, null, null, null, '{i}', '{u}', null, null, null, null, null, null, null, null, false, null, null, null)",
     "select * from start(0::smallint, '{counter}', '{1}', '{machine}', '{hot2}', null, array['{}'], null, null, null, null, '{i}', '{u}', null, null, null, null, null, null, null, null, false, null, null, null)",
-    "select * from claim(0::smallint, 'hot', 'w', 77, 50, '{counter}', '{1}', null, null, null, null, null)",
-    "select * from claim(0::smallint, 'hot', 'w', 78, 50, '{counter}', '{1}', null, null, null, null, null)",
+    "select * from claim(0::smallint, 'hot', 'w', 77, 50, '{counter}', '{1}', null, null)",
+    "select * from claim(0::smallint, 'hot', 'w', 78, 50, '{counter}', '{1}', null, null)",
     `select * from commit(0::smallint, ${ids}, ${all("77::bigint")}, ${all("0")}, ${all("'keep'::text")}, ${all("'two'::text")}, ${all("'{}'::text")}, null, null, null, null, null, null, null, null, null, null, true)`,
     `select * from commit(0::smallint, ${ids}, ${all("77::bigint")}, ${all("1")}, ${all("'done'::text")}, null, null, ${all("'1'::text")}, null, null, null, null, null, null, null, null, null, true)`,
     `select * from commit(0::smallint, ${ids}, ${all("77::bigint")}, ${all("1")}, ${all("'done'::text")}, null, null, ${all("'1'::text")}, null, null, null, null, null, null, null, null, null, true)`,
-    "select * from claim(0::smallint, 'hot2', 'w', 79, 50, '{counter}', '{1}', null, null, null, null, null)",
+    "select * from claim(0::smallint, 'hot2', 'w', 79, 50, '{counter}', '{1}', null, null)",
     `select release(0::smallint, ${released}, ${all("79::bigint")})`,
     "select * from beat(0::smallint, 'w', 0)",
     `select * from held(0::smallint, ${released}, ${all("79::bigint")})`,
     "select * from recover(0::smallint, 1000, true, null)",
-    "select * from claim(0::smallint, 'hot2', 'w', 80, 50, '{counter}', '{1}', null, null, null, null, null)",
+    "select * from claim(0::smallint, 'hot2', 'w', 80, 50, '{counter}', '{1}', null, null)",
     "update workers set seen_at = seen_at - interval '1 day'",
     "update settings set beats_since = clock_timestamp() - interval '1 day'",
     "select * from reap(0::smallint, 1000)",

@@ -64,7 +64,7 @@ const performOne = async (database: SequenceDatabase, model: Model, command: Com
       return { op: "lapse" };
     case "claim": {
       const { worker: workerId, claimId, queue, limit } = command;
-      const which = { names: ["counter"], versions: [1], floor: null, after: null };
+      const which = { names: ["counter"], versions: [1], floor: null };
       const claimed = await store.claim({ workerId, claimId, queue, limit, ...which });
       const runs = await Promise.all(claimed.runs.map((run) => describe(database, run)));
       return { op: "claim", runs, more: claimed.more, dueMs: claimed.dueMs && Math.round(claimed.dueMs) };

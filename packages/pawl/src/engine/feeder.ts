@@ -16,8 +16,6 @@ import { LowWater } from "./low-water.js";
 import { Patience } from "./patience.js";
 
 const maxClaim = 500;
-/** A walk over runs that cannot be claimed is followed by a rest ten times as long, up to the longest poll interval. */
-const walkRest = 10;
 /** So long what was claimed for a slot waits for it; then others may have it, and for a while nothing is claimed ahead. */
 const aheadMs = 100;
 const notAheadMs = 1_000;
@@ -80,18 +78,17 @@ export class Feeder {
   #wake: (() => void) | null = null;
   #dueAtMs = Number.POSITIVE_INFINITY;
   #pollMs: number;
-  readonly #lowWater = new LowWater();
+  readonly #lowWater: LowWater;
   #isBehind = false;
   /** The loop sleeps because no slot was free. */
   #wantsSlot = false;
-  /** When the present walk over runs of others began; such a walk is not repeated all the time. */
-  #walkSinceMs: number | null = null;
   /** Ends the wait of the claim that is held open. */
   #waiting: AbortController | null = null;
 
   constructor(options: FeederOptions, host: FeederHost) {
     this.#options = options;
     this.#host = host;
+    this.#lowWater = new LowWater(options);
     this.#pollMs = options.pollMs;
   }
 
@@ -240,14 +237,14 @@ export class Feeder {
         continue;
       }
       if (this.#options.waitMs !== null) await this.#rest(claimed, askedMs);
-      else if (!claimed.more && claimed.after === null) await this.#idle(claimed, askedMs);
+      else if (!claimed.more) await this.#idle(claimed, askedMs);
       // Let the commits of this turn free their slots before the next look.
       else await new Promise((resolve) => setImmediate(resolve));
     }
   }
 
   async #claim(workerId: string, limit: number): Promise<Claimed | null> {
-    const { queue, names, versions, waitMs } = this.#options;
+    const { queue, waitMs } = this.#options;
     const claimId = newClaimId();
     this.#waiting = waitMs === null ? null : new AbortController();
     this.#host.claiming.add(claimId);
@@ -256,7 +253,7 @@ export class Feeder {
     if (!from.bounded || this.#dueAtMs <= performance.now()) this.#dueAtMs = Number.POSITIVE_INFINITY;
     try {
       const wait = this.#waiting === null ? undefined : { longestMs: waitMs!, signal: this.#waiting.signal };
-      const look = { queue, limit, names, versions, ...from, wait };
+      const look = { queue, limit, ...from, wait };
       const askedMs = performance.now();
       const claimed = await this.#host.store.claim({ ...look, workerId, claimId });
       this.#patience.reset();
@@ -284,10 +281,9 @@ export class Feeder {
     if (throttled > 0) events.emit("run.throttled", { queue, runs: throttled });
   }
 
-  #accept({ runs, after, more }: Claimed, claimId: string): void {
+  #accept({ runs, more }: Claimed, claimId: string): void {
     this.#isBehind = more;
     if (runs.length > 0) this.#pollMs = this.#options.pollMs;
-    if (after !== null) this.#walkSinceMs ??= performance.now();
     const sinceMs = performance.now();
     for (const run of runs) this.#buffer.push({ run, claimId, sinceMs });
     this.#dispatch();
@@ -338,12 +334,8 @@ export class Feeder {
    * database was asked: from its answer, every timer would be late by the way back.
    */
   async #idle({ runs, dueMs }: Claimed, askedMs: number): Promise<void> {
-    const nowMs = performance.now();
     if (dueMs !== null) this.#dueAtMs = Math.min(this.#dueAtMs, this.#dueAt(askedMs, dueMs));
-    const walkedMs = this.#walkSinceMs === null ? 0 : nowMs - this.#walkSinceMs;
-    this.#walkSinceMs = null;
-    const restMs = Math.min(walkedMs * walkRest, this.#options.maxPollMs);
-    const pollMs = Math.max(this.#pollMs * (0.85 + Math.random() * 0.3), restMs);
+    const pollMs = this.#pollMs * (0.85 + Math.random() * 0.3);
     if (runs.length === 0) this.#pollMs = Math.min(this.#pollMs * 1.5, this.#options.maxPollMs);
     // A bounded look is no substitute for the next at the whole queue.
     await this.#sleep(Math.min(pollMs, this.#lowWater.restMs() ?? pollMs), { forDue: true });

@@ -51,19 +51,21 @@ export interface Claim {
   readonly claimId: string;
 }
 
-/** Where a claim begins to look: at the low-water mark of the last call, or behind what it had to pass over. */
-export interface LookFrom {
-  readonly floor: readonly [priority: number, microseconds: number] | null;
-  readonly after: readonly [priority: number, microseconds: number, id: string] | null;
+/** Definitions, by name and version. */
+export interface Served {
+  readonly names: readonly string[];
+  readonly versions: readonly number[];
 }
 
-export interface ClaimRequest extends Claim, LookFrom {
+/** The low-water mark of a call: the next may begin to look there. */
+export type Floor = readonly [priority: number, microseconds: number] | null;
+
+export interface ClaimRequest extends Claim, Served {
   readonly queue: string;
+  readonly floor: Floor;
   /** Look from the mark on alone: all that lies before it was looked at a moment ago. */
   readonly bounded?: boolean;
   readonly limit: number;
-  readonly names: readonly string[];
-  readonly versions: readonly number[];
   /** If there is nothing to claim: until there is, at most this long, or until it is not wanted any more. Where claims can wait. */
   readonly wait?: { readonly longestMs: number; readonly signal: AbortSignal } | undefined;
 }
@@ -127,9 +129,12 @@ export interface Claimable {
   readonly microseconds: number;
 }
 
-export interface Claimed extends LookFrom {
+export interface Claimed {
   readonly runs: readonly ClaimedRun[];
-  /** Whether the limit of runs or bytes ended it: another call may find more. */
+  readonly floor: Floor;
+  /** Of more than 50 definitions, the positions (from 1) of those that had due runs. */
+  readonly busy: readonly number[] | null;
+  /** Whether the limit of runs or bytes ended it, or runs that cannot be claimed yet: another call may find more. */
   readonly more: boolean;
   /** When the next run is due, if nothing is left to claim now. */
   readonly dueMs: number | null;

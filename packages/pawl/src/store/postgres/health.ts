@@ -41,21 +41,23 @@ const looks = 5;
 
 const claimable = "case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end";
 const firstLine = (where: string): string =>
-  `select r.queue, r.priority from runs r where r.shard = $1 and ${claimable} ${where} order by r.queue, r.priority limit 1`;
+  `select r.queue, r.name, r.version, r.priority from runs r where r.shard = $1 and ${claimable} ${where}
+    order by r.queue, r.name, r.version, r.priority limit 1`;
 
 /**
- * The beginning of each line of runs_claim: a skip scan over the queues and priorities that have a run which could be claimed, and the
- * first 200 runs of each.
+ * The beginning of each line of runs_claim: a skip scan over the queues, definitions and priorities that have a run which could be
+ * claimed, and the first 200 runs of each.
  */
-const lines = `with recursive line(queue, priority, n) as (
-    (select f.queue, f.priority, 1 from (${firstLine("")}) f)
+const lines = `with recursive line(queue, name, version, priority, n) as (
+    (select f.*, 1 from (${firstLine("")}) f)
   union all
-    select f.queue, f.priority, line.n + 1 from line
-    cross join lateral (${firstLine("and (r.queue, r.priority) > (line.queue, line.priority)")}) f where line.n < 1000),
+    select f.*, line.n + 1 from line cross join lateral (${firstLine(
+      "and (r.queue, r.name, r.version, r.priority) > (line.queue, line.name, line.version, line.priority)",
+    )}) f where line.n < 1000),
   due as (
     select d.id, d.name, d.version, d.queue, d.eligible_at from line l cross join lateral (
       select r.id, r.name, r.version, r.queue, r.eligible_at from runs r
-      where r.shard = $1 and r.queue = l.queue and r.priority = l.priority and ${claimable}
+      where r.shard = $1 and r.queue = l.queue and r.name = l.name and r.version = l.version and r.priority = l.priority and ${claimable}
       order by r.eligible_at, r.id limit 200) d
     where d.eligible_at <= now())`;
 
@@ -166,7 +168,7 @@ function findDeadWorkers(query: Query): Promise<DeadWorkerFact[]> {
   );
 }
 
-/** Runs that were set aside because nobody serves them, and those that are due and not yet set aside. */
+/** Runs whose definition none has registered, and those that are due and that no live worker serves. */
 function findUnserved(query: Query): Promise<UnservedFact[]> {
   return query(
     `${lines}, waiting as (

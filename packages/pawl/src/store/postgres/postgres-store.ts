@@ -71,7 +71,7 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
   }
 
   async claim(request: ClaimRequest): Promise<Claimed> {
-    const { floor, after } = request;
+    const { floor } = request;
     const rows = await this.call<ClaimRow>("claim", [
       shard,
       request.queue,
@@ -82,16 +82,13 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
       column(request.versions, (version) => version),
       floor?.[0],
       floor?.[1],
-      after?.[0],
-      after?.[1],
-      after?.[2],
       request.bounded ?? false,
     ]);
     const last = rows.pop();
     if (last === undefined || last.meta === null) throw new Error("pawl.claim answered without its last row");
     const meta = JSON.parse(last.meta) as {
       floor: Claimed["floor"];
-      after: Claimed["after"];
+      busy: Claimed["busy"];
       due_ms: number | null;
       more: boolean;
       throttled: number;
@@ -99,7 +96,7 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
     return {
       runs: rows.map(toClaimedRun),
       floor: meta.floor,
-      after: meta.after,
+      busy: meta.busy,
       dueMs: meta.due_ms,
       more: meta.more,
       throttled: meta.throttled,

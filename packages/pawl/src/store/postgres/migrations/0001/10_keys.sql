@@ -29,38 +29,60 @@ begin
   return found;
 end $f$;
 
--- The first due run of a key, in the order (priority, eligible_at, id), or null; runs that are held or that nobody serves are
--- not in line. Rides runs_keyed: its first entry, if that is due, else a skip scan over its priorities, so that runs that
--- are not due yet are never walked over.
+-- The first due run of a key, in the order (priority, eligible_at, id), or null. Held runs are not in line, nor are runs
+-- that no live worker serves, if there are others: they must not keep the key from those. Rides runs_keyed: the first
+-- entry, if that is due and the key has runs of one definition alone; else a skip scan over definitions and priorities, so
+-- that neither runs that are not due yet nor runs that nobody serves are walked over.
 create function first_of_key(p_shard smallint, p_key text, p_now timestamptz) returns bigint language plpgsql stable as $f$
 declare
-  v_id bigint;
-  v_at timestamptz;
+  v_first record;
 begin
-  select r.id, r.eligible_at into v_id, v_at from runs r
+  select r.queue, r.name, r.version, r.id, r.eligible_at into v_first from runs r
     where r.shard = p_shard and r.partition_key = p_key
       and case when r.status in ('runnable', 'awaiting_signal') then (r.hold & 6) = 0 else false end
-    order by r.priority, r.eligible_at, r.id limit 1;
-  if v_at <= p_now or v_id is null then
-    return v_id;
+    order by r.queue, r.name, r.version, r.priority, r.eligible_at, r.id limit 1;
+  if not found then
+    return null;
+  end if;
+  if v_first.eligible_at <= p_now then
+    perform 1 from runs r where r.shard = p_shard and r.partition_key = p_key
+      and case when r.status in ('runnable', 'awaiting_signal') then (r.hold & 6) = 0 else false end
+      and (r.queue, r.name, r.version) > (v_first.queue, v_first.name, v_first.version)
+      order by r.queue, r.name, r.version limit 1;
+    if not found then
+      return v_first.id;
+    end if;
   end if;
   return (
-    with recursive level(priority) as (
-        (select r.priority from runs r where r.shard = p_shard and r.partition_key = p_key
-          and case when r.status in ('runnable', 'awaiting_signal') then (r.hold & 6) = 0 else false end
-          order by r.priority limit 1)
+    with recursive line(queue, name, version) as (
+        select v_first.queue, v_first.name, v_first.version
       union all
-        select (select r.priority from runs r where r.shard = p_shard and r.partition_key = p_key
+        select n.queue, n.name, n.version from line l cross join lateral (
+          select r.queue, r.name, r.version from runs r where r.shard = p_shard and r.partition_key = p_key
+            and case when r.status in ('runnable', 'awaiting_signal') then (r.hold & 6) = 0 else false end
+            and (r.queue, r.name, r.version) > (l.queue, l.name, l.version)
+          order by r.queue, r.name, r.version limit 1) n
+    ), level(queue, name, version, priority) as (
+        select l.queue, l.name, l.version, -32769 from line l
+      union all
+        select l.queue, l.name, l.version, n.priority::int from level l cross join lateral (
+          select r.priority from runs r where r.shard = p_shard and r.partition_key = p_key
+            and r.queue = l.queue and r.name = l.name and r.version = l.version and r.priority > l.priority
+            and case when r.status in ('runnable', 'awaiting_signal') then (r.hold & 6) = 0 else false end
+          order by r.priority limit 1) n
+    ), head as materialized (
+      select l.queue, l.name, l.version, due.* from level l cross join lateral (
+        select r.priority, r.eligible_at, r.id from runs r where r.shard = p_shard and r.partition_key = p_key
+          and r.queue = l.queue and r.name = l.name and r.version = l.version and r.priority = l.priority
           and case when r.status in ('runnable', 'awaiting_signal') then (r.hold & 6) = 0 else false end
-          and r.priority > level.priority order by r.priority limit 1)
-        from level where level.priority is not null)
-    select due.id from level cross join lateral (
-      select r.id from runs r where r.shard = p_shard and r.partition_key = p_key and r.priority = level.priority
-        and case when r.status in ('runnable', 'awaiting_signal') then (r.hold & 6) = 0 else false end
-        and r.eligible_at <= p_now
-      order by r.eligible_at, r.id limit 1) due
-    where level.priority is not null
-    limit 1);
+          and r.eligible_at <= p_now
+        order by r.eligible_at, r.id limit 1) due
+    ), definition as (
+      select d.queue, d.name, d.version, count(*) over () = 1 or is_served(d.name, d.version, d.queue) as is_served
+      from (select distinct h.queue, h.name, h.version from head h) d
+    )
+    select h.id from head h join definition d on d.queue = h.queue and d.name = h.name and d.version = h.version
+    order by d.is_served desc, h.priority, h.eligible_at, h.id limit 1);
 end $f$;
 
 -- Lets the first due run of each key in, if nobody holds the key and that run is blocked. The caller has the advisory
@@ -138,18 +160,16 @@ create function hand_over(
   p_shard smallint, p_key text, p_queue text, p_worker text, p_claim_id bigint, p_now timestamptz, p_run bigint)
 returns jsonb language plpgsql as $f$
 declare
+  v_id bigint;
   v_run jsonb;
   v_has_inbox boolean;
 begin
+  v_id := first_of_key(p_shard, p_key, p_now);
   update runs r set status = 'executing', hold = 0, locked_by = p_worker, claim_id = p_claim_id, turn = 0, throttled = false,
       timed_out = r.timed_out or r.status = 'awaiting_signal'
     from workers w
     where r.shard = p_shard
-      and r.id = (select l.id
-        from (select t.id from runs t where t.shard = p_shard and t.partition_key = p_key
-            and case when t.status in ('runnable', 'awaiting_signal') then (t.hold & 6) = 0 else false end
-          order by t.priority, t.eligible_at, t.id limit 1) f
-        cross join lateral (select n.id from runs n where n.shard = p_shard and n.id = f.id limit 1 for no key update skip locked) l)
+      and r.id = (select n.id from runs n where n.shard = p_shard and n.id = v_id limit 1 for no key update skip locked)
       and w.id = p_worker and r.id <> p_run
       and (r.status in ('runnable', 'awaiting_signal') and (r.hold & 6) = 0) is true
       and r.eligible_at <= p_now and r.queue = p_queue and r.rate_limit is null

@@ -1,5 +1,4 @@
--- Repair, part of recover: keys that have blocked runs although nobody holds them let their first run in, and the second if
--- the first is one that nobody serves. Looks at up to
+-- Repair, part of recover: keys that have blocked runs although nobody holds them let their first run in. Looks at up to
 -- p_limit keys after p_after, a skip scan over runs_blocked, and answers how many there were, where it stopped (null: at the
 -- end) and the queues that got work, as JSON. A key that another transaction is deciding about is left alone.
 create function repair_keys(p_shard smallint, p_after text, p_limit int) returns table (looked int, last text, queues text)
@@ -23,13 +22,6 @@ begin
   -- in two statements: in one, the planner would take the locks first, since that is cheaper than to look
   v_keys := array(select k.key from unnest(v_keys) k(key) where not is_key_held(p_shard, k.key));
   v_keys := array(select k.key from unnest(v_keys) k(key) where pg_try_advisory_xact_lock(key_lock(p_shard, k.key)));
-  -- a first run that nobody serves is not in line; messages (20_send) need nobody
-  if p_shard >= 0 then
-    perform park_unserved(p_shard, array(
-      select r.id from unnest(v_keys) k(key)
-      cross join lateral (select t.id from runs t where t.shard = p_shard and t.id = first_of_key(p_shard, k.key, v_now)
-        and t.hold = 0 and t.eligible_at < v_now - interval '1 minute' limit 1) r), v_now);
-  end if;
   queues := to_jsonb(array(select distinct e.value ->> 0 from jsonb_array_elements(unblock_first(p_shard, v_keys, v_now)) e))::text;
   return next;
 end $f$;

@@ -96,7 +96,7 @@ begin
       select r.id, r.eligible_at, case when v_match is null or r.input @> v_match
         then r.partition_key is null or pg_try_advisory_xact_lock(key_lock(v_shard, r.partition_key)) end as mine
       from runs r
-      where r.shard = v_shard and r.queue = p_queue and r.priority = 0
+      where r.shard = v_shard and r.queue = p_queue and r.name = '~' || p_queue and r.version = 1 and r.priority = 0
         and case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end
         and r.eligible_at <= v_now and r.eligible_at >= v_bound_at and (r.eligible_at, r.id) > (v_bound_at, v_bound_id)
       order by r.eligible_at, r.id limit v_page) p;
@@ -184,7 +184,7 @@ begin
 
   if v_found < p_limit and not v_is_left and not v_is_full then
     select extract(epoch from r.eligible_at - v_now) * 1000 into v_due_ms from runs r
-      where r.shard = v_shard and r.queue = p_queue and r.priority = 0
+      where r.shard = v_shard and r.queue = p_queue and r.name = '~' || p_queue and r.version = 1 and r.priority = 0
         and case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end and r.eligible_at > v_now
       order by r.eligible_at limit 1;
   end if;
