@@ -11,6 +11,7 @@ import type {
 } from "../../../packages/pawl/dist/store/store.js";
 import { aRun } from "../../support/store.js";
 import type { Answer, Command, Model } from "../run-model.js";
+import { served } from "../runs/claim.js";
 import type { ClaimedRun, NewRun, Outcome } from "../runs/model.js";
 import type { SequenceDatabase } from "./database.js";
 import type { CommitCommand } from "./session.js";
@@ -64,7 +65,7 @@ const performOne = async (database: SequenceDatabase, model: Model, command: Com
       return { op: "lapse" };
     case "claim": {
       const { worker: workerId, claimId, queue, limit } = command;
-      const which = { names: ["counter"], versions: [1], floor: null };
+      const which = { names: served, versions: served.map(() => 1), floor: null };
       const claimed = await store.claim({ workerId, claimId, queue, limit, ...which });
       const runs = await Promise.all(claimed.runs.map((run) => describe(database, run)));
       return { op: "claim", runs, more: claimed.more, dueMs: claimed.dueMs && Math.round(claimed.dueMs) };
@@ -115,8 +116,9 @@ const performOne = async (database: SequenceDatabase, model: Model, command: Com
   }
 };
 
-const newRun = ({ partitionKey, queue, priority, delayMs, retentionMs, step }: NewRun) =>
+const newRun = ({ name, partitionKey, queue, priority, delayMs, retentionMs, step }: NewRun) =>
   aRun({
+    name: name ?? "counter",
     step: step ?? "start",
     queue: queue ?? "default",
     priority: priority ?? 0,

@@ -94,34 +94,33 @@ begin
     return;
   end if;
   loop
-    with recursive level(o, name, version, priority, at) as (
-        select s.o, s.name, s.version, v_lowest, null::timestamptz from unnest(p_names, p_versions) with ordinality s(name, version, o)
+    with recursive level(o, name, version, priority, at, id) as (
+        select s.o, s.name, s.version, v_lowest, null::timestamptz, null::bigint from unnest(p_names, p_versions) with ordinality s(name, version, o)
       union all
         -- the next priority of the definition, and when its first run is due
-        select l.o, l.name, l.version, n.priority::int, n.eligible_at from level l cross join lateral (
-          (select r.priority, r.eligible_at from runs r
-            where r.shard = p_shard and r.queue = p_queue and r.name = l.name and r.version = l.version
+        select l.o, l.name, l.version, n.priority::int, n.eligible_at, n.id from level l cross join lateral (
+          (select r.priority, r.eligible_at, r.id from runs r
+            where l.priority < v_bound_priority - 1 and r.shard = p_shard and r.queue = p_queue and r.name = l.name and r.version = l.version
               and case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end
               and r.priority > l.priority and r.priority < v_bound_priority
-            order by r.priority, r.eligible_at limit 1)
+            order by r.priority, r.eligible_at, r.id limit 1)
           union all
-          (select r.priority, r.eligible_at from runs r
-            where v_is_bound and l.priority < v_bound_priority
-              and r.shard = p_shard and r.queue = p_queue and r.name = l.name and r.version = l.version
-              and case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end
-              and r.priority = v_bound_priority and r.eligible_at >= v_bound_at and (r.eligible_at, r.id) > (v_bound_at, v_bound_id)
-            order by r.eligible_at limit 1)
-          union all
-          (select r.priority, r.eligible_at from runs r
+          (select r.priority, r.eligible_at, r.id from runs r
             where v_is_bound and r.shard = p_shard and r.queue = p_queue and r.name = l.name and r.version = l.version
               and case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end
-              and r.priority > greatest(l.priority, v_bound_priority)
-            order by r.priority, r.eligible_at limit 1)
+              and (r.priority, r.eligible_at, r.id) > (greatest(l.priority, v_bound_priority),
+                case when l.priority < v_bound_priority then v_bound_at else 'infinity' end,
+                case when l.priority < v_bound_priority then v_bound_id else 9223372036854775807 end)
+            order by r.priority, r.eligible_at, r.id limit 1)
           limit 1) n
+    ), line as materialized (
+      -- of more lines than are asked for, those that begin first have all of the page
+      select l.name, l.version, l.priority from level l where l.at <= v_now order by l.priority, l.at, l.id limit v_page
     ), share(rows) as materialized (
-      select least(v_page, greatest(8, 2 * v_page / greatest(count(*), 1)))::int from level l where l.at <= v_now
+      -- of an even share more than enough
+      select least(v_page, 3 * v_page / (2 * greatest(count(*), 1)) + 5)::int from line
     ), found as (
-      select d.* from level l cross join lateral (
+      select d.* from line l cross join lateral (
         select t.*, row_number() over () as n from (
           select r.id, r.priority, r.eligible_at, r.partition_key from runs r
           where r.shard = p_shard and r.queue = p_queue and r.name = l.name and r.version = l.version and r.priority = l.priority
@@ -129,7 +128,6 @@ begin
             and r.eligible_at >= case when l.priority = v_bound_priority then v_bound_at else '-infinity' end
             and (l.priority <> v_bound_priority or (r.eligible_at, r.id) > (v_bound_at, v_bound_id))
           order by r.eligible_at, r.id limit (select s.rows from share s)) t) d
-      where l.at <= v_now
     ), merged as (
       -- what is behind the last of a line that may go on
       select f.*, f.n = (select s.rows from share s) as is_edge, bool_or(f.n = (select s.rows from share s))
@@ -144,13 +142,13 @@ begin
     )
     select array_agg(m.id) filter (where m.mine), count(*), count(*) filter (where not m.mine), coalesce(bool_or(m.is_edge), false),
       (array_agg(m.priority))[count(*)], (array_agg(m.eligible_at))[count(*)], (array_agg(m.id))[count(*)],
-      -- the next that will be due: also of those lines that have due runs
-      (select least(min(l.at) filter (where l.at > v_now), min(f.eligible_at)) from level l left join lateral (
+      -- if this is all: the next that will be due, also of those lines that have due runs
+      case when count(*) < v_page then (select least(min(l.at) filter (where l.at > v_now), min(f.eligible_at)) from level l left join lateral (
         select r.eligible_at from runs r
         where l.at <= v_now and r.shard = p_shard and r.queue = p_queue and r.name = l.name and r.version = l.version
           and r.priority = l.priority and case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end
           and r.eligible_at > v_now
-        order by r.eligible_at limit 1) f on true),
+        order by r.eligible_at limit 1) f on true) end,
       case when cardinality(p_names) > c_many then (select array_agg(distinct l.o) from level l where l.at <= v_now) end
     into v_ids, v_page_rows, v_one, v_is_left, v_last_priority, v_last_at, v_last_id, v_next_at, v_busy
     from marked m;    -- in order, as the page is: the last is the last
@@ -279,7 +277,7 @@ begin
       v_lowest := v_last_priority - 1; v_is_bound := true;
       v_bound_priority := v_last_priority; v_bound_at := v_last_at; v_bound_id := v_last_id;
       -- each key of a page is locked until the end: of few runs more than are wanted
-      v_page := case when v_keys is null and not v_contended then c_passed else greatest(200, p_limit - v_found) end;
+      v_page := case when v_keys is null and not v_contended then least(c_passed, greatest(100, 4 * v_page)) else greatest(200, p_limit - v_found) end;
     elsif not v_is_left and v_bounded and not p_bounded then
       v_lowest := -32769; v_is_bound := false; v_bound_priority := 32768; v_bounded := false; v_page := p_limit;
     else
