@@ -130,6 +130,14 @@ create table buckets (
   primary key (shard, name, key)
 ) with (fillfactor = 50);
 
+-- Keys whose first run could not be let in when they were freed, because somebody had the key or that run locked: the
+-- repair does it, however many other keys have blocked runs. A key may be here twice.
+create table left_keys (
+  id            bigint generated always as identity primary key,
+  shard         smallint not null,
+  partition_key text collate "C" not null
+);
+
 create table subscriptions (
   id          bigint generated always as identity primary key,
   pattern     text collate "C"        not null,

@@ -85,20 +85,32 @@ begin
     order by d.is_served desc, h.priority, h.eligible_at, h.id limit 1);
 end $f$;
 
+-- Leaves keys to the repair, which looks at them within a second.
+create function leave_keys(p_shard smallint, p_key text[]) returns void language plpgsql as $f$
+begin
+  insert into left_keys (shard, partition_key) select p_shard, k.key from unnest(p_key) k(key);
+end $f$;
+
 -- Lets the first due run of each key in, if nobody holds the key and that run is blocked. The caller has the advisory
 -- locks of the keys. A run that somebody has locked is left to the repair, and no other is let in instead of it.
 -- Answers the claimable runs it made, by queue: [[queue, priority, µs], …].
 create function unblock_first(p_shard smallint, p_key text[], p_now timestamptz) returns jsonb language plpgsql as $f$
 declare
   v_ids bigint[];
+  v_left text[];
   v_claimable jsonb;
 begin
-  v_ids := array(
-    select l.id from unnest(p_key) k(key)
+  with first as materialized (
+    select k.key, b.id from unnest(p_key) k(key)
     cross join lateral (select first_of_key(p_shard, k.key, p_now) as id where not is_key_held(p_shard, k.key)) f
-    cross join lateral (select r.id from runs r where r.shard = p_shard and r.id = f.id and r.hold = 1
-      limit 1 for no key update skip locked) l);
-  if cardinality(v_ids) = 0 then
+    cross join lateral (select r.id from runs r where r.shard = p_shard and r.id = f.id and (r.hold = 1) is true limit 1) b)
+  select array_agg(l.id) filter (where l.id is not null), array_agg(f.key) filter (where l.id is null) into v_ids, v_left
+  from first f left join lateral (select r.id from runs r where r.shard = p_shard and r.id = f.id and r.hold = 1
+    limit 1 for no key update skip locked) l on true;
+  if v_left is not null then
+    perform leave_keys(p_shard, v_left);
+  end if;
+  if v_ids is null then
     return '[]';
   end if;
   with freed as (
@@ -113,7 +125,7 @@ begin
 end $f$;
 
 -- After runs of these keys were let go, or left the line: lets the next of each in. Takes the locks of the keys in one
--- order, after all row locks; a key that stays locked too long is left to the repair (1 s), and nothing else is lost.
+-- order, after all row locks. A key that stays locked too long is left to the repair; from then on it waits for no other.
 -- With p_worker and a claim id at its position, the next run of a key that the run p_run has freed is handed over to that worker, if it
 -- serves it in that queue, instead of going through the claim index: `handed` is [[position, run], …]; see hand_over.
 create function free_keys(
@@ -121,25 +133,26 @@ create function free_keys(
   out claimable jsonb, out handed jsonb)
 language plpgsql as $f$
 declare
-  v_lock bigint;
+  v_key text;
+  v_mine text[] := '{}';
+  v_left text[] := '{}';
   v_run jsonb;
 begin
   handed := '[]';
   claimable := '[]';
-  if cardinality(p_key) = 1 then
-    if not lock_key(key_lock(p_shard, p_key[1])) then
-      return;
+  for v_key in select k.key from (select distinct u.key, key_lock(p_shard, u.key) as lock from unnest(p_key) u(key)) k order by k.lock loop
+    if pg_try_advisory_xact_lock(key_lock(p_shard, v_key)) or v_left = '{}' and lock_key(key_lock(p_shard, v_key)) then
+      v_mine := v_mine || v_key;
+    else
+      v_left := v_left || v_key;
     end if;
-  else
-    for v_lock in select distinct key_lock(p_shard, k.key) as lock from unnest(p_key) k(key) order by lock loop
-      if not lock_key(v_lock) then
-        return;
-      end if;
-    end loop;
+  end loop;
+  if v_left <> '{}' then
+    perform leave_keys(p_shard, v_left);
   end if;
   if p_worker is not null then
     for i in 1 .. cardinality(p_key) loop
-      if p_claim_id[i] is not null then
+      if p_claim_id[i] is not null and p_key[i] = any (v_mine) then
         v_run := hand_over(p_shard, p_key[i], p_queue[i], p_worker, p_claim_id[i], p_now, p_run[i]);
         if v_run is not null then
           handed := handed || jsonb_build_array(jsonb_build_array(i, v_run));
@@ -147,8 +160,8 @@ begin
       end if;
     end loop;
   end if;
-  if jsonb_array_length(handed) < cardinality(p_key) then
-    claimable := unblock_first(p_shard, array(select distinct k.key from unnest(p_key) k(key)), p_now);
+  if v_mine <> '{}' and jsonb_array_length(handed) < cardinality(p_key) then
+    claimable := unblock_first(p_shard, v_mine, p_now);
   end if;
 end $f$;
 

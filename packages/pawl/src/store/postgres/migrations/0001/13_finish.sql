@@ -32,7 +32,9 @@ begin
   if v_run.inbox_seq > 0 then
     perform clear_inboxes(p_shard, array[p_id], v_now);
   end if;
-  if p_key is not null and lock_key(key_lock(p_shard, p_key)) then
+  if p_key is not null and not lock_key(key_lock(p_shard, p_key)) then
+    perform leave_keys(p_shard, array[p_key]);
+  elsif p_key is not null then
     if p_next_claim_id is not null then
       handed := hand_over(p_shard, p_key, v_run.queue, p_worker, p_next_claim_id, v_now, p_id);
     end if;

@@ -47,9 +47,10 @@ begin
       raise warning 'pawl: runs cannot be placed: %', sqlerrm;
     end;
     if not again then
-      select k.looked, k.last, k.queues into v_keys from repair_keys(p_shard, v_marks ->> 'key', c_keys) k;
+      select k.looked, k.last, k.queues, k.is_left into v_keys from repair_keys(p_shard, v_marks ->> 'key', c_keys) k;
       queues := v_keys.queues;
       is_waited := v_keys.looked > 0;
+      again := v_keys.is_left and queues <> '[]';
       v_marks := v_marks || jsonb_build_object('key', v_keys.last);
     end if;
   end if;

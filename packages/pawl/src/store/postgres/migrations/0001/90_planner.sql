@@ -12,7 +12,7 @@ begin
     select p.oid::regprocedure as signature, p.proname as name from pg_proc p
     where p.pronamespace = quote_ident(current_schema())::regnamespace and p.xmin = pg_current_xact_id()::xid and p.proname not in
       ('now', 'timeline', 'iso', 'is_row_fault', 'require_read_committed', 'require_durable_commit', 'require_limits', 'is_served', 'place', 'is_held', 'resolve', 'new_rows',
-       'key_lock', 'lock_key', 'is_key_held', 'first_of_key', 'unblock_first', 'free_keys', 'hand_over', 'claimed_run', 'is_wanted', 'require_name', 'require_names', 'claim_entering_scope', 'claim_keyed', 'claim_limited', 'take_bucket', 'put_bucket', 'inbox_inline', 'journal_inline', 'inbox_names', 'end_lone_wait',
+       'key_lock', 'lock_key', 'is_key_held', 'first_of_key', 'leave_keys', 'unblock_first', 'free_keys', 'hand_over', 'claimed_run', 'is_wanted', 'require_name', 'require_names', 'claim_entering_scope', 'claim_keyed', 'claim_limited', 'take_bucket', 'put_bucket', 'inbox_inline', 'journal_inline', 'inbox_names', 'end_lone_wait',
        'commit_one', 'apply_transitions', 'decide_details', 'has_match', 'new_runs', 'spawn_children', 'wake_runs', 'release_parents',
        'deliver_replies', 'apply_records', 'record_wait',
        'consume_signals', 'clear_inboxes', 'let_go', 'claims_ending', 'bury', 'end_visibility', 'freed_queues', 'topic_matches', 'unplaced')
