@@ -399,10 +399,10 @@ export interface ClientStore {
   }>;
   cancel(runId: string, options: { reason: string | null; cascade: boolean }): Promise<Cancellation>;
   why(runId: string): Promise<WhyFacts | null>;
-  /** Sets a limit and answers whether that changed anything. */
+  /** Sets a limit and answers whether runs that the old one put off are to be brought forward. */
   setLimit(limit: StoredLimit): Promise<boolean>;
-  /** Makes runs due that a limit had put off, and answers how many. */
-  bringForward(name: string, limit: number): Promise<number>;
+  /** Brings forward runs that a limit had put off before it was changed, up to so many; answers how many those were. */
+  bringForward(limit: number): Promise<number>;
   limits(): Promise<StoredLimit[]>;
   get(runIds: readonly string[]): Promise<StoredRun[]>;
   journal(runId: string, after: string): Promise<ListedStep[]>;

@@ -125,7 +125,7 @@ export function readSchemaHealth(address: Address): Promise<SchemaHealth> {
     );
     const [oldestDue] = await query<DueFact>(
       `${lines} select d.id::text as "runId", d.name, d.version, d.queue,
-        extract(epoch from now() - d.eligible_at)::float8 * 1000 as "lateMs"
+        ms_until(now(), d.eligible_at) as "lateMs"
       from due d where is_served(d.name, d.version, d.queue) order by d.eligible_at, d.id limit 1`,
       [shard],
     );
@@ -177,7 +177,7 @@ function findUnserved(query: Query): Promise<UnservedFact[]> {
       select d.name, d.version, d.queue, d.eligible_at from due d)
     select g.name, g.version, g.queue, g.runs, g."dueMs" from (
       select w.name, w.version, w.queue, count(*)::int4 as runs,
-        greatest(0, extract(epoch from now() - min(w.eligible_at)))::float8 * 1000 as "dueMs"
+        greatest(0, ms_until(now(), min(w.eligible_at))) as "dueMs"
       from waiting w group by w.name, w.version, w.queue) g
     where not is_served(g.name, g.version, g.queue) order by g.runs desc, g.name, g.version limit 20`,
     [shard],

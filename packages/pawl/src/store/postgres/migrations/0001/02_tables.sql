@@ -115,7 +115,10 @@ create table limits (
   name       text collate "C"     primary key,
   allowed    double precision not null check (allowed > 0),
   period     interval not null check (period > interval '0'),
-  burst      double precision not null check (burst > 0)
+  burst      double precision not null check (burst > 0),
+  changed_at timestamptz not null,                       -- when it last began to let runs through sooner
+  changes    int not null default 0,                     -- how often it did: promises of buckets from before do not count
+  forward    jsonb                                       -- how far bring_forward has come; null: nothing is to be brought forward
 );
 
 -- The tokens of a limit, one bucket per key. Runs that found none are put off one behind the other, the last of them
@@ -127,6 +130,7 @@ create table buckets (
   tokens      double precision not null,
   updated_at  timestamptz not null,
   promised_at timestamptz not null,
+  changes     int not null default 0,                    -- those of its limit when it promised that
   primary key (shard, name, key)
 ) with (fillfactor = 50);
 

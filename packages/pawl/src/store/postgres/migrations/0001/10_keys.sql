@@ -119,7 +119,7 @@ begin
     where r.shard = v.shard and r.id = v.id and (r.hold = 1) is true
     returning r.queue, r.priority, r.eligible_at)
   select jsonb_agg(g.entry) into v_claimable
-  from (select jsonb_build_array(f.queue, min(f.priority), (extract(epoch from min(f.eligible_at)) * 1000000)::bigint) as entry
+  from (select jsonb_build_array(f.queue, min(f.priority), to_us(min(f.eligible_at))) as entry
     from freed f group by f.queue) g;
   return coalesce(v_claimable, '[]');
 end $f$;

@@ -269,7 +269,7 @@ begin
           v_found := v_found + v_page_rows;
         end loop;
       end if;
-      v_floor := coalesce(v_floor, jsonb_build_array(v_first_priority, (extract(epoch from v_first_at) * 1000000)::bigint));
+      v_floor := coalesce(v_floor, jsonb_build_array(v_first_priority, to_us(v_first_at)));
     end if;
 
     exit when v_found >= p_limit or v_is_full;
@@ -289,10 +289,10 @@ begin
   if v_is_stopped then
     -- the next call looks behind them; after a look at the whole queue the mark of the caller stays
     if v_floor is null and v_bounded = (p_floor_priority is not null) then
-      v_floor := jsonb_build_array(v_last_priority, (extract(epoch from v_last_at) * 1000000)::bigint);
+      v_floor := jsonb_build_array(v_last_priority, to_us(v_last_at));
     end if;
   elsif v_found < p_limit and v_is_full is not true and v_due_at < 'infinity' then
-    v_due_ms := extract(epoch from v_due_at - v_now) * 1000;
+    v_due_ms := ms_until(v_due_at, v_now);
   end if;
   if v_contended then
     v_due_ms := least(v_due_ms, 5);    -- another transaction is deciding about some: look again soon

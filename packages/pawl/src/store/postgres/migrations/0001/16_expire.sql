@@ -37,7 +37,7 @@ begin
   queues := v_ended.queues;
   -- what was locked, or is more than p_limit, is looked for again
   if v_ended.ended = cardinality(v_due) and cardinality(v_due) < p_limit then
-    v_marks := v_marks || jsonb_build_object('looked', (extract(epoch from v_clock) * 1000000)::bigint);
+    v_marks := v_marks || jsonb_build_object('looked', to_us(v_clock));
   else
     v_marks := v_marks - 'looked';
   end if;

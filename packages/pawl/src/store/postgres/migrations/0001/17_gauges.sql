@@ -42,7 +42,7 @@ begin
       group by l.queue, l.name, l.version
     )
     select g.gauge, d.queue, null::text,
-      case when g.gauge = 'depth' then least(d.runs, p_most) else coalesce(date_part('epoch', v_now - d.since), 0) end
+      case when g.gauge = 'depth' then least(d.runs, p_most) else coalesce(ms_until(v_now, d.since) / 1000, 0) end
     from (select due.queue, sum(due.runs) as runs, min(due.since) as since from due group by due.queue) d, (values ('depth'), ('age')) g(gauge)
     union all
     select 'unserved', u.name, u.version::text, least(sum(u.runs), p_most)::double precision from (

@@ -15,7 +15,8 @@ begin
        'key_lock', 'lock_key', 'is_key_held', 'first_of_key', 'leave_keys', 'unblock_first', 'free_keys', 'hand_over', 'claimed_run', 'is_wanted', 'require_name', 'require_names', 'claim_entering_scope', 'claim_keyed', 'claim_limited', 'take_bucket', 'put_bucket', 'inbox_inline', 'journal_inline', 'inbox_names', 'end_lone_wait',
        'commit_one', 'apply_transitions', 'decide_details', 'has_match', 'new_runs', 'spawn_children', 'wake_runs', 'release_parents',
        'deliver_replies', 'apply_records', 'record_wait',
-       'consume_signals', 'clear_inboxes', 'let_go', 'claims_ending', 'bury', 'end_visibility', 'freed_queues', 'topic_matches', 'unplaced')
+       'consume_signals', 'clear_inboxes', 'let_go', 'claims_ending', 'bury', 'end_visibility', 'freed_queues', 'topic_matches', 'unplaced',
+       'within_reach', 'later', 'to_us', 'ms_until', 'require_time', 'require_delay', 'require_limit', 'tokens_per_second')
   loop
     execute format('alter function %s set search_path from current', f.signature);
     execute format('alter function %s set jit = off', f.signature);
