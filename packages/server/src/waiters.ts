@@ -26,8 +26,13 @@ export class Waiters implements LocalWorker {
       claim: async (request) => {
         const claimed = await store.claim(request);
         // Told here: the workers see what they get, and not what the database puts off.
-        const { throttled } = claimed;
-        if (throttled > 0) hub.emit("run.throttled", { queue: request.queue, runs: throttled });
+        const { throttled, setAside = [] } = claimed;
+        const { queue } = request;
+        if (throttled > 0) hub.emit("run.throttled", { queue, runs: throttled });
+        for (const run of setAside) {
+          logger.error({ queue, ...run }, "pawl: a run made every claim fail and is set aside");
+          hub.emit("run.set_aside", { queue, ...run });
+        }
         return claimed;
       },
       release: (claims) => store.release(claims),

@@ -274,9 +274,13 @@ export class Feeder {
     }
   }
 
-  #tell({ runs, throttled }: Claimed, durationMs: number): void {
+  #tell({ runs, throttled, setAside = [] }: Claimed, durationMs: number): void {
     const { queue } = this.#options;
-    const { events } = this.#host;
+    const { events, logger } = this.#host;
+    for (const run of setAside) {
+      logger.error({ queue, ...run }, "pawl: a run made every claim fail and is set aside");
+      events.emit("run.set_aside", { queue, ...run });
+    }
     if (events.hears("claim")) events.emit("claim", { queue, runs: runs.length, durationMs });
     if (throttled > 0) events.emit("run.throttled", { queue, runs: throttled });
   }

@@ -140,6 +140,15 @@ export interface Claimed {
   readonly dueMs: number | null;
   /** How many runs were put off by their rate limits. */
   readonly throttled: number;
+  /** Runs that made the claim fail, and are set aside. */
+  readonly setAside?: readonly RunSetAside[];
+}
+
+/** A run that cannot be claimed, and why the database refuses it. */
+export interface RunSetAside {
+  readonly runId: string;
+  readonly code: string;
+  readonly message: string;
 }
 
 /**

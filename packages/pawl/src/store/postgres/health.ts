@@ -12,6 +12,7 @@ import type {
   PreparedFact,
   SchemaHealth,
   ServerHealth,
+  SetAsideFact,
   SlotFact,
   TableFact,
   UnservedFact,
@@ -134,6 +135,7 @@ export function readSchemaHealth(address: Address): Promise<SchemaHealth> {
       liveWorkers: alive!.n,
       deadWorkers: await findDeadWorkers(query),
       unserved: await findUnserved(query),
+      setAside: await findSetAside(query),
       blockedKeys: await findBlockedKeys(query),
       oldestDue: oldestDue ?? null,
     };
@@ -180,6 +182,15 @@ function findUnserved(query: Query): Promise<UnservedFact[]> {
         greatest(0, ms_until(now(), min(w.eligible_at))) as "dueMs"
       from waiting w group by w.name, w.version, w.queue) g
     where not is_served(g.name, g.version, g.queue) order by g.runs desc, g.name, g.version limit 20`,
+    [shard],
+  );
+}
+
+/** Runs that cannot be claimed: runs_set_aside has no others. */
+function findSetAside(query: Query): Promise<SetAsideFact[]> {
+  return query(
+    `select r.id::text as "runId", r.name, r.version, r.error ->> 'code' as code, r.error ->> 'message' as message
+    from runs r where r.shard = $1 and (r.hold & 8) <> 0 order by r.id limit 20`,
     [shard],
   );
 }

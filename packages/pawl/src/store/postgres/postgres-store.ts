@@ -12,18 +12,19 @@ import type {
   ClaimRequest,
   Commit,
   DatabaseState,
+  Recovered,
   Registration,
+  RunSetAside,
   StoredChild,
   StoredSignal,
   StoreTransaction,
   Verdict,
-  Recovered,
   WorkerStore,
 } from "../store.js";
 import type { BeatAnswer } from "../beats.js";
 import { type BeatRow, toBeatAnswer } from "./beats.js";
 import type { Address } from "./database.js";
-import { isOutage } from "./database-errors.js";
+import { isOutage, isRowFault } from "./database-errors.js";
 import { type DatabaseStateRow, toDatabaseState } from "./database-state.js";
 import { recordArguments, toRecordVerdicts } from "./journal-rows.js";
 import { column } from "./literals.js";
@@ -71,6 +72,28 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
   }
 
   async claim(request: ClaimRequest): Promise<Claimed> {
+    try {
+      return await this.#claim(request);
+    } catch (error) {
+      // One run must not keep the others of its queue waiting.
+      const setAside = isRowFault(error) ? await this.#setAside(request) : [];
+      if (setAside.length === 0) throw error;
+      return { runs: [], floor: null, busy: null, more: true, dueMs: null, throttled: 0, setAside };
+    }
+  }
+
+  async #setAside({ queue, workerId, names, versions }: ClaimRequest): Promise<RunSetAside[]> {
+    const rows = await this.call<{ id: string; code: string; message: string }>("set_aside", [
+      shard,
+      queue,
+      workerId,
+      column(names, (name) => name),
+      column(versions, (version) => version),
+    ]);
+    return rows.map(({ id, code, message }) => ({ runId: id, code, message }));
+  }
+
+  async #claim(request: ClaimRequest): Promise<Claimed> {
     const { floor } = request;
     const rows = await this.call<ClaimRow>("claim", [
       shard,

@@ -4,7 +4,7 @@ create table runs (
   shard             smallint    not null,
   id                bigint      not null,
   status            run_status  not null,
-  hold              smallint    not null default 0,      -- bits: 1 blocked by its key, 2 its definition is not registered yet, 4 held; claimable at 0
+  hold              smallint    not null default 0,      -- bits: 1 blocked by its key, 2 its definition is not registered yet, 4 held, 8 set aside; claimable at 0
   priority          smallint,                            -- null, like queue and retention: not given, and the definition not known yet
   version           int         not null default 1,
   attempt           int         not null default 0,

@@ -19,13 +19,15 @@ create unique index runs_active_key on runs (shard, partition_key)
   where partition_key is not null and (locked_by is not null or lease_expires_at is not null);
 -- who is first in line for a partition key, by definition: all that could be claimed, blocked or not
 create index runs_keyed on runs (shard, partition_key, queue, name, version, priority, eligible_at, id)
-  where partition_key is not null and case when status in ('runnable', 'awaiting_signal') then (hold & 6) = 0 else false end;
+  where partition_key is not null and case when status in ('runnable', 'awaiting_signal') then (hold & 14) = 0 else false end;
 -- repair: keys that have blocked runs
 create index runs_blocked on runs (shard, partition_key, id) where (hold & 1) <> 0;
 -- runs that their rate limit has put off, in the order in which their tokens will be there
 create index runs_throttled on runs (shard, rate_limit, eligible_at, id) where throttled;
 -- runs that wait for their definition to be registered
 create index runs_unplaced on runs (shard, name, version, id) where (hold & 2) <> 0;
+-- runs that were set aside because they cannot be claimed: for the doctor, and nearly always empty
+create index runs_set_aside on runs (shard, id) where (hold & 8) <> 0;
 -- retention
 create index runs_expiry on runs (shard, expires_at) where expires_at is not null;
 -- children of one spawn, in order

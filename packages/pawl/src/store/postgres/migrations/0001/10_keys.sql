@@ -39,14 +39,14 @@ declare
 begin
   select r.queue, r.name, r.version, r.id, r.eligible_at into v_first from runs r
     where r.shard = p_shard and r.partition_key = p_key
-      and case when r.status in ('runnable', 'awaiting_signal') then (r.hold & 6) = 0 else false end
+      and case when r.status in ('runnable', 'awaiting_signal') then (r.hold & 14) = 0 else false end
     order by r.queue, r.name, r.version, r.priority, r.eligible_at, r.id limit 1;
   if not found then
     return null;
   end if;
   if v_first.eligible_at <= p_now then
     perform 1 from runs r where r.shard = p_shard and r.partition_key = p_key
-      and case when r.status in ('runnable', 'awaiting_signal') then (r.hold & 6) = 0 else false end
+      and case when r.status in ('runnable', 'awaiting_signal') then (r.hold & 14) = 0 else false end
       and (r.queue, r.name, r.version) > (v_first.queue, v_first.name, v_first.version)
       order by r.queue, r.name, r.version limit 1;
     if not found then
@@ -59,7 +59,7 @@ begin
       union all
         select n.queue, n.name, n.version from line l cross join lateral (
           select r.queue, r.name, r.version from runs r where r.shard = p_shard and r.partition_key = p_key
-            and case when r.status in ('runnable', 'awaiting_signal') then (r.hold & 6) = 0 else false end
+            and case when r.status in ('runnable', 'awaiting_signal') then (r.hold & 14) = 0 else false end
             and (r.queue, r.name, r.version) > (l.queue, l.name, l.version)
           order by r.queue, r.name, r.version limit 1) n
     ), level(queue, name, version, priority) as (
@@ -68,13 +68,13 @@ begin
         select l.queue, l.name, l.version, n.priority::int from level l cross join lateral (
           select r.priority from runs r where r.shard = p_shard and r.partition_key = p_key
             and r.queue = l.queue and r.name = l.name and r.version = l.version and r.priority > l.priority
-            and case when r.status in ('runnable', 'awaiting_signal') then (r.hold & 6) = 0 else false end
+            and case when r.status in ('runnable', 'awaiting_signal') then (r.hold & 14) = 0 else false end
           order by r.priority limit 1) n
     ), head as materialized (
       select l.queue, l.name, l.version, due.* from level l cross join lateral (
         select r.priority, r.eligible_at, r.id from runs r where r.shard = p_shard and r.partition_key = p_key
           and r.queue = l.queue and r.name = l.name and r.version = l.version and r.priority = l.priority
-          and case when r.status in ('runnable', 'awaiting_signal') then (r.hold & 6) = 0 else false end
+          and case when r.status in ('runnable', 'awaiting_signal') then (r.hold & 14) = 0 else false end
           and r.eligible_at <= p_now
         order by r.eligible_at, r.id limit 1) due
     ), definition as (
@@ -184,7 +184,7 @@ begin
     where r.shard = p_shard
       and r.id = (select n.id from runs n where n.shard = p_shard and n.id = v_id limit 1 for no key update skip locked)
       and w.id = p_worker and r.id <> p_run
-      and (r.status in ('runnable', 'awaiting_signal') and (r.hold & 6) = 0) is true
+      and (r.status in ('runnable', 'awaiting_signal') and (r.hold & 14) = 0) is true
       and r.eligible_at <= p_now and r.queue = p_queue and r.rate_limit is null
       and (r.unique_key is null or r.unique_guard is not null)
       and w.seen_at + w.lease > clock_timestamp() and r.name || '@' || r.version = any (w.serves) and not (select s.held from settings s where s.only_row)

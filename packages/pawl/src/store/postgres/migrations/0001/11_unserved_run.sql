@@ -8,7 +8,7 @@ from (
       and case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end and r.eligible_at <= now()
     union all
     select r.name, r.version, r.queue, r.eligible_at, true from runs r where r.shard >= 0
-      and (r.hold & 1) <> 0 and (r.hold & 6) = 0 and r.eligible_at <= now()
+      and (r.hold & 1) <> 0 and (r.hold & 14) = 0 and r.eligible_at <= now()
     union all
     select r.name, r.version, r.queue, r.eligible_at, false from runs r where r.shard >= 0 and (r.hold & 2) <> 0) w
   group by w.name, w.version, w.queue, w.is_placed) d

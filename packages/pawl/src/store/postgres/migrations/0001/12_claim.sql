@@ -14,14 +14,14 @@
 -- once is left for the next call), locks by primary key with SKIP LOCKED and decides in statements of their own: who is
 -- first in line for its key (claim_keyed), and for whom its rate limit has tokens (claim_limited). A wait whose deadline
 -- has passed is claimed as timed out. A look from the floor on that finds less than asked looks again without it, unless
--- p_bounded.
+-- p_bounded. With p_only it looks at that run alone (set_aside).
 -- A run's inbox comes along if it is small (inbox_inline), or the journal of a workflow (journal_inline).
 -- A worker whose lease has passed gets nothing: it would be taken from it at once (its next beat tells it). Nor does any in a database
 -- that is held.
 -- Committed asynchronously: a lost claim is only a lease that was never given, and its random id never returns.
 create function claim(
   p_shard smallint, p_queue text, p_worker text, p_claim_id bigint, p_limit int, p_names text[], p_versions int[],
-  p_floor_priority smallint, p_floor_us bigint, p_bounded boolean default false
+  p_floor_priority smallint, p_floor_us bigint, p_bounded boolean default false, p_only bigint default null
 ) returns table (
   id bigint, name text, version int, step text, priority smallint, attempt int, crashes int,
   parent_id bigint, partition_key text, timed_out boolean, children int, inbox_seq int, inbox text,
@@ -61,9 +61,9 @@ declare
   v_is_decided boolean := false;                          -- some that lay in the way do so no longer
   v_is_stopped boolean := false;                          -- by those that do
   v_busy bigint[];
-  v_lines bigint[];
-  v_next_at timestamptz;
-  v_due_at timestamptz;
+  v_one_lines bigint[];
+  v_lines bigint[];                                       -- positions of the definitions that have runs
+  v_busy_lines bigint[];                                  -- and of those that have due ones
   v_found int := 0;
   v_bytes bigint := 0;
   v_is_full boolean;
@@ -127,6 +127,7 @@ begin
             and case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end and r.eligible_at <= v_now
             and r.eligible_at >= case when l.priority = v_bound_priority then v_bound_at else '-infinity' end
             and (l.priority <> v_bound_priority or (r.eligible_at, r.id) > (v_bound_at, v_bound_id))
+            and (p_only is null or r.id = p_only)
           order by r.eligible_at, r.id limit (select s.rows from share s)) t) d
     ), merged as (
       -- what is behind the last of a line that may go on
@@ -142,19 +143,13 @@ begin
     )
     select array_agg(m.id) filter (where m.mine), count(*), count(*) filter (where not m.mine), coalesce(bool_or(m.is_edge), false),
       (array_agg(m.priority))[count(*)], (array_agg(m.eligible_at))[count(*)], (array_agg(m.id))[count(*)],
-      -- if this is all: the next that will be due, also of those lines that have due runs
-      case when count(*) < v_page then (select least(min(l.at) filter (where l.at > v_now), min(f.eligible_at)) from level l left join lateral (
-        select r.eligible_at from runs r
-        where l.at <= v_now and r.shard = p_shard and r.queue = p_queue and r.name = l.name and r.version = l.version
-          and r.priority = l.priority and case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end
-          and r.eligible_at > v_now
-        order by r.eligible_at limit 1) f on true) end,
+      (select array_agg(distinct l.o) from level l where l.at < 'infinity'),
       case when cardinality(p_names) > c_many then (select array_agg(distinct l.o) from level l where l.at <= v_now) end
-    into v_ids, v_page_rows, v_one, v_is_left, v_last_priority, v_last_at, v_last_id, v_next_at, v_busy
+    into v_ids, v_page_rows, v_one, v_is_left, v_last_priority, v_last_at, v_last_id, v_one_lines, v_busy
     from marked m;    -- in order, as the page is: the last is the last
-    v_due_at := least(v_due_at, v_next_at);
-    if v_lowest = -32769 then
-      v_lines := v_busy;
+    if v_lowest = -32769 then    -- the first page of a look: of all priorities
+      v_lines := v_one_lines;
+      v_busy_lines := v_busy;
     end if;
     v_contended := v_contended or v_one > 0;
     v_passed := v_passed + v_one;
@@ -291,13 +286,30 @@ begin
     if v_floor is null and v_bounded = (p_floor_priority is not null) then
       v_floor := jsonb_build_array(v_last_priority, to_us(v_last_at));
     end if;
-  elsif v_found < p_limit and v_is_full is not true and v_due_at < 'infinity' then
-    v_due_ms := ms_until(v_due_at, v_now);
+  elsif v_found < p_limit and v_is_full is not true and v_lines is not null then
+    -- bounded: of the priority of the floor alone, since entries of ended runs may be before it
+    with recursive level(name, version, priority) as (
+        select p_names[l.o], p_versions[l.o], case when p_bounded then p_floor_priority else -32769 end from unnest(v_lines) l(o)
+      union all
+        select l.name, l.version, n.priority::int from level l cross join lateral (
+          select r.priority from runs r
+          where r.shard = p_shard and r.queue = p_queue and r.name = l.name and r.version = l.version
+            and case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end and r.priority > l.priority
+          order by r.priority limit 1) n
+        where not p_bounded
+    )
+    select ms_until(min(due.eligible_at), v_now) into v_due_ms from level l cross join lateral (
+      select r.eligible_at from runs r
+      where r.shard = p_shard and r.queue = p_queue and r.name = l.name and r.version = l.version and r.priority = l.priority
+        and case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end
+        and r.eligible_at > v_now and r.eligible_at < 'infinity'
+      order by r.eligible_at limit 1) due
+    where l.priority > -32769;
   end if;
   if v_contended then
     v_due_ms := least(v_due_ms, 5);    -- another transaction is deciding about some: look again soon
   end if;
-  meta := jsonb_build_object('floor', v_floor, 'due_ms', v_due_ms, 'busy', v_lines, 'throttled', v_throttled,
+  meta := jsonb_build_object('floor', v_floor, 'due_ms', v_due_ms, 'busy', v_busy_lines, 'throttled', v_throttled,
     'more', v_found >= p_limit or v_is_full is true or v_is_stopped and (v_found > 0 or v_is_decided))::text;
   return next;
 end $f$;

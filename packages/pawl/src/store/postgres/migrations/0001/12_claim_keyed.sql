@@ -41,7 +41,7 @@ begin
           select t.id, t.hold, t.eligible_at from runs t
           where t.shard = p_shard and t.partition_key = last.partition_key
             and t.queue = last.queue and t.name = last.name and t.version = last.version
-            and case when t.status in ('runnable', 'awaiting_signal') then (t.hold & 6) = 0 else false end
+            and case when t.status in ('runnable', 'awaiting_signal') then (t.hold & 14) = 0 else false end
             and (t.priority, t.eligible_at, t.id) > (last.priority, last.eligible_at, last.id)
           order by t.priority, t.eligible_at, t.id limit 1000) walked
         where walked.hold = 0 and walked.eligible_at <= p_now) behind

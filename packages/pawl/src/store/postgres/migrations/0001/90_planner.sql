@@ -15,7 +15,7 @@ begin
        'key_lock', 'lock_key', 'is_key_held', 'first_of_key', 'leave_keys', 'unblock_first', 'free_keys', 'hand_over', 'claimed_run', 'is_wanted', 'require_name', 'require_names', 'claim_entering_scope', 'claim_keyed', 'claim_limited', 'take_bucket', 'put_bucket', 'inbox_inline', 'journal_inline', 'inbox_names', 'end_lone_wait',
        'commit_one', 'apply_transitions', 'decide_details', 'has_match', 'new_runs', 'spawn_children', 'wake_runs', 'release_parents',
        'deliver_replies', 'apply_records', 'record_wait',
-       'consume_signals', 'clear_inboxes', 'let_go', 'claims_ending', 'bury', 'end_visibility', 'freed_queues', 'topic_matches', 'unplaced',
+       'consume_signals', 'clear_inboxes', 'let_go', 'claims_ending', 'bury', 'end_visibility', 'freed_queues', 'topic_matches', 'unplaced', 'set_one_aside',
        'within_reach', 'later', 'to_us', 'ms_until', 'require_time', 'require_delay', 'require_limit', 'tokens_per_second')
   loop
     execute format('alter function %s set search_path from current', f.signature);
@@ -36,7 +36,7 @@ begin
   for f in
     select p.oid::regprocedure as signature from pg_proc p
     where p.pronamespace = quote_ident(current_schema())::regnamespace and p.xmin = pg_current_xact_id()::xid
-      and p.proname in ('claim', 'commit', 'finish', 'record', 'release', 'reap', 'recover', 'unregister')
+      and p.proname in ('claim', 'set_aside', 'commit', 'finish', 'record', 'release', 'reap', 'recover', 'unregister')
   loop
     execute format('alter function %s set lock_timeout = %L', f.signature, '100ms');
   end loop;
