@@ -245,9 +245,7 @@ describe("a changed limit", () => {
     for (; again; calls++) ({ again, marks } = await store.recover({ limit: 1_000, repairs: true, marks }));
     expect(calls).toBe(4);
     // Each bucket has let one through: the n-th after it has its token after n seconds.
-    expect((await dueIn(ids)).slice(3)).toEqual(
-      ids.slice(3).map((_, n) => (Math.floor(n / 3) + 1) * 1_000),
-    );
+    expect((await dueIn(ids)).slice(3)).toEqual(ids.slice(3).map((_, n) => (Math.floor(n / 3) + 1) * 1_000));
     await pass(1_001);
     expect(await claimedIds()).toEqual(ids.slice(3, 6));
   });
@@ -283,7 +281,9 @@ describe("a changed limit", () => {
 
   it("that could let nothing through in a year is refused", async () => {
     await expect(setLimit(1e-9, 86_400_000, 1)).rejects.toThrow("at least 1 in 366 days");
-    await sql("insert into limits (name, allowed, period, burst, changed_at) values ('api', 1e-9, '1 day', 1, now())");
+    await sql(
+      "insert into limits (name, allowed, period, burst, changed_at) values ('api', 1e-9, '1 day', 1, now())",
+    );
     const ids = await limited(3);
     expect(await claimedIds()).toEqual([ids[0]]);
     expect(await claimedIds()).toEqual([]);

@@ -74,7 +74,9 @@ describe("scheduling", () => {
       await start(database, { name: "one", delayMs: 60_000, priority: -9 });
       const expected = given
         .map(({ priority, at }, n) => ({ priority, at, id: ids[n]! }))
-        .toSorted((a, b) => a.priority - b.priority || +a.at - +b.at || (BigInt(a.id) < BigInt(b.id) ? -1 : 1))
+        .toSorted(
+          (a, b) => a.priority - b.priority || +a.at - +b.at || (BigInt(a.id) < BigInt(b.id) ? -1 : 1),
+        )
         .map(({ id }) => id);
       const found: string[] = [];
       let look;

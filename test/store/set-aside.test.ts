@@ -72,7 +72,9 @@ describe("a run that cannot be claimed", () => {
     expect(ids(await claim(database))).toEqual([first, last]);
     const { hold, error } = (await store.why(bad!))!;
     expect([hold, error]).toMatchObject([8, { name: "ClaimFailed", code: "22P02" }]);
-    expect((await readSchemaHealth({ url: database.url, schema: "pawl" })).setAside).toMatchObject([{ runId: bad, code: "22P02" }]);
+    expect((await readSchemaHealth({ url: database.url, schema: "pawl" })).setAside).toMatchObject([
+      { runId: bad, code: "22P02" },
+    ]);
   });
 
   it("is claimed once it is mended, and can be cancelled", async () => {

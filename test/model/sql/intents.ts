@@ -79,7 +79,15 @@ const object = fc.dictionary(fc.constantFrom("x", "y"), json, { maxKeys: 2, noNu
 const payload = fc.oneof(fc.constantFrom<Json[]>({}, { x: 1 }, { x: 1, y: [1, "a"] }), object, json);
 
 const newRun: fc.Arbitrary<NewRun> = fc.record(
-  { name: definition, queue, priority, partitionKey: key, delayMs, retentionMs: fc.constantFrom(0, 1000), step },
+  {
+    name: definition,
+    queue,
+    priority,
+    partitionKey: key,
+    delayMs,
+    retentionMs: fc.constantFrom(0, 1000),
+    step,
+  },
   { requiredKeys: [] },
 );
 
