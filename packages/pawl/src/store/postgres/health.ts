@@ -174,7 +174,7 @@ function findDeadWorkers(query: Query): Promise<DeadWorkerFact[]> {
 function findUnserved(query: Query): Promise<UnservedFact[]> {
   return query(
     `${lines}, waiting as (
-      select r.name, r.version, r.queue, r.eligible_at from runs r where r.shard = $1 and (r.hold & 2) <> 0
+      select r.name, r.version, r.queue, r.eligible_at from runs r where r.shard = $1 and (r.hold & 10) <> 0 and (r.hold & 2) <> 0
     union all
       select d.name, d.version, d.queue, d.eligible_at from due d)
     select g.name, g.version, g.queue, g.runs, g."dueMs" from (
@@ -186,11 +186,11 @@ function findUnserved(query: Query): Promise<UnservedFact[]> {
   );
 }
 
-/** Runs that cannot be claimed: runs_set_aside has no others. */
+/** Runs that cannot be claimed, off runs_unplaced. */
 function findSetAside(query: Query): Promise<SetAsideFact[]> {
   return query(
     `select r.id::text as "runId", r.name, r.version, r.error ->> 'code' as code, r.error ->> 'message' as message
-    from runs r where r.shard = $1 and (r.hold & 8) <> 0 order by r.id limit 20`,
+    from runs r where r.shard = $1 and (r.hold & 10) <> 0 and (r.hold & 8) <> 0 order by r.id limit 20`,
     [shard],
   );
 }

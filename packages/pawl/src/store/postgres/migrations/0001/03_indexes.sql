@@ -24,10 +24,8 @@ create index runs_keyed on runs (shard, partition_key, queue, name, version, pri
 create index runs_blocked on runs (shard, partition_key, id) where (hold & 1) <> 0;
 -- runs that their rate limit has put off, in the order in which their tokens will be there
 create index runs_throttled on runs (shard, rate_limit, eligible_at, id) where throttled;
--- runs that wait for their definition to be registered
-create index runs_unplaced on runs (shard, name, version, id) where (hold & 2) <> 0;
--- runs that were set aside because they cannot be claimed: for the doctor, and nearly always empty
-create index runs_set_aside on runs (shard, id) where (hold & 8) <> 0;
+-- runs that wait for their definition to be registered, and those that were set aside because they cannot be claimed
+create index runs_unplaced on runs (shard, name, version, id) where (hold & 10) <> 0;
 -- retention
 create index runs_expiry on runs (shard, expires_at) where expires_at is not null;
 -- children of one spawn, in order

@@ -10,7 +10,7 @@ from (
     select r.name, r.version, r.queue, r.eligible_at, true from runs r where r.shard >= 0
       and (r.hold & 1) <> 0 and (r.hold & 14) = 0 and r.eligible_at <= now()
     union all
-    select r.name, r.version, r.queue, r.eligible_at, false from runs r where r.shard >= 0 and (r.hold & 2) <> 0) w
+    select r.name, r.version, r.queue, r.eligible_at, false from runs r where r.shard >= 0 and (r.hold & 10) <> 0 and (r.hold & 2) <> 0) w
   group by w.name, w.version, w.queue, w.is_placed) d
 where not d.is_placed or not is_served(d.name, d.version, d.queue)
 group by d.name, d.version;

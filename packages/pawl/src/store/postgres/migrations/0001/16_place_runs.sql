@@ -15,18 +15,18 @@ begin
   perform require_read_committed();
   v_ids := array(
     with recursive waiting(name, version) as (
-        (select r.name, r.version from runs r where r.shard = p_shard and (r.hold & 2) <> 0
+        (select r.name, r.version from runs r where r.shard = p_shard and (r.hold & 10) <> 0 and (r.hold & 2) <> 0
           and (r.name, r.version, r.id) > (coalesce(v_name, ''), coalesce(v_version, 0), coalesce(v_id, 0))
           order by r.name, r.version, r.id limit 1)
       union all
         select n.name, n.version from waiting cross join lateral (
           select r.name, r.version from runs r
-          where r.shard = p_shard and (r.hold & 2) <> 0 and (r.name, r.version) > (waiting.name, waiting.version)
+          where r.shard = p_shard and (r.hold & 10) <> 0 and (r.hold & 2) <> 0 and (r.name, r.version) > (waiting.name, waiting.version)
           order by r.name, r.version limit 1) n)
     select l.id from waiting
     join definitions d on d.name = waiting.name and d.version = waiting.version
     cross join lateral (select r.id from runs r
-      where r.shard = p_shard and (r.hold & 2) <> 0 and r.name = waiting.name and r.version = waiting.version
+      where r.shard = p_shard and (r.hold & 10) <> 0 and (r.hold & 2) <> 0 and r.name = waiting.name and r.version = waiting.version
         and r.id > case when (waiting.name, waiting.version) = (v_name, v_version) then v_id else 0 end
       order by r.id limit p_limit for no key update skip locked) l
     limit p_limit);

@@ -85,13 +85,13 @@ language plpgsql stable as $f$
 begin
   return query
     with recursive waiting(name, version, n) as (
-        (select r.name, r.version, 1 from runs r where r.shard = p_shard and (r.hold & 2) <> 0 order by r.name, r.version limit 1)
+        (select r.name, r.version, 1 from runs r where r.shard = p_shard and (r.hold & 10) <> 0 and (r.hold & 2) <> 0 order by r.name, r.version limit 1)
       union all
         select x.name, x.version, n + 1 from waiting cross join lateral (
-          select r.name, r.version from runs r where r.shard = p_shard and (r.hold & 2) <> 0 and (r.name, r.version) > (waiting.name, waiting.version)
+          select r.name, r.version from runs r where r.shard = p_shard and (r.hold & 10) <> 0 and (r.hold & 2) <> 0 and (r.name, r.version) > (waiting.name, waiting.version)
           order by r.name, r.version limit 1) x
         where n < 200)
     select w.name, w.version, (select count(*) from (select 1 from runs r
-      where r.shard = p_shard and (r.hold & 2) <> 0 and r.name = w.name and r.version = w.version limit p_most) b)
+      where r.shard = p_shard and (r.hold & 10) <> 0 and (r.hold & 2) <> 0 and r.name = w.name and r.version = w.version limit p_most) b)
     from waiting w;
 end $f$;
