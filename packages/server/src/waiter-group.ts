@@ -140,8 +140,8 @@ export class WaiterGroup {
   async #look(waiter: Waiter): Promise<Claimed | null> {
     const { store, logger } = this.#host;
     const from = this.#lowWater.look();
-    // A bounded look need not know of every run that will be due.
-    if (!from.bounded || this.#dueAtMs <= performance.now()) this.#dueAtMs = Number.POSITIVE_INFINITY;
+    // Another look need not know of every run that will be due.
+    if (from.isWhole || this.#dueAtMs <= performance.now()) this.#dueAtMs = Number.POSITIVE_INFINITY;
     this.#looking = waiter;
     try {
       const claimed = await store.claim({ ...waiter.ask, ...from });

@@ -249,8 +249,8 @@ export class Feeder {
     this.#waiting = waitMs === null ? null : new AbortController();
     this.#host.claiming.add(claimId);
     const from = this.#lowWater.look();
-    // A bounded look need not know of every run that will be due.
-    if (!from.bounded || this.#dueAtMs <= performance.now()) this.#dueAtMs = Number.POSITIVE_INFINITY;
+    // Another look need not know of every run that will be due.
+    if (from.isWhole || this.#dueAtMs <= performance.now()) this.#dueAtMs = Number.POSITIVE_INFINITY;
     try {
       const wait = this.#waiting === null ? undefined : { longestMs: waitMs!, signal: this.#waiting.signal };
       const look = { queue, limit, ...from, wait };

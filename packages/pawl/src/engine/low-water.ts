@@ -25,6 +25,8 @@ const definitionRestMs = 0.05;
 interface Look extends Served {
   readonly floor: Floor;
   readonly bounded: boolean;
+  /** It sees every definition from its head on: what it does not know of is not there. */
+  readonly isWhole: boolean;
 }
 
 export class LowWater {
@@ -54,7 +56,7 @@ export class LowWater {
     const part = askedMs < this.#allAtMs ? this.#busy : null;
     this.#lowered = [];
     this.#look = { floor, bounded, isPart: part !== null, askedMs };
-    return { ...(part ?? this.#served), floor, bounded };
+    return { ...(part ?? this.#served), floor, bounded, isWhole: !bounded && part === null };
   }
 
   /** What it has found. */
