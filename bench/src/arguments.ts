@@ -42,6 +42,7 @@ export const usage = `usage: npm run bench -- <bench> [options]
   children   how fast parents and their children end, and whether many children cost more each than few
   limits     how exactly four worker processes keep to one rate limit
   across     how long a run takes that another process serves, and what an idle worker costs
+  others     how long a run takes beside 150,000 due runs of a definition that others serve in the same queue
   remote     the same through a server, how many steps and starts per second, and what workers that wait there cost
   server     how many runs per second are started over HTTP, and what long polls cost
   counting   what the metrics of a worker cost: in a worker without a database, and the same jobs drained with and without
@@ -54,7 +55,7 @@ export const usage = `usage: npm run bench -- <bench> [options]
   --json             the last line is one JSON object
   --quick            small counts: seconds instead of minutes, less exact
   --repeat <n>       measure n times and report medians (default 1, at most 20)
-  --count <n>        how many runs (default: list 1000000, sleepers 100000, jobs, keys, queues and server 50000, counting 30000, machines 5000, workflows, latency, across
+  --count <n>        how many runs (default: others 100, list 1000000, sleepers 100000, jobs, keys, queues and server 50000, counting 30000, machines 5000, workflows, latency, across
                      and remote 1000, scale 60000 steps a point, signals and children 2000), timers (500), or runs that the limit admits
                      in its window (2200)
   --concurrency <n>  runs that a worker executes at once (default: 2000; latency, across and remote 10, server 128 requests, queues 16
@@ -78,6 +79,7 @@ const names: readonly BenchName[] = [
   "children",
   "limits",
   "across",
+  "others",
   "remote",
   "server",
   "counting",

@@ -19,6 +19,7 @@ export type BenchName =
   | "children"
   | "limits"
   | "across"
+  | "others"
   | "remote"
   | "server"
   | "counting"

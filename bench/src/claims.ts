@@ -74,7 +74,7 @@ async function timeClaim(observer: pg.Client, expected: number): Promise<number>
   const { rows } = await observer.query({
     name: "claim",
     text: `select c.id from pawl.claim(0::smallint, 'default', $1, $2, $3, '{bench-job}', '{1}',
-             null, null, null, null, null) c`,
+             null, null) c`,
     values: [worker, 4711, runsPerClaim],
   });
   const tookMs = performance.now() - beginMs;

@@ -15,6 +15,7 @@ import { latency } from "./latency.js";
 import { limits } from "./limits.js";
 import { list } from "./list.js";
 import { machines } from "./machines.js";
+import { others } from "./others.js";
 import { plans } from "./plans.js";
 import { Profiling } from "./profiling.js";
 import { counting } from "./counting.js";
@@ -42,6 +43,7 @@ const benches: Record<BenchName, Bench> = {
   children,
   limits,
   across,
+  others,
   remote,
   counting,
   server: restStarts,

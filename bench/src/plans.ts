@@ -70,7 +70,7 @@ async function callAll(observer: pg.Client): Promise<void> {
        ${all("'{}'::text")}, null, null, null, null, null, null, null, null, null, null, null, null, null, null, true, null, null, null)`,
   );
   const { rows } = await observer.query<{ id: string | null }>(
-    `select id from claim(0::smallint, 'default', $1, $2, ${batch}, '{bench}', '{1}', null, null, null, null, null)`,
+    `select id from claim(0::smallint, 'default', $1, $2, ${batch}, '{bench}', '{1}', null, null)`,
     [worker, claimId],
   );
   const ids = rows.map(({ id }) => id).filter((id) => id !== null);

@@ -64,12 +64,12 @@ export class WorkerAlone {
     return this.#worker.stop();
   }
 
-  #claim({ limit, floor, after }: ClaimRequest): Claimed {
+  #claim({ limit, floor }: ClaimRequest): Claimed {
     const runs: ClaimedRun[] = [];
     for (; runs.length < limit && this.#unclaimed > 0; this.#unclaimed--) {
       runs.push(newRun(this.#definition, this.#input, this.#unclaimed));
     }
-    return { runs, more: this.#unclaimed > 0, dueMs: null, throttled: 0, floor, after };
+    return { runs, more: this.#unclaimed > 0, dueMs: null, throttled: 0, floor, busy: null };
   }
 
   #commit(commits: readonly Commit[]): { verdicts: Verdict[]; claimable: [] } {

@@ -83,6 +83,15 @@ const started: Record<Why["reason"], () => Promise<string>> = {
     await sql("update runs set hold = 4 where id = $1", [runId]);
     return runId;
   },
+  set_aside: async () => {
+    const { runId } = await pawl.start(slow, null, { delay: "1h" });
+    const error = { name: "ClaimFailed", code: "22008", message: "interval out of range" };
+    await sql("update runs set hold = 8, eligible_at = clock_timestamp(), error = $1 where id = $2", [
+      error,
+      runId,
+    ]);
+    return runId;
+  },
   unserved: async () => (await pawl.start("nobodys", {})).runId,
   queue_unserved: async () => (await pawl.start(slow, null, { queue: "elsewhere" })).runId,
   throttled: async () => {

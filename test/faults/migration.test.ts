@@ -40,7 +40,7 @@ create function claim_2(p_shard smallint, p_queue text, p_worker text, p_claim_i
 returns table (id bigint, note text, meta text) language plpgsql as $f$
 begin
   return query select c.id, r.note, c.meta
-    from claim(p_shard, p_queue, p_worker, p_claim_id, p_limit, p_names, p_versions, null, null, null, null, null) c
+    from claim(p_shard, p_queue, p_worker, p_claim_id, p_limit, p_names, p_versions, null, null) c
     left join runs r on r.shard = p_shard and r.id = c.id;
 end $f$`;
 

@@ -25,7 +25,6 @@ export async function drain(scene: Scene, on: Connection): Promise<void> {
       names: ["counter"],
       versions: [1],
       floor: null,
-      after: null,
       workerId: "live",
       claimId,
     });

@@ -54,7 +54,6 @@ const claimFrom = (name: string, from: Phase): Operation => ({
       names: ["counter"],
       versions: [1],
       floor: null,
-      after: null,
       workerId: "live",
       claimId,
     });

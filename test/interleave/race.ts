@@ -135,7 +135,6 @@ export async function claimUpTo(on: Connection, limit: number, queue = "default"
     names: ["counter"],
     versions: [1],
     floor: null,
-    after: null,
     workerId: "live",
     claimId,
   });

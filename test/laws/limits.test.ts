@@ -228,6 +228,7 @@ describe("limits.set", () => {
     ["bad", { allowed: 1, period: 0 }],
     ["bad", { allowed: 1, period: "1" }],
     ["bad", { allowed: 1, period: "1s", burst: 0.5 }],
+    ["bad", { allowed: 1e-9, period: "1d" }],
     ["bad", { allowed: 1, period: "1s", brust: 2 }],
     ["bad", undefined],
   ])("and serve refuse %s: %j", async (name, options) => {

@@ -303,8 +303,7 @@ describe("one row never costs another", () => {
     };
     const noCommit =
       "select commit(0::smallint, '{1}', '{1}', '{0}', '{done}', null, null, '{null}', null, null, null, null, null, null, null, null, null, true)";
-    const noClaim =
-      "select claim(0::smallint, 'default', 'w', 1, 1, '{counter}', '{1}', null, null, null, null, null)";
+    const noClaim = "select claim(0::smallint, 'default', 'w', 1, 1, '{counter}', '{1}', null, null)";
     expect(await setting(noClaim)).toBe("off");
     await client.query("set synchronous_commit = off");
     expect(await setting(noCommit)).toBe("on");

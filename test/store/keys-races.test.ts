@@ -3,6 +3,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import type { ClaimedRun, Transition } from "../../packages/pawl/dist/store/store.js";
 import { testDatabase } from "../support/database.js";
 import {
+  aCommit,
   claim,
   claimOne,
   commit,
@@ -25,10 +26,11 @@ const open: pg.Client[] = [];
 afterEach(async () => {
   for (const client of open.splice(0)) await client.end();
   await sql("delete from runs");
+  await sql("delete from left_keys");
 });
 
-const line = (partitionKey: string, count: number): Promise<string[]> =>
-  start(database, ...Array.from({ length: count }, () => ({ partitionKey })));
+const line = (partitionKey: string, count: number, priority = 0): Promise<string[]> =>
+  start(database, ...Array.from({ length: count }, () => ({ partitionKey, priority })));
 const claimedIds = async (): Promise<string[]> => (await claim(database)).runs.map(({ runId }) => runId);
 const claimable = async (): Promise<string[]> => {
   const rows = await sql<{ id: string }>(
@@ -171,6 +173,45 @@ describe("a key that another transaction decides about", () => {
     await store.repairKeys(null, 100);
     expect(await claimedIds()).toEqual([second]);
   });
+
+  it("leaves the other keys of the batch alone: theirs are let in at once", async () => {
+    const keys = ["k1", "k2", "k3", "k4", "k5"];
+    for (const partitionKey of keys) await line(partitionKey, 2);
+    const { runs, claimId } = await claim(database);
+    expect(runs).toHaveLength(5);
+    const other = await decidingAbout("k3");
+    const ends = runs.map((run) => aCommit({ ...run, claimId }, done()));
+    await store.commit(ends, { patient: true });
+    const keysOf = async (ids: readonly string[]) =>
+      (await sql<{ key: string }>("select partition_key as key from runs where id = any ($1)", [ids]))
+        .map(({ key }) => key)
+        .toSorted();
+    expect(await keysOf(await claimable())).toEqual(["k1", "k2", "k4", "k5"]);
+    await other.commit();
+    await store.repairKeys(null, 100);
+    expect(await keysOf(await claimable())).toEqual(keys);
+  });
+
+  it.each(["the key", "the next run"])(
+    "is looked at by the next repair, however many keys have blocked runs: %s was locked",
+    async (what) => {
+      await start(
+        database,
+        ...Array.from({ length: 1_000 }, (_, n) => ({ partitionKey: `crowd-${n}` })),
+        ...Array.from({ length: 1_000 }, (_, n) => ({ partitionKey: `crowd-${n}`, priority: 1 })),
+      );
+      const [, second] = await line("zz", 2, -1);
+      const run = await claimOne(database);
+      const other = what === "the key" ? await decidingAbout("zz") : await signalInFlight(second!);
+      await commit(database, run, done());
+      expect(await sql("select from runs where id = $1 and hold = 1", [second])).toHaveLength(1);
+      await store.recover({ limit: 1_000, repairs: true, marks: null });
+      await other.commit();
+      await store.recover({ limit: 1_000, repairs: true, marks: null });
+      expect(await sql("select from runs where id = $1 and hold = 0", [second])).toHaveLength(1);
+      expect(await sql("select from left_keys")).toEqual([]);
+    },
+  );
 });
 
 /** Commits, again while somebody looks at the run just now. */
@@ -290,7 +331,7 @@ describe("several claimers at once", { timeout: 90_000 }, () => {
     );
     const claiming = (claimId: number) =>
       transaction(
-        "select count(*) from claim(0::smallint, 'default', 'worker', $1, 10, '{counter}', '{1}', null, null, null, null, null)",
+        "select count(*) from claim(0::smallint, 'default', 'worker', $1, 10, '{counter}', '{1}', null, null)",
         [claimId],
       );
     const [one, other] = [await claiming(1), await claiming(2)];

@@ -119,8 +119,7 @@ describe("a rate limit", () => {
     const others = await start(database, {}, {});
     let look = await claim(database, { limit: 10 });
     const found = [...look.runs];
-    while (look.after !== null)
-      found.push(...(look = await claim(database, { limit: 10, after: look.after })).runs);
+    while (look.more) found.push(...(look = await claim(database, { limit: 10, floor: look.floor })).runs);
     expect(found.map(({ runId }) => runId)).toEqual([first, ...others]);
   });
 
@@ -209,8 +208,8 @@ describe("a changed limit", () => {
     const ids = await limited(4);
     await claim(database);
     expect(await setLimit(100, 1_000, 10)).toBe(true);
-    expect(await store.bringForward("api", 2)).toBe(2);
-    expect(await store.bringForward("api", 2)).toBe(1);
+    expect(await store.bringForward(2)).toBe(2);
+    expect(await store.bringForward(2)).toBe(1);
     await pass(100);
     expect(await claimedIds()).toEqual(ids.slice(1));
   });
@@ -225,7 +224,70 @@ describe("a changed limit", () => {
       { rateLimit: "api", delayMs: 60_000 },
     );
     await claim(database);
-    expect(await store.bringForward("api", 100)).toBe(0);
+    expect(await setLimit(1, 60_000, 1)).toBe(true);
+    expect(await store.bringForward(100)).toBe(0);
+  });
+
+  it("writes one row, however many runs are put off; recover brings them forward in batches, in their order", async () => {
+    await setLimit(1, 3_600_000, 1);
+    const keys = ["api", "api:a", "api:b:c"];
+    const ids = await start(
+      database,
+      ...Array.from({ length: 3_003 }, (_, n) => ({ rateLimit: keys[n % 3]! })),
+    );
+    for (let look = await claim(database); look.more; look = await claim(database, { floor: look.floor }));
+    const before = await dueIn(ids);
+    expect(await setLimit(1, 1_000, 1)).toBe(true);
+    expect(await dueIn(ids)).toEqual(before);
+    let calls = 0;
+    let marks: string | null = null;
+    let again = true;
+    for (; again; calls++) ({ again, marks } = await store.recover({ limit: 1_000, repairs: true, marks }));
+    expect(calls).toBe(4);
+    // Each bucket has let one through: the n-th after it has its token after n seconds.
+    expect((await dueIn(ids)).slice(3)).toEqual(ids.slice(3).map((_, n) => (Math.floor(n / 3) + 1) * 1_000));
+    await pass(1_001);
+    expect(await claimedIds()).toEqual(ids.slice(3, 6));
+  });
+
+  it("brings forward what somebody had locked, once it is free", async () => {
+    await setLimit(1, 3_600_000, 1);
+    const ids = await limited(3);
+    await claim(database);
+    const user = await database.connect();
+    await user.query("begin");
+    await user.query("select from runs where id = $1 for update", [ids[1]]);
+    await setLimit(1, 1_000, 1);
+    await store.bringForward(100);
+    expect((await dueIn(ids))[2]).toBe(2_000);
+    await user.query("rollback");
+    await store.bringForward(100);
+    expect((await dueIn(ids)).slice(1).toSorted()).toEqual([1_000, 2_000]);
+    expect(await sql("select from limits where forward is not null")).toEqual([]);
+  });
+
+  it("that lets through less leaves runs where they are: the claim puts them off again", async () => {
+    await setLimit(1, 1_000, 1);
+    const ids = await limited(3);
+    await claim(database);
+    const before = await dueIn(ids);
+    expect(await setLimit(1, 10_000, 1)).toBe(false);
+    expect(await dueIn(ids)).toEqual(before);
+    await pass(2_001);
+    expect(await claimedIds()).toEqual([]);
+    await pass(8_000);
+    expect(await claimedIds()).toEqual([ids[1]]);
+  });
+
+  it("that could let nothing through in a year is refused", async () => {
+    await expect(setLimit(1e-9, 86_400_000, 1)).rejects.toThrow("at least 1 in 366 days");
+    await sql(
+      "insert into limits (name, allowed, period, burst, changed_at) values ('api', 1e-9, '1 day', 1, now())",
+    );
+    const ids = await limited(3);
+    expect(await claimedIds()).toEqual([ids[0]]);
+    expect(await claimedIds()).toEqual([]);
+    expect(await sql("select from runs where throttled and isfinite(eligible_at)")).toHaveLength(2);
   });
 
   it("to the same values changes nothing", async () => {
@@ -242,7 +304,7 @@ describe("a changed limit", () => {
     const [, heavy] = await limited(2, { weight: 10 });
     await claim(database);
     await setLimit(10, 1_000, 2);
-    await store.bringForward("api", 100);
+    await store.bringForward(100);
     await pass(200);
     expect(await claimedIds()).toEqual([heavy]);
   });

@@ -64,7 +64,7 @@ it("a look for work that begins at the low-water mark touches few pages, and one
   );
   await sql("update runs set status = 'done', completed_at = clock_timestamp() where status = 'runnable'");
   const look = (floor: string, bounded: boolean): string =>
-    `select * from claim(0::smallint, 'default', 'a', 1, 10, '{counter}', '{1}', ${floor}, null, null, null, ${bounded})`;
+    `select * from claim(0::smallint, 'default', 'a', 1, 10, '{counter}', '{1}', ${floor}, ${bounded})`;
   const now = "0::smallint, (extract(epoch from clock_timestamp()) * 1000000)::bigint";
   expect(await buffersOf(look(now, true))).toBeLessThan(few);
   expect(await buffersOf(look("null, null", false))).toBeGreaterThan(few);
@@ -73,7 +73,7 @@ it("a look for work that begins at the low-water mark touches few pages, and one
 it("a look that begins at the mark does not see what lies before it, one that is not bounded does", async () => {
   const [runId] = await start(database, {});
   const floor = [0, (Date.now() + 60_000) * 1_000] as const;
-  const look = { queue: "default", limit: 10, names: ["counter"], versions: [1], floor, after: null };
+  const look = { queue: "default", limit: 10, names: ["counter"], versions: [1], floor };
   const request = { ...look, workerId: "a", claimId: "4711" };
   expect((await store.claim({ ...request, bounded: true })).runs).toEqual([]);
   expect((await store.claim(request)).runs.map((run) => run.runId)).toEqual([runId]);

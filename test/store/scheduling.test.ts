@@ -49,18 +49,45 @@ describe("scheduling", () => {
     expect(idsOf(await claim(database, { names: ["counter", "other"], versions: [2, 1] }))).toHaveLength(2);
   });
 
-  it("looks at no more than 1,000 runs of others in one call and goes on from there in the next", async () => {
-    await start(database, ...Array.from({ length: 2_500 }, () => ({ name: "other" })));
+  it("finds its runs in one call, however many of others are due before them", async () => {
+    const before = { name: "other", priority: -1, at: new Date(Date.now() - 60_000) };
+    await start(database, ...Array.from({ length: 2_500 }, () => before));
     const [mine] = await start(database, {});
-    let look = await claim(database);
-    let calls = 1;
-    while (look.runs.length === 0 && look.after !== null) {
-      look = await claim(database, { after: look.after });
-      calls++;
-    }
+    const look = await claim(database, { limit: 1 });
     expect(idsOf(look)).toEqual([mine]);
-    expect(calls).toBe(3);
+    expect((await claim(database, { limit: 1, floor: look.floor })).more).toBe(false);
   });
+
+  it.each([1, 7, 100])(
+    "merges its definitions in the order of priority, due time and id, %i at a time",
+    async (limit) => {
+      const served = { names: ["one", "two", "three", "two"], versions: [1, 1, 1, 2] };
+      const now = Date.now();
+      const given = Array.from({ length: 400 }, (_, n) => ({
+        name: served.names[(n * 7) % 4]!,
+        version: served.versions[(n * 7) % 4]!,
+        // A few definitions have most of the urgent runs, and some are of others.
+        priority: n % 11 === 0 ? -((n * 7) % 4) : (n * 13) % 3,
+        at: new Date(now - ((n * 7919) % 97) * 1_000),
+      }));
+      const ids = await start(database, ...given, { name: "other", priority: -9 });
+      await start(database, { name: "one", delayMs: 60_000, priority: -9 });
+      const expected = given
+        .map(({ priority, at }, n) => ({ priority, at, id: ids[n]! }))
+        .toSorted(
+          (a, b) => a.priority - b.priority || +a.at - +b.at || (BigInt(a.id) < BigInt(b.id) ? -1 : 1),
+        )
+        .map(({ id }) => id);
+      const found: string[] = [];
+      let look;
+      do {
+        look = await claim(database, { ...served, limit });
+        found.push(...idsOf(look));
+      } while (look.more);
+      expect(found).toEqual(expected);
+      expect(look.dueMs).toBeGreaterThan(0);
+    },
+  );
 
   it("begins at the low-water mark and still finds what became claimable before it", async () => {
     const [first, second] = await start(database, {}, {});

@@ -73,7 +73,6 @@ interface ClaimOptions {
   names?: string[];
   versions?: number[];
   floor?: Claimed["floor"];
-  after?: Claimed["after"];
 }
 
 export async function claim(
@@ -88,7 +87,6 @@ export async function claim(
     names: ["counter"],
     versions: [1],
     floor: null,
-    after: null,
     ...options,
     workerId,
     claimId,

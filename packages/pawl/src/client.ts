@@ -190,7 +190,7 @@ export class PostgresClient implements Pawl {
     await setLimit(
       {
         setLimit: (changed) => lanes.run(() => store.setLimit(changed)),
-        bringForward: (limited, most) => store.bringForward(limited, most),
+        bringForward: (most) => store.bringForward(most),
       },
       checked,
     );

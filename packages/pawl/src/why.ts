@@ -54,6 +54,8 @@ export type WhyReason =
     }
   /** An operator holds it, or (like every other run) the whole database. */
   | { readonly reason: "held"; readonly what: "run" | "database" }
+  /** The database refuses to claim it: it is set aside, so that others of its queue go on. */
+  | { readonly reason: "set_aside"; readonly error: ErrorRecord | null }
   /** No live worker serves its definition in its version. */
   | {
       readonly reason: "unserved";
@@ -147,6 +149,7 @@ function findObstacle(runId: string, facts: WhyFacts, dueAt: Date | null, isDue:
   const { name, version, servedVersions, registered, queue, holder, first, partitionKey } = facts;
   if ((facts.hold & 4) !== 0) return { reason: "held", what: "run" };
   if (facts.databaseHeld) return { reason: "held", what: "database" };
+  if ((facts.hold & 8) !== 0) return { reason: "set_aside", error: facts.error };
   if (!isDue && dueAt !== null) {
     const { rateLimit, attempt, crashes, error } = facts;
     if (facts.throttled && rateLimit !== null) return { reason: "throttled", rateLimit, until: dueAt };
@@ -212,6 +215,10 @@ function describe(why: WhyReason, facts: WhyFacts): string {
       return why.what === "run"
         ? "is held by an operator"
         : "is held: nothing is executed in this database until `pawl fork adopt` or `pawl hold --release`";
+    case "set_aside": {
+      const error = why.error === null ? "" : `: ${why.error.message} (${why.error.code})`;
+      return `is set aside, because the database cannot claim it${error}`;
+    }
     case "unserved": {
       const instead =
         why.servedVersions.length > 0

@@ -10,8 +10,6 @@ import { isOutage, LowWater, Patience } from "pawl/engine";
 import type { Logger } from "pawl";
 
 const pollMs = { shortest: 5, longest: 1_000 };
-/** A walk over runs of others is followed by a rest ten times as long. */
-const walkRest = 10;
 /** Whoever has waited this long may have lost his lease, and then is given nothing: the next in line may look too. */
 const staleMs = 1_000;
 
@@ -52,12 +50,12 @@ export interface GroupHost {
 }
 
 export const nothing: Found = { runs: [], more: false };
-const lookAgain: Claimed = { ...nothing, more: true, floor: null, after: null, dueMs: null, throttled: 0 };
+const lookAgain: Claimed = { ...nothing, more: true, floor: null, busy: null, dueMs: null, throttled: 0 };
 
 export class WaiterGroup {
   readonly #host: GroupHost;
   readonly #line = new Set<Waiter>();
-  readonly #lowWater = new LowWater();
+  readonly #lowWater: LowWater;
   readonly #patience = new Patience();
   /** For whom a look is in flight. */
   #looking: Waiter | null = null;
@@ -65,11 +63,11 @@ export class WaiterGroup {
   #isNudged = false;
   #dueAtMs = Number.POSITIVE_INFINITY;
   #pollMs = pollMs.shortest;
-  #walkSinceMs: number | null = null;
   #wake: (() => void) | null = null;
 
-  constructor(host: GroupHost) {
+  constructor(host: GroupHost, served: Pick<Ask, "names" | "versions">) {
     this.#host = host;
+    this.#lowWater = new LowWater(served);
   }
 
   get isEmpty(): boolean {
@@ -126,9 +124,8 @@ export class WaiterGroup {
       this.#isNudged = false;
       const askedMs = performance.now();
       const claimed = await this.#lookForFirst();
-      if (claimed !== null && claimed.after !== null) this.#walkSinceMs ??= askedMs;
       if (claimed === null) await this.#sleep(this.#patience.next());
-      else if (!claimed.more && claimed.after === null) await this.#idle(claimed, askedMs);
+      else if (!claimed.more) await this.#idle(claimed, askedMs);
     }
     this.#isRunning = false;
     this.#host.onEmpty();
@@ -148,8 +145,8 @@ export class WaiterGroup {
   async #look(waiter: Waiter): Promise<Claimed | null> {
     const { store, logger } = this.#host;
     const from = this.#lowWater.look();
-    // A bounded look need not know of every run that will be due.
-    if (!from.bounded || this.#dueAtMs <= performance.now()) this.#dueAtMs = Number.POSITIVE_INFINITY;
+    // Another look need not know of every run that will be due.
+    if (from.isWhole || this.#dueAtMs <= performance.now()) this.#dueAtMs = Number.POSITIVE_INFINITY;
     this.#looking = waiter;
     try {
       const claimed = await store.claim({ ...waiter.ask, ...from });
@@ -181,12 +178,8 @@ export class WaiterGroup {
 
   /** Nothing is left to claim: wait for a nudge, the next due time, or the poll interval. */
   async #idle({ runs, dueMs }: Claimed, askedMs: number): Promise<void> {
-    const nowMs = performance.now();
     if (dueMs !== null) this.#dueAtMs = Math.min(this.#dueAtMs, askedMs + dueMs);
-    const walkedMs = this.#walkSinceMs === null ? 0 : nowMs - this.#walkSinceMs;
-    this.#walkSinceMs = null;
-    const restMs = Math.min(walkedMs * walkRest, pollMs.longest);
-    const waitMs = Math.max(this.#pollMs * (0.85 + Math.random() * 0.3), restMs);
+    const waitMs = this.#pollMs * (0.85 + Math.random() * 0.3);
     this.#pollMs = runs.length > 0 ? pollMs.shortest : Math.min(this.#pollMs * 1.5, pollMs.longest);
     // A bounded look is no substitute for the next at the whole queue.
     await this.#sleep(Math.min(waitMs, this.#lowWater.restMs() ?? waitMs));

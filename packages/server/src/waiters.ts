@@ -26,8 +26,13 @@ export class Waiters implements LocalWorker {
       claim: async (request) => {
         const claimed = await store.ownedBy(request.owner).claim(request);
         // Told here: the workers see what they get, and not what the database puts off.
-        const { throttled } = claimed;
-        if (throttled > 0) hub.emit("run.throttled", { queue: request.queue, runs: throttled });
+        const { throttled, setAside = [] } = claimed;
+        const { queue } = request;
+        if (throttled > 0) hub.emit("run.throttled", { queue, runs: throttled });
+        for (const run of setAside) {
+          logger.error({ queue, ...run }, "pawl: a run made every claim fail and is set aside");
+          hub.emit("run.set_aside", { queue, ...run });
+        }
         return claimed;
       },
       release: (claims) => store.release(claims),
@@ -41,7 +46,7 @@ export class Waiters implements LocalWorker {
   async claim(ask: Ask, longestMs: number, signal: AbortSignal): Promise<Found> {
     if (this.#isClosed || signal.aborted) return nothing;
     if (longestMs === 0) {
-      const { runs, more } = await this.#store.claim({ ...ask, floor: null, after: null });
+      const { runs, more } = await this.#store.claim({ ...ask, floor: null });
       return { runs, more };
     }
     return new Promise((resolve, reject) => {
@@ -153,17 +158,18 @@ export class Waiters implements LocalWorker {
     return this.#groups.get(queue)?.values() ?? [];
   }
 
-  #groupOf({ queue, names, versions, owner }: Ask): WaiterGroup {
+  #groupOf(ask: Ask): WaiterGroup {
+    const { queue, names, versions, owner } = ask;
     const definitions = names.map((name, index) => `${name}@${versions[index]}`).toSorted();
     const served = [owner ?? "", ...definitions].join();
     let groups = this.#groups.get(queue);
     if (groups === undefined) this.#groups.set(queue, (groups = new Map()));
     let group = groups.get(served);
-    if (group === undefined) groups.set(served, (group = this.#makeGroup(queue, served)));
+    if (group === undefined) groups.set(served, (group = this.#makeGroup(ask, served)));
     return group;
   }
 
-  #makeGroup(queue: string, served: string): WaiterGroup {
+  #makeGroup({ queue, names, versions }: Ask, served: string): WaiterGroup {
     const forget = (): void => {
       if (!group.isEmpty) return;
       const groups = this.#groups.get(queue);
@@ -171,16 +177,17 @@ export class Waiters implements LocalWorker {
       if (groups?.size === 0) this.#groups.delete(queue);
     };
     let timer: NodeJS.Timeout | undefined;
-    const group: WaiterGroup = new WaiterGroup({
+    const host = {
       store: this.#store,
       logger: this.#logger,
-      letGo: (of, runs, claimId) => this.letGo(of, runs, claimId),
+      letGo: (of: string, runs: Found["runs"], claimId: string) => this.letGo(of, runs, claimId),
       onEmpty: () => {
         clearTimeout(timer);
         timer = setTimeout(forget, forgetMs);
         timer.unref();
       },
-    });
+    };
+    const group = new WaiterGroup(host, { names, versions });
     return group;
   }
 }

@@ -174,9 +174,6 @@ const verdict = oneOfKinds(
         handed: Type.Union([claimedRun, Type.Null()], {
           description: "The next run of the key, claimed with the claimId of next",
         }),
-        line: Type.Optional(
-          Type.Array(runId, { description: "If it was asked for: who comes behind that run" }),
-        ),
       } satisfies Members<Extract<Verdict, { kind: "committed" }>>,
       { title: "CommittedVerdict" },
     ),

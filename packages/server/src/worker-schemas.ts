@@ -318,21 +318,10 @@ export const commit = strict(
     }),
     parentId: Type.Union([id, Type.Null()], { description: "As the claimed run has it" }),
     partitionKey: Type.Union([key, Type.Null()], { description: "As the claimed run has it" }),
-    next: Type.Union(
-      [
-        strict({
-          workerId,
-          claimId: id,
-          expected: Type.Optional(orNull(id)),
-          wantsLine: Type.Optional(Type.Boolean()),
-        }),
-        Type.Null(),
-      ],
-      {
-        description:
-          "If this ends the claim and frees a partition key: claim the next run of the key with this fresh claimId. null: do not",
-      },
-    ),
+    next: Type.Union([strict({ workerId, claimId: id }), Type.Null()], {
+      description:
+        "If this ends the claim and frees a partition key: claim the next run of the key with this fresh claimId. null: do not",
+    }),
     transition,
   },
   { title: "Commit" },

@@ -1,17 +1,24 @@
 /**
- * The sequential model's claim: due runs of one queue in the order (priority, eligible_at, id). Of the runs that share a
- * partition key, in whatever queue, only the first due one, and none while one of them is held.
+ * The sequential model's claim: due runs of one queue, of the definitions that are served, in the order (priority, eligible_at,
+ * id). Of the runs that share a partition key, in whatever queue, only the first due one, and none while one of them is held;
+ * runs of definitions that nobody serves are not in line, if others are.
  */
 
 import { awaitedBy } from "./match.js";
 import { type Applied, type ClaimedRun, type Command, type Model, put, type Run } from "./model.js";
+
+/** What all workers serve. */
+export const served: readonly string[] = ["counter", "second"];
+
+export const isServed = ({ name }: Run): boolean => served.includes(name);
 
 export const claim = (model: Model, command: Command & { op: "claim" }): Applied => {
   if (model.workers.get(command.worker) !== "live") {
     return { model, answer: { op: "claim", runs: [], more: false, dueMs: null } };
   }
   const taken = [...model.runs.values()]
-    .filter((run) => run.queue === command.queue && isDue(model, run) && isFirstOfKey(model, run))
+    .filter((run) => run.queue === command.queue && isServed(run))
+    .filter((run) => isDue(model, run) && isFirstOfKey(model, run))
     .toSorted(byClaimOrder)
     .slice(0, command.limit)
     .map((run) => take(run, command));
@@ -25,7 +32,7 @@ export const claim = (model: Model, command: Command & { op: "claim" }): Applied
 };
 
 /** The runs that wait for a key, due or not, in order; none while somebody holds it. */
-export const lineOf = (model: Model, key: string): Run[] => {
+const lineOf = (model: Model, key: string): Run[] => {
   const siblings = [...model.runs.values()].filter(({ partitionKey }) => partitionKey === key);
   return siblings.some(({ holder }) => holder !== null)
     ? []
@@ -33,8 +40,10 @@ export const lineOf = (model: Model, key: string): Run[] => {
 };
 
 /** The first due run of a key, if nobody holds the key. */
-export const firstOfKey = (model: Model, key: string): Run | undefined =>
-  lineOf(model, key).find((run) => isDue(model, run));
+export const firstOfKey = (model: Model, key: string): Run | undefined => {
+  const due = lineOf(model, key).filter((run) => isDue(model, run));
+  return due.find(isServed) ?? due[0];
+};
 
 export const isWaiting = ({ status }: Run): boolean => status === "runnable" || status === "awaiting_signal";
 
@@ -42,7 +51,7 @@ export const isDue = (model: Model, run: Run): boolean => isWaiting(run) && run.
 
 const nextDueMs = (model: Model, queue: string): number | null => {
   const dueMs = [...model.runs.values()]
-    .filter((run) => run.queue === queue && isWaiting(run) && run.eligibleAt > model.now)
+    .filter((run) => run.queue === queue && isServed(run) && isWaiting(run) && run.eligibleAt > model.now)
     .map((run) => run.eligibleAt - model.now)
     .filter((ms) => ms < Infinity);
   return dueMs.length === 0 ? null : Math.min(...dueMs);

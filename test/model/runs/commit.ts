@@ -4,7 +4,7 @@
  * its parent, which goes on when the last of its children has ended. Who frees a key may be handed the next run in line.
  */
 
-import { describe, isDue, lineOf, take } from "./claim.js";
+import { describe, firstOfKey, isServed, take } from "./claim.js";
 
 import { isMatch } from "./match.js";
 import {
@@ -38,18 +38,15 @@ const kept = (model: Model, { inboxSeq }: Run, command: Command & { op: "commit"
   },
 });
 
-/**
- * The claim has ended: the next run in line for the key that it held is claimed, if the commit asks for that. A run that comes
- * before it and is not due yet leaves the choice to a claim.
- */
+/** The claim has ended: the next run in line for the key that it held is claimed, if the commit asks for that. */
 const handOver = (model: Model, freedBy: Run, { next }: Command & { op: "commit" }): Applied => {
-  const first = freedBy.partitionKey === null ? undefined : lineOf(model, freedBy.partitionKey)[0];
+  const first = freedBy.partitionKey === null ? undefined : firstOfKey(model, freedBy.partitionKey);
   if (
     next === undefined ||
     model.workers.get(next.worker) !== "live" ||
     first?.queue !== freedBy.queue ||
     first.id === freedBy.id ||
-    !isDue(model, first)
+    !isServed(first)
   ) {
     return { model, answer: { op: "commit", verdict: "committed" } };
   }
@@ -65,6 +62,7 @@ const handOver = (model: Model, freedBy: Run, { next }: Command & { op: "commit"
 export const newRun = (model: Model, given: NewRun, parentId: number | null): Run => ({
   id: model.lastId + 1,
   status: "runnable",
+  name: given.name ?? "counter",
   queue: given.queue ?? "default",
   priority: given.priority ?? 0,
   partitionKey: given.partitionKey ?? null,

@@ -35,6 +35,8 @@ export type Awaits =
 export interface Run {
   readonly id: number;
   readonly status: Status;
+  /** Its definition. */
+  readonly name: string;
   readonly queue: string;
   readonly priority: number;
   readonly partitionKey: string | null;
@@ -69,6 +71,7 @@ export interface Model {
 }
 
 export interface NewRun {
+  readonly name?: string;
   readonly queue?: string;
   readonly priority?: number;
   readonly partitionKey?: string | null;

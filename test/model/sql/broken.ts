@@ -47,6 +47,18 @@ export const faults: readonly Fault[] = [
     instead: "",
   },
   {
+    says: "a claim that looks at one definition after the other",
+    of: "claim",
+    piece: "over (order by f.priority, f.eligible_at, f.id rows",
+    instead: "over (order by f.partition_key, f.priority, f.eligible_at, f.id rows",
+  },
+  {
+    says: "a key whose first run is one that nobody serves",
+    of: "first_of_key",
+    piece: "order by d.is_served desc, h.priority",
+    instead: "order by h.priority",
+  },
+  {
     says: "a cancel that takes the holder away",
     of: "cancel",
     piece: "set status = 'cancelled', hold = 0,",

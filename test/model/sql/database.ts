@@ -5,6 +5,7 @@
  */
 
 import { type TestDatabase, testDatabase } from "../../support/database.js";
+import { served } from "../runs/claim.js";
 
 /** The workers that a sequence begins with. */
 export const workers = ["a", "b"];
@@ -55,9 +56,14 @@ export const sequenceDatabase = async (): Promise<SequenceDatabase> => {
   };
 };
 
-const definitions = [
-  { name: "counter", version: 1, kind: "machine", queue: "default", priority: 0, retentionMs: 1 },
-];
+const definitions = served.map((name) => ({
+  name,
+  version: 1,
+  kind: "machine",
+  queue: "default",
+  priority: 0,
+  retentionMs: 1,
+}));
 
 /** Nothing here is to outlive a crash, so no commit waits for the disk. */
 const setUp = `
@@ -74,7 +80,7 @@ const setUp = `
     perform setval('pawl.run_ids', 1, false);
     update public.clock set ms = 0;
     insert into pawl.workers (id, lease, serves, queues, registered_at, seen_at)
-      select w, '1 hour', '{counter@1}', '{default,other}', clock_timestamp(), clock_timestamp()
+      select w, '1 hour', '{${served.map((name) => `${name}@1`).join()}}', '{default,other}', clock_timestamp(), clock_timestamp()
       from unnest(array['keeper', '${workers.join("', '")}']) w;
     update pawl.settings set beats_since = clock_timestamp() - interval '1 day';
   end $$;
@@ -86,7 +92,7 @@ const setUp = `
   begin
     return json_build_object(
       'runs', (select coalesce(json_agg(json_build_object(
-        'id', r.id >> 6, 'status', r.status, 'queue', r.queue, 'priority', r.priority, 'partitionKey', r.partition_key,
+        'id', r.id >> 6, 'status', r.status, 'name', r.name, 'queue', r.queue, 'priority', r.priority, 'partitionKey', r.partition_key,
         'step', r.step, 'attempt', r.attempt, 'crashes', r.crashes, 'eligibleAt', ms(r.eligible_at), 'holder', r.locked_by,
         'claimId', r.claim_id::text, 'turn', r.turn, 'names', r.awaits -> 'names', 'match', r.awaits -> 'match', 'upTo', r.awaits -> 'upto',
         'children', case when r.awaits ? 'children' then (

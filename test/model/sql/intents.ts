@@ -59,6 +59,8 @@ const worker = fc.constantFrom("a", "b");
 const queue = fc.constantFrom("default", "default", "default", "other");
 const key = fc.constantFrom("k", "k", "k", "l");
 const step = fc.constantFrom("one", "two");
+/** The last is served by nobody. */
+const definition = fc.constantFrom("counter", "counter", "second", "ghost");
 const name = fc.constantFrom("pay", "ship");
 const delayMs = fc.constantFrom(0, 0, 100, 1000);
 const priority = fc.constantFrom(0, 1, -1);
@@ -77,7 +79,15 @@ const object = fc.dictionary(fc.constantFrom("x", "y"), json, { maxKeys: 2, noNu
 const payload = fc.oneof(fc.constantFrom<Json[]>({}, { x: 1 }, { x: 1, y: [1, "a"] }), object, json);
 
 const newRun: fc.Arbitrary<NewRun> = fc.record(
-  { queue, priority, partitionKey: key, delayMs, retentionMs: fc.constantFrom(0, 1000), step },
+  {
+    name: definition,
+    queue,
+    priority,
+    partitionKey: key,
+    delayMs,
+    retentionMs: fc.constantFrom(0, 1000),
+    step,
+  },
   { requiredKeys: [] },
 );
 

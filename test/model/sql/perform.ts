@@ -11,7 +11,7 @@ import type {
 } from "../../../packages/pawl/dist/store/store.js";
 import { aRun } from "../../support/store.js";
 import type { Answer, Command, Model } from "../run-model.js";
-import { firstOfKey } from "../runs/claim.js";
+import { served } from "../runs/claim.js";
 import type { ClaimedRun, NewRun, Outcome } from "../runs/model.js";
 import type { SequenceDatabase } from "./database.js";
 import type { CommitCommand } from "./session.js";
@@ -65,7 +65,7 @@ const performOne = async (database: SequenceDatabase, model: Model, command: Com
       return { op: "lapse" };
     case "claim": {
       const { worker: workerId, claimId, queue, limit } = command;
-      const which = { names: ["counter"], versions: [1], floor: null, after: null };
+      const which = { names: served, versions: served.map(() => 1), floor: null };
       const claimed = await store.claim({ workerId, claimId, queue, limit, ...which });
       const runs = await Promise.all(claimed.runs.map((run) => describe(database, run)));
       return { op: "claim", runs, more: claimed.more, dueMs: claimed.dueMs && Math.round(claimed.dueMs) };
@@ -116,8 +116,9 @@ const performOne = async (database: SequenceDatabase, model: Model, command: Com
   }
 };
 
-const newRun = ({ partitionKey, queue, priority, delayMs, retentionMs, step }: NewRun) =>
+const newRun = ({ name, partitionKey, queue, priority, delayMs, retentionMs, step }: NewRun) =>
   aRun({
+    name: name ?? "counter",
     step: step ?? "start",
     queue: queue ?? "default",
     priority: priority ?? 0,
@@ -132,9 +133,6 @@ const commitOf = (
   { run: id, claimId, turn, inboxSeq, next, outcome }: CommitCommand,
 ): Commit => {
   const run = model.runs.get(id);
-  // Every other hand-over names the run that is the first in line, as one does that has just been told so.
-  const first = run?.partitionKey ? firstOfKey(model, run.partitionKey) : undefined;
-  const isNamed = first !== undefined && first.queue === run?.queue && Number(next?.claimId) % 2 === 1;
   return {
     runId: storedId(id),
     claimId,
@@ -142,10 +140,7 @@ const commitOf = (
     inboxSeq: inboxSeq ?? 0,
     parentId: run === undefined || run.parentId === null ? null : storedId(run.parentId),
     partitionKey: run?.partitionKey ?? null,
-    next:
-      next === undefined
-        ? null
-        : { workerId: next.worker, claimId: next.claimId, expected: isNamed ? storedId(first.id) : null },
+    next: next === undefined ? null : { workerId: next.worker, claimId: next.claimId },
     transition: transitionOf(outcome),
   };
 };

@@ -4,7 +4,7 @@
  */
 
 import type { Answer, Command, Model } from "../run-model.js";
-import { isDue, isWaiting } from "../runs/claim.js";
+import { isDue, isServed, isWaiting } from "../runs/claim.js";
 import type { ClaimedRun, Outcome } from "../runs/model.js";
 import type { Intent, SignalIntent } from "./intents.js";
 
@@ -37,7 +37,7 @@ export const commandsOf = (session: Session, model: Model, intent: Intent): read
   const current = session.claims.filter((claim) => isCurrent(model, claim));
   switch (intent.what) {
     case "start": {
-      const { partitionKey: _key, delayMs: _delay, ...free } = intent.run;
+      const { partitionKey: _key, delayMs: _delay, name: _name, ...free } = intent.run;
       return intent.isDirect
         ? [{ op: "start", run: free, claim: { worker: intent.worker, claimId: nextClaimId } }]
         : [{ op: "start", run: intent.run }];
@@ -101,7 +101,7 @@ export const commandsOf = (session: Session, model: Model, intent: Intent): read
 const towardsClaim = (model: Model, claimId: string): Command => {
   const waiting = [...model.runs.values()]
     .filter(({ eligibleAt }) => eligibleAt < Infinity)
-    .filter(isWaiting);
+    .filter((run) => isWaiting(run) && isServed(run));
   const due = waiting.find((run) => isDue(model, run));
   const worker = [...model.workers].find(([, lease]) => lease === "live")?.[0];
   if (waiting.length === 0) return { op: "start", run: {} };

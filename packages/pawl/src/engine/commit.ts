@@ -5,16 +5,12 @@
 
 import { fromJson } from "../define/json.js";
 import { Forbidden, InvalidOutcome, InvalidState, KeyConflict, PawlError } from "../define/errors.js";
-import type { Claimable, Commit, NextClaim, StoreTransaction, Transition, Verdict } from "../store/store.js";
+import type { Claim, Claimable, Commit, StoreTransaction, Transition, Verdict } from "../store/store.js";
 import { newClaimId } from "./claim-id.js";
 import { attemptOf, type Execution } from "./execution.js";
 import { sliceMs, sliceSteps, type Surroundings } from "./surroundings.js";
 import { abandonTransaction, CommitUnknown, commitTransaction, Undone } from "./transaction.js";
 import type { Decision } from "./transition.js";
-
-/** After so many runs of a key in a row, the whole line for it is looked at so often: a run that has got a place further ahead waits no longer. */
-const quickRuns = 10;
-const wholeLookMs = 10;
 
 /**
  * Commits a decision. Null: it is settled (committed, or dropped with the claim); `Undone`: its
@@ -57,14 +53,12 @@ export async function commit(
         around.observer.uniqueLost(runId, name, version);
       }
       if (verdict.handed !== null && next !== null) {
-        const { handed, line = [] } = verdict;
         const { sinceMs, count } = execution.chain;
-        const looked =
-          handed.runId === next.expected
-            ? { lookedMs: execution.chain.lookedMs, line: execution.chain.line.slice(1) }
-            : { lookedMs: performance.now(), line };
-        const chain = { sinceMs, count: count + 1, ...looked };
-        execution.successor = { run: handed, claimId: next.claimId, chain };
+        execution.successor = {
+          run: verdict.handed,
+          claimId: next.claimId,
+          chain: { sinceMs, count: count + 1 },
+        };
       }
       break;
     case "already":
@@ -216,19 +210,16 @@ export async function commitFailure(
  * A claim for the next run in line for the key, so that it need not go through the queue: only while nothing else waits for
  * the slot, as far as is known; where too few slots are free to look for more, it is for one slice.
  */
-function offerNext({ queue, chain }: Execution, around: Surroundings): NextClaim | null {
+function offerNext({ queue, chain }: Execution, around: Surroundings): Claim | null {
   const feeder = around.feeder(queue);
   if (around.isStopping() || feeder?.hasBacklog) return null;
-  const nowMs = performance.now();
-  const isUsedUp = chain.count >= sliceSteps || nowMs - chain.sinceMs >= sliceMs;
+  const isUsedUp = chain.count >= sliceSteps || performance.now() - chain.sinceMs >= sliceMs;
   if (isUsedUp && !feeder?.isLooking) return null;
   const workerId = around.workerId();
   if (workerId === null) return null;
   const claimId = newClaimId();
   around.claiming.add(claimId);
-  if (chain.count < quickRuns) return { workerId, claimId };
-  const expected = nowMs - chain.lookedMs < wholeLookMs ? (chain.line[0] ?? null) : null;
-  return { workerId, claimId, expected, wantsLine: expected === null };
+  return { workerId, claimId };
 }
 
 /** What a log line says of an error. The messages of Pawl's own errors may quote a payload: they are left out. */

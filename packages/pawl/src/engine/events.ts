@@ -78,6 +78,13 @@ export interface EventMap {
   readonly claim: { readonly queue: string; readonly runs: number; readonly durationMs: number };
   /** So many runs were found for which their rate limit had no token, and were put off. */
   readonly "run.throttled": { readonly queue: string; readonly runs: number };
+  /** A run made every claim of its queue fail, and was set aside; `message` is what the database said. */
+  readonly "run.set_aside": {
+    readonly queue: string;
+    readonly runId: string;
+    readonly code: string;
+    readonly message: string;
+  };
   /** Outcomes (`commit`) or journal entries (`record`) were written together. */
   readonly flush: {
     readonly what: "commit" | "record";
@@ -110,6 +117,7 @@ const names: Readonly<Record<EventName, true>> = {
   "signal.delivered": true,
   claim: true,
   "run.throttled": true,
+  "run.set_aside": true,
   flush: true,
   "commit.stale": true,
   "reaper.reaped": true,

@@ -19,12 +19,10 @@ export interface Successor {
   readonly chain: Chain;
 }
 
-/** Runs handed over one after the other: since when, how many, when the whole line for their key was last looked at, and who was in it then. */
+/** Runs handed over one after the other: since when, and how many. */
 export interface Chain {
   readonly sinceMs: number;
   readonly count: number;
-  readonly lookedMs: number;
-  readonly line: readonly string[];
 }
 
 export class Execution implements Watched {

@@ -16,8 +16,6 @@ import { LowWater } from "./low-water.js";
 import { Patience } from "./patience.js";
 
 const maxClaim = 500;
-/** A walk over runs that cannot be claimed is followed by a rest ten times as long, up to the longest poll interval. */
-const walkRest = 10;
 /** So long what was claimed for a slot waits for it; then others may have it, and for a while nothing is claimed ahead. */
 const aheadMs = 100;
 const notAheadMs = 1_000;
@@ -59,7 +57,7 @@ interface Unstarted {
   readonly sinceMs: number;
 }
 
-const newChain = (): Successor["chain"] => ({ sinceMs: performance.now(), count: 0, lookedMs: 0, line: [] });
+const newChain = (): Successor["chain"] => ({ sinceMs: performance.now(), count: 0 });
 
 export class Feeder {
   readonly #options: FeederOptions;
@@ -80,18 +78,17 @@ export class Feeder {
   #wake: (() => void) | null = null;
   #dueAtMs = Number.POSITIVE_INFINITY;
   #pollMs: number;
-  readonly #lowWater = new LowWater();
+  readonly #lowWater: LowWater;
   #isBehind = false;
   /** The loop sleeps because no slot was free. */
   #wantsSlot = false;
-  /** When the present walk over runs of others began; such a walk is not repeated all the time. */
-  #walkSinceMs: number | null = null;
   /** Ends the wait of the claim that is held open. */
   #waiting: AbortController | null = null;
 
   constructor(options: FeederOptions, host: FeederHost) {
     this.#options = options;
     this.#host = host;
+    this.#lowWater = new LowWater(options);
     this.#pollMs = options.pollMs;
   }
 
@@ -240,23 +237,23 @@ export class Feeder {
         continue;
       }
       if (this.#options.waitMs !== null) await this.#rest(claimed, askedMs);
-      else if (!claimed.more && claimed.after === null) await this.#idle(claimed, askedMs);
+      else if (!claimed.more) await this.#idle(claimed, askedMs);
       // Let the commits of this turn free their slots before the next look.
       else await new Promise((resolve) => setImmediate(resolve));
     }
   }
 
   async #claim(workerId: string, limit: number): Promise<Claimed | null> {
-    const { queue, names, versions, waitMs } = this.#options;
+    const { queue, waitMs } = this.#options;
     const claimId = newClaimId();
     this.#waiting = waitMs === null ? null : new AbortController();
     this.#host.claiming.add(claimId);
     const from = this.#lowWater.look();
-    // A bounded look need not know of every run that will be due.
-    if (!from.bounded || this.#dueAtMs <= performance.now()) this.#dueAtMs = Number.POSITIVE_INFINITY;
+    // Another look need not know of every run that will be due.
+    if (from.isWhole || this.#dueAtMs <= performance.now()) this.#dueAtMs = Number.POSITIVE_INFINITY;
     try {
       const wait = this.#waiting === null ? undefined : { longestMs: waitMs!, signal: this.#waiting.signal };
-      const look = { queue, limit, names, versions, ...from, wait };
+      const look = { queue, limit, ...from, wait };
       const askedMs = performance.now();
       const claimed = await this.#host.store.claim({ ...look, workerId, claimId });
       this.#patience.reset();
@@ -277,17 +274,20 @@ export class Feeder {
     }
   }
 
-  #tell({ runs, throttled }: Claimed, durationMs: number): void {
+  #tell({ runs, throttled, setAside = [] }: Claimed, durationMs: number): void {
     const { queue } = this.#options;
-    const { events } = this.#host;
+    const { events, logger } = this.#host;
+    for (const run of setAside) {
+      logger.error({ queue, ...run }, "pawl: a run made every claim fail and is set aside");
+      events.emit("run.set_aside", { queue, ...run });
+    }
     if (events.hears("claim")) events.emit("claim", { queue, runs: runs.length, durationMs });
     if (throttled > 0) events.emit("run.throttled", { queue, runs: throttled });
   }
 
-  #accept({ runs, after, more }: Claimed, claimId: string): void {
+  #accept({ runs, more }: Claimed, claimId: string): void {
     this.#isBehind = more;
     if (runs.length > 0) this.#pollMs = this.#options.pollMs;
-    if (after !== null) this.#walkSinceMs ??= performance.now();
     const sinceMs = performance.now();
     for (const run of runs) this.#buffer.push({ run, claimId, sinceMs });
     this.#dispatch();
@@ -338,12 +338,8 @@ export class Feeder {
    * database was asked: from its answer, every timer would be late by the way back.
    */
   async #idle({ runs, dueMs }: Claimed, askedMs: number): Promise<void> {
-    const nowMs = performance.now();
     if (dueMs !== null) this.#dueAtMs = Math.min(this.#dueAtMs, this.#dueAt(askedMs, dueMs));
-    const walkedMs = this.#walkSinceMs === null ? 0 : nowMs - this.#walkSinceMs;
-    this.#walkSinceMs = null;
-    const restMs = Math.min(walkedMs * walkRest, this.#options.maxPollMs);
-    const pollMs = Math.max(this.#pollMs * (0.85 + Math.random() * 0.3), restMs);
+    const pollMs = this.#pollMs * (0.85 + Math.random() * 0.3);
     if (runs.length === 0) this.#pollMs = Math.min(this.#pollMs * 1.5, this.#options.maxPollMs);
     // A bounded look is no substitute for the next at the whole queue.
     await this.#sleep(Math.min(pollMs, this.#lowWater.restMs() ?? pollMs), { forDue: true });

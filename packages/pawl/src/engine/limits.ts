@@ -1,6 +1,7 @@
 /**
  * Rate limits as users set them: `{ allowed: 100, period: "1s", burst: 200 }`. Checked here, stored by the database, which
- * alone decides who gets a token. A change takes effect at once: runs that the old limit put off are brought forward.
+ * alone decides who gets a token. A change counts at once for the next claim. Runs that the old limit put off are brought
+ * forward: the first of them at once, the others by the sweeps of the workers, a batch at a time.
  * Called by `serve` and by `pawl.limits`.
  */
 
@@ -12,6 +13,8 @@ import { show } from "../define/show.js";
 import type { ClientStore, StoredLimit } from "../store/store.js";
 
 const batch = 1_000;
+/** Within this time a limit must let something through. */
+const longestMs = 366 * 86_400_000;
 
 export interface LimitOptions {
   /** How many tokens there are per period; a claim takes one, or its `weight`. */
@@ -39,6 +42,11 @@ export function checkLimit(name: unknown, given: unknown): StoredLimit {
   const periodMs = toMilliseconds(period, `period of ${what}`);
   if (periodMs < 1) throw new InvalidOption(`period of ${what} must be at least 1 ms, not ${show(period)}`);
   const perPeriod = checkTokens(allowed, `allowed of ${what}`, 0);
+  if (perPeriod / periodMs < 1 / longestMs) {
+    throw new InvalidOption(
+      `${what} must allow at least 1 in 366 days, not ${show(allowed)} per ${show(period)}: raise allowed, or shorten period`,
+    );
+  }
   return {
     name: checked,
     allowed: perPeriod,
@@ -47,13 +55,12 @@ export function checkLimit(name: unknown, given: unknown): StoredLimit {
   };
 }
 
-/** Sets a limit; returns once the runs that it concerns are due again. */
+/** Sets a limit. However many runs it has put off, this takes no longer than one batch of them. */
 export async function setLimit(
   store: Pick<ClientStore, "setLimit" | "bringForward">,
   limit: StoredLimit,
 ): Promise<void> {
-  if (!(await store.setLimit(limit))) return;
-  while ((await store.bringForward(limit.name, batch)) === batch);
+  if (await store.setLimit(limit)) await store.bringForward(batch);
 }
 
 function checkTokens(value: unknown, what: string, least: number): number {

@@ -69,6 +69,15 @@ export interface UnservedFact {
   readonly dueMs: number;
 }
 
+/** A run that made claims fail, and was set aside. */
+export interface SetAsideFact {
+  readonly runId: string;
+  readonly name: string;
+  readonly version: number;
+  readonly code: string | null;
+  readonly message: string | null;
+}
+
 /** A partition key that runs wait for although no live worker holds it. */
 export interface BlockedKeyFact {
   readonly key: string;
@@ -90,6 +99,7 @@ export interface SchemaHealth {
   readonly liveWorkers: number;
   readonly deadWorkers: readonly DeadWorkerFact[];
   readonly unserved: readonly UnservedFact[];
+  readonly setAside: readonly SetAsideFact[];
   readonly blockedKeys: readonly BlockedKeyFact[];
   /** The run of a served definition that is due for longest. */
   readonly oldestDue: DueFact | null;

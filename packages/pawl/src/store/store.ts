@@ -51,27 +51,21 @@ export interface Claim {
   readonly claimId: string;
 }
 
-/** The claim for the next run in line for a key. */
-export interface NextClaim extends Claim {
-  /** The run that was next in line a moment ago: handed over without another look at the line, if it still can be. */
-  readonly expected?: string | null;
-  /** Tell who is in line behind it. */
-  readonly wantsLine?: boolean;
+/** Definitions, by name and version. */
+export interface Served {
+  readonly names: readonly string[];
+  readonly versions: readonly number[];
 }
 
-/** Where a claim begins to look: at the low-water mark of the last call, or behind what it had to pass over. */
-export interface LookFrom {
-  readonly floor: readonly [priority: number, microseconds: number] | null;
-  readonly after: readonly [priority: number, microseconds: number, id: string] | null;
-}
+/** The low-water mark of a call: the next may begin to look there. */
+export type Floor = readonly [priority: number, microseconds: number] | null;
 
-export interface ClaimRequest extends Claim, LookFrom {
+export interface ClaimRequest extends Claim, Served {
   readonly queue: string;
+  readonly floor: Floor;
   /** Look from the mark on alone: all that lies before it was looked at a moment ago. */
   readonly bounded?: boolean;
   readonly limit: number;
-  readonly names: readonly string[];
-  readonly versions: readonly number[];
   /** If there is nothing to claim: until there is, at most this long, or until it is not wanted any more. Where claims can wait. */
   readonly wait?: { readonly longestMs: number; readonly signal: AbortSignal } | undefined;
 }
@@ -135,14 +129,26 @@ export interface Claimable {
   readonly microseconds: number;
 }
 
-export interface Claimed extends LookFrom {
+export interface Claimed {
   readonly runs: readonly ClaimedRun[];
-  /** Whether the limit of runs or bytes ended it: another call may find more. */
+  readonly floor: Floor;
+  /** Of more than 50 definitions, the positions (from 1) of those that had due runs. */
+  readonly busy: readonly number[] | null;
+  /** Whether the limit of runs or bytes ended it, or runs that cannot be claimed yet: another call may find more. */
   readonly more: boolean;
   /** When the next run is due, if nothing is left to claim now. */
   readonly dueMs: number | null;
   /** How many runs were put off by their rate limits. */
   readonly throttled: number;
+  /** Runs that made the claim fail, and are set aside. */
+  readonly setAside?: readonly RunSetAside[];
+}
+
+/** A run that cannot be claimed, and why the database refuses it. */
+export interface RunSetAside {
+  readonly runId: string;
+  readonly code: string;
+  readonly message: string;
 }
 
 /**
@@ -220,7 +226,7 @@ export interface Commit {
   /** The key that the claim holds. */
   readonly partitionKey: string | null;
   /** If this frees the key: the claim for the next run in line for it, should the store hand that over at once. */
-  readonly next: NextClaim | null;
+  readonly next: Claim | null;
   readonly transition: Transition;
 }
 
@@ -228,14 +234,13 @@ export type Verdict =
   /**
    * Committed. `uniqueLost`: the run re-entered its unique scope while its key was taken, and gave the key up.
    * `inboxSeq`: the claim is kept and the inbox has more than the worker has read, up to this seq. `handed`: the next run in line
-   * for the key, claimed as the commit asked for. `line`: who is in line behind that one, if it was asked for and is known.
+   * for the key, claimed as the commit asked for.
    */
   | {
       readonly kind: "committed";
       readonly uniqueLost: boolean;
       readonly inboxSeq: number | null;
       readonly handed: ClaimedRun | null;
-      readonly line?: readonly string[];
     }
   /** Committed by an earlier call whose answer was lost. `inboxSeq` is the last signal delivered by now. */
   | { readonly kind: "already"; readonly inboxSeq: number }
@@ -406,10 +411,10 @@ export interface ClientStore {
   }>;
   cancel(runId: string, options: { reason: string | null; cascade: boolean }): Promise<Cancellation>;
   why(runId: string): Promise<WhyFacts | null>;
-  /** Sets a limit and answers whether that changed anything. */
+  /** Sets a limit and answers whether runs that the old one put off are to be brought forward. */
   setLimit(limit: StoredLimit): Promise<boolean>;
-  /** Makes runs due that a limit had put off, and answers how many. */
-  bringForward(name: string, limit: number): Promise<number>;
+  /** Brings forward runs that a limit had put off before it was changed, up to so many; answers how many those were. */
+  bringForward(limit: number): Promise<number>;
   limits(): Promise<StoredLimit[]>;
   get(runIds: readonly string[]): Promise<StoredRun[]>;
   journal(runId: string, after: string): Promise<ListedStep[]>;

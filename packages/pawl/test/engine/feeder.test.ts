@@ -3,7 +3,7 @@ import { Feeder } from "../../dist/engine/feeder.js";
 import type { Claimed, ClaimedRun, ClaimRequest } from "../../dist/store/store.js";
 
 const silent = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
-const nothing: Claimed = { runs: [], more: false, floor: null, after: null, dueMs: null, throttled: 0 };
+const nothing: Claimed = { runs: [], more: false, floor: null, busy: null, dueMs: null, throttled: 0 };
 
 /** A feeder whose looks find what `find` says, after as long as it says. */
 function feederThat(

@@ -186,7 +186,7 @@ export function judgeRuns(
   settings: ServerHealth["settings"],
   lateMs: number,
 ): Finding[] {
-  const { liveWorkers, deadWorkers, unserved, blockedKeys, oldestDue } = health;
+  const { liveWorkers, deadWorkers, unserved, setAside, blockedKeys, oldestDue } = health;
   const reaper =
     liveWorkers > 0
       ? "a live worker ends its claims within seconds; look at the log of its workers if not"
@@ -210,6 +210,14 @@ export function judgeRuns(
         `${plural(runs, "run")} of ${name}@${version} ${runs === 1 ? "waits" : "wait"}, for up to ${duration(dueMs)}, and no live worker serves it` +
           (queue === null ? "" : ` on queue "${queue}"`),
         `start a worker that serves ${name}@${version}, or cancel its runs: pawl runs list --name ${name} --status running`,
+      ]),
+    ),
+    ...judge(
+      "set aside",
+      "every run can be claimed",
+      setAside.map(({ runId, name, version, code, message }) => [
+        `run ${runId} of ${name}@${version} is set aside, because the database cannot claim it: ${printable(message ?? "")} (${code})`,
+        `mend its row and clear bit 8 of hold, or cancel it: pawl runs cancel ${runId}`,
       ]),
     ),
     ...judge(

@@ -95,7 +95,7 @@ export class HttpWorkerStore implements WorkerStore {
       });
       // The server remembers where to look next, and when.
       const { more } = answer;
-      return { runs: answer.runs.map(toClaimed), more, floor: null, after: null, dueMs: null, throttled: 0 };
+      return { runs: answer.runs.map(toClaimed), more, floor: null, busy: null, dueMs: null, throttled: 0 };
     } finally {
       wait?.signal.removeEventListener("abort", end);
     }

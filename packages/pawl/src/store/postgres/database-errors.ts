@@ -65,6 +65,11 @@ export function isPassing(error: unknown): boolean {
   return error instanceof Refused && /^(40|55|57)/.test(sqlState(error.cause) ?? "");
 }
 
+/** Whether a row may be at fault that the call has come across: its values, a constraint, damage. */
+export function isRowFault(error: unknown): boolean {
+  return error instanceof Refused && /^(21|22|23|54|P0|PW|XX00[12])/.test(sqlState(error.cause) ?? "");
+}
+
 /** Whether a lock was not to be had in time: nothing was written, and trying again later will help. */
 export function isBusy(error: unknown): boolean {
   return error instanceof Refused && sqlState(error.cause) === "55P03";

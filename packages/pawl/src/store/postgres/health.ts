@@ -12,6 +12,7 @@ import type {
   PreparedFact,
   SchemaHealth,
   ServerHealth,
+  SetAsideFact,
   SlotFact,
   TableFact,
   UnservedFact,
@@ -41,21 +42,23 @@ const looks = 5;
 
 const claimable = "case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end";
 const firstLine = (where: string): string =>
-  `select r.queue, r.priority from runs r where r.shard = $1 and ${claimable} ${where} order by r.queue, r.priority limit 1`;
+  `select r.queue, r.name, r.version, r.priority from runs r where r.shard = $1 and ${claimable} ${where}
+    order by r.queue, r.name, r.version, r.priority limit 1`;
 
 /**
- * The beginning of each line of runs_claim: a skip scan over the queues and priorities that have a run which could be claimed, and the
- * first 200 runs of each.
+ * The beginning of each line of runs_claim: a skip scan over the queues, definitions and priorities that have a run which could be
+ * claimed, and the first 200 runs of each.
  */
-const lines = `with recursive line(queue, priority, n) as (
-    (select f.queue, f.priority, 1 from (${firstLine("")}) f)
+const lines = `with recursive line(queue, name, version, priority, n) as (
+    (select f.*, 1 from (${firstLine("")}) f)
   union all
-    select f.queue, f.priority, line.n + 1 from line
-    cross join lateral (${firstLine("and (r.queue, r.priority) > (line.queue, line.priority)")}) f where line.n < 1000),
+    select f.*, line.n + 1 from line cross join lateral (${firstLine(
+      "and (r.queue, r.name, r.version, r.priority) > (line.queue, line.name, line.version, line.priority)",
+    )}) f where line.n < 1000),
   due as (
     select d.id, d.name, d.version, d.queue, d.eligible_at from line l cross join lateral (
       select r.id, r.name, r.version, r.queue, r.eligible_at from runs r
-      where r.shard = $1 and r.queue = l.queue and r.priority = l.priority and ${claimable}
+      where r.shard = $1 and r.queue = l.queue and r.name = l.name and r.version = l.version and r.priority = l.priority and ${claimable}
       order by r.eligible_at, r.id limit 200) d
     where d.eligible_at <= now())`;
 
@@ -132,7 +135,7 @@ export function readSchemaHealth(address: Address): Promise<SchemaHealth> {
     );
     const [oldestDue] = await query<DueFact>(
       `${lines} select d.id::text as "runId", d.name, d.version, d.queue,
-        extract(epoch from now() - d.eligible_at)::float8 * 1000 as "lateMs"
+        ms_until(now(), d.eligible_at) as "lateMs"
       from due d where is_served(d.name, d.version, d.queue) order by d.eligible_at, d.id limit 1`,
       [shard],
     );
@@ -141,6 +144,7 @@ export function readSchemaHealth(address: Address): Promise<SchemaHealth> {
       liveWorkers: alive!.n,
       deadWorkers: await findDeadWorkers(query),
       unserved: await findUnserved(query),
+      setAside: await findSetAside(query),
       blockedKeys: await findBlockedKeys(query),
       oldestDue: oldestDue ?? null,
     };
@@ -175,18 +179,27 @@ function findDeadWorkers(query: Query): Promise<DeadWorkerFact[]> {
   );
 }
 
-/** Runs that were set aside because nobody serves them, and those that are due and not yet set aside. */
+/** Runs whose definition none has registered, and those that are due and that no live worker serves. */
 function findUnserved(query: Query): Promise<UnservedFact[]> {
   return query(
     `${lines}, waiting as (
-      select r.name, r.version, r.queue, r.eligible_at from runs r where r.shard = $1 and (r.hold & 2) <> 0
+      select r.name, r.version, r.queue, r.eligible_at from runs r where r.shard = $1 and (r.hold & 10) <> 0 and (r.hold & 2) <> 0
     union all
       select d.name, d.version, d.queue, d.eligible_at from due d)
     select g.name, g.version, g.queue, g.runs, g."dueMs" from (
       select w.name, w.version, w.queue, count(*)::int4 as runs,
-        greatest(0, extract(epoch from now() - min(w.eligible_at)))::float8 * 1000 as "dueMs"
+        greatest(0, ms_until(now(), min(w.eligible_at))) as "dueMs"
       from waiting w group by w.name, w.version, w.queue) g
     where not is_served(g.name, g.version, g.queue) order by g.runs desc, g.name, g.version limit 20`,
+    [shard],
+  );
+}
+
+/** Runs that cannot be claimed, off runs_unplaced. */
+function findSetAside(query: Query): Promise<SetAsideFact[]> {
+  return query(
+    `select r.id::text as "runId", r.name, r.version, r.error ->> 'code' as code, r.error ->> 'message' as message
+    from runs r where r.shard = $1 and (r.hold & 10) <> 0 and (r.hold & 8) <> 0 order by r.id limit 20`,
     [shard],
   );
 }

@@ -167,9 +167,9 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
     return row?.set_limit ?? false;
   }
 
-  async bringForward(name: string, limit: number): Promise<number> {
-    const [row] = await this.call<{ bring_forward: number }>("bring_forward", [shard, name, limit]);
-    return row?.bring_forward ?? 0;
+  async bringForward(limit: number): Promise<number> {
+    const [row] = await this.call<{ moved: number }>("bring_forward", [shard, limit]);
+    return row?.moved ?? 0;
   }
 
   async limits(): Promise<StoredLimit[]> {

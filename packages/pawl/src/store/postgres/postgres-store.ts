@@ -12,18 +12,19 @@ import type {
   ClaimRequest,
   Commit,
   DatabaseState,
+  Recovered,
   Registration,
+  RunSetAside,
   StoredChild,
   StoredSignal,
   StoreTransaction,
   Verdict,
-  Recovered,
   WorkerStore,
 } from "../store.js";
 import type { BeatAnswer } from "../beats.js";
 import { type BeatRow, claimsOf, toBeatAnswer } from "./beats.js";
 import type { Address } from "./database.js";
-import { isOutage } from "./database-errors.js";
+import { isOutage, isRowFault } from "./database-errors.js";
 import { type DatabaseStateRow, toDatabaseState } from "./database-state.js";
 import { recordArguments, type StepRow, toListedStep, toRecordVerdicts } from "./journal-rows.js";
 import { column } from "./literals.js";
@@ -119,7 +120,27 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
   }
 
   async claim(request: ClaimRequest): Promise<Claimed> {
-    const { floor, after } = request;
+    try {
+      return await this.#claim(request);
+    } catch (error) {
+      // One run must not keep the others of its queue waiting.
+      const setAside = isRowFault(error) ? await this.#setAside(request) : [];
+      if (setAside.length === 0) throw error;
+      return { runs: [], floor: null, busy: null, more: true, dueMs: null, throttled: 0, setAside };
+    }
+  }
+
+  async #setAside({ queue, workerId, names, versions }: ClaimRequest): Promise<RunSetAside[]> {
+    const rows = await this.#callFor<{ id: string; code: string; message: string }>(
+      { workerId },
+      "set_aside",
+      [shard, queue, workerId, column(names, (name) => name), column(versions, (version) => version)],
+    );
+    return rows.map(({ id, code, message }) => ({ runId: id, code, message }));
+  }
+
+  async #claim(request: ClaimRequest): Promise<Claimed> {
+    const { floor } = request;
     const rows = await this.#callFor<ClaimRow>({ workerId: request.workerId }, "claim", [
       shard,
       request.queue,
@@ -130,16 +151,13 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
       column(request.versions, (version) => version),
       floor?.[0],
       floor?.[1],
-      after?.[0],
-      after?.[1],
-      after?.[2],
       request.bounded ?? false,
     ]);
     const last = rows.pop();
     if (last === undefined || last.meta === null) throw new Error("pawl.claim answered without its last row");
     const meta = JSON.parse(last.meta) as {
       floor: Claimed["floor"];
-      after: Claimed["after"];
+      busy: Claimed["busy"];
       due_ms: number | null;
       more: boolean;
       throttled: number;
@@ -147,7 +165,7 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
     return {
       runs: rows.map(toClaimedRun),
       floor: meta.floor,
-      after: meta.after,
+      busy: meta.busy,
       dueMs: meta.due_ms,
       more: meta.more,
       throttled: meta.throttled,
@@ -220,8 +238,6 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
         only.partitionKey,
         next?.workerId,
         next?.claimId,
-        next?.expected,
-        next?.wantsLine ?? false,
       ]);
       if (row === undefined) return null;
       return { verdicts: [toFinished(row)], claimable: toClaimable(row.claimable) };

@@ -155,16 +155,11 @@ export const committed: Committed = { kind: "committed", uniqueLost: false, inbo
 export interface FinishRow {
   claimable: string | null;
   handed: string | null;
-  line: string | null;
 }
 
-export function toFinished({ handed, line }: FinishRow): Committed {
+export function toFinished({ handed }: FinishRow): Committed {
   if (handed === null) return committed;
-  return {
-    ...committed,
-    handed: toClaimedRun(JSON.parse(handed) as ClaimRow),
-    line: line === null ? [] : (JSON.parse(line) as string[]),
-  };
+  return { ...committed, handed: toClaimedRun(JSON.parse(handed) as ClaimRow) };
 }
 
 export function toVerdict({ verdict, code = "", message = "", inboxSeq = 0 }: OtherVerdict): Verdict {

@@ -4,7 +4,7 @@ create table runs (
   shard             smallint    not null,
   id                bigint      not null,
   status            run_status  not null,
-  hold              smallint    not null default 0,      -- bits: 1 blocked by its key, 2 no live worker serves it, 4 held; claimable at 0
+  hold              smallint    not null default 0,      -- bits: 1 blocked by its key, 2 its definition is not registered yet, 4 held, 8 set aside; claimable at 0
   priority          smallint,                            -- null, like queue and retention: not given, and the definition not known yet
   version           int         not null default 1,
   attempt           int         not null default 0,
@@ -116,7 +116,10 @@ create table limits (
   name       text collate "C"     primary key,
   allowed    double precision not null check (allowed > 0),
   period     interval not null check (period > interval '0'),
-  burst      double precision not null check (burst > 0)
+  burst      double precision not null check (burst > 0),
+  changed_at timestamptz not null,                       -- when it last began to let runs through sooner
+  changes    int not null default 0,                     -- how often it did: promises of buckets from before do not count
+  forward    jsonb                                       -- how far bring_forward has come; null: nothing is to be brought forward
 );
 
 -- The tokens of a limit, one bucket per key. Runs that found none are put off one behind the other, the last of them
@@ -128,8 +131,17 @@ create table buckets (
   tokens      double precision not null,
   updated_at  timestamptz not null,
   promised_at timestamptz not null,
+  changes     int not null default 0,                    -- those of its limit when it promised that
   primary key (shard, name, key)
 ) with (fillfactor = 50);
+
+-- Keys whose first run could not be let in when they were freed, because somebody had the key or that run locked: the
+-- repair does it, however many other keys have blocked runs. A key may be here twice.
+create table left_keys (
+  id            bigint generated always as identity primary key,
+  shard         smallint not null,
+  partition_key text collate "C" not null
+);
 
 create table subscriptions (
   id          bigint generated always as identity primary key,

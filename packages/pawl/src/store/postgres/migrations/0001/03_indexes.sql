@@ -1,8 +1,8 @@
 -- Each index backs one operation or one invariant (ARCHITECTURE.md lists them).
 
--- claim: what may be claimed, in claim order. A CASE, because a plain condition on status would let the planner serve
+-- claim: what may be claimed, by definition, in claim order. A CASE, because a plain condition on status would let the planner serve
 -- it by runs_listing, if it had once believed the table empty.
-create index runs_claim on runs (shard, queue, priority, eligible_at, id)
+create index runs_claim on runs (shard, queue, name, version, priority, eligible_at, id)
   where case when status in ('runnable', 'awaiting_signal') then hold = 0 else false end;
 -- reap, beat: what a worker holds; of that, what was cancelled, and what it has claimed since a moment (claim ids of a process
 -- grow with time). Each is a range of its own: while an old transaction keeps the entries of ended claims, a beat must not
@@ -17,15 +17,15 @@ create unique index runs_idempotency on runs (shard, idempotency_key, name) wher
 -- invariant: one holder per partition key
 create unique index runs_active_key on runs (shard, partition_key)
   where partition_key is not null and (locked_by is not null or lease_expires_at is not null);
--- who is first in line for a partition key: all that could be claimed, blocked or not
-create index runs_keyed on runs (shard, partition_key, priority, eligible_at, id)
-  where partition_key is not null and case when status in ('runnable', 'awaiting_signal') then (hold & 6) = 0 else false end;
+-- who is first in line for a partition key, by definition: all that could be claimed, blocked or not
+create index runs_keyed on runs (shard, partition_key, queue, name, version, priority, eligible_at, id)
+  where partition_key is not null and case when status in ('runnable', 'awaiting_signal') then (hold & 14) = 0 else false end;
 -- repair: keys that have blocked runs
 create index runs_blocked on runs (shard, partition_key, id) where (hold & 1) <> 0;
 -- runs that their rate limit has put off, in the order in which their tokens will be there
 create index runs_throttled on runs (shard, rate_limit, eligible_at, id) where throttled;
--- runs that no live worker serves
-create index runs_unserved on runs (shard, name, version, id) where (hold & 2) <> 0;
+-- runs that wait for their definition to be registered, and those that were set aside because they cannot be claimed
+create index runs_unplaced on runs (shard, name, version, id) where (hold & 10) <> 0;
 -- retention
 create index runs_expiry on runs (shard, expires_at) where expires_at is not null;
 -- children of one spawn, in order

@@ -11,8 +11,3 @@ from runs r where r.shard >= 0;
 
 create view workflow_step as
 select s.run_id, s.name as step_name, s.output, s.started_at, s.completed_at from steps s;
-
--- Runs that no live worker serves, once a worker has had to pass over them or nobody ever registered their definition.
-create view unserved_run as
-select r.name as workflow_name, r.version as workflow_version, count(*) as runs, min(r.eligible_at) as due_since
-from runs r where r.shard >= 0 and (r.hold & 2) <> 0 group by r.name, r.version;

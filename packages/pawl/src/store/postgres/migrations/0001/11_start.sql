@@ -85,6 +85,9 @@ begin
   if p_rate_limit is not null then
     perform require_limits(p_rate_limit, p_weight);
   end if;
+  if p_at is not null then
+    perform require_time('at', u.at) from unnest(p_at) u(at) where u.at <> within_reach(u.at);
+  end if;
   select s.retention_ceiling, s.held into strict v_ceiling, v_is_held from settings s;
   if v_is_held then
     p_direct := null;

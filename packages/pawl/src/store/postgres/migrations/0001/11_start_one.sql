@@ -18,6 +18,9 @@ begin
     perform require_names(array[p_name], array[p_queue], array[p_step], array[p_idempotency_key], array[p_unique_key],
       array[p_partition_key], null);
   end if;
+  if p_at is not null then
+    perform require_time('at', p_at);
+  end if;
   if not p_patient and (p_unique_key is not null or p_idempotency_key is not null) then
     perform set_config('lock_timeout', '100ms', true);
   end if;

@@ -31,15 +31,17 @@ begin
     -- the crowd behind them, so that no claim has to walk over it
     update runs r set hold = r.hold | 1
     from (select p_shard as shard, behind.id from (
-        select distinct on (t.partition_key) t.partition_key, t.priority, t.eligible_at, t.id from unnest(p_id) u(id)
+        select distinct on (t.partition_key, t.queue, t.name, t.version)
+          t.partition_key, t.queue, t.name, t.version, t.priority, t.eligible_at, t.id from unnest(p_id) u(id)
         cross join lateral (select r.* from runs r where r.shard = p_shard and r.id = u.id limit 1) t
         where t.partition_key = any (v_mine)
-        order by t.partition_key, t.priority desc, t.eligible_at desc, t.id desc) last
+        order by t.partition_key, t.queue, t.name, t.version, t.priority desc, t.eligible_at desc, t.id desc) last
       cross join lateral (
         select walked.id from (
           select t.id, t.hold, t.eligible_at from runs t
           where t.shard = p_shard and t.partition_key = last.partition_key
-            and case when t.status in ('runnable', 'awaiting_signal') then (t.hold & 6) = 0 else false end
+            and t.queue = last.queue and t.name = last.name and t.version = last.version
+            and case when t.status in ('runnable', 'awaiting_signal') then (t.hold & 14) = 0 else false end
             and (t.priority, t.eligible_at, t.id) > (last.priority, last.eligible_at, last.id)
           order by t.priority, t.eligible_at, t.id limit 1000) walked
         where walked.hold = 0 and walked.eligible_at <= p_now) behind

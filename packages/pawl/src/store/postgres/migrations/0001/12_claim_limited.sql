@@ -42,7 +42,7 @@ begin
   loop
     if v_run.rate_limit is distinct from v_known then
       if v_access = 'mine' then
-        perform put_bucket(p_shard, v_bucket.name, v_bucket.key, v_tokens, p_now, v_promised);
+        perform put_bucket(p_shard, v_bucket.name, v_bucket.key, v_tokens, p_now, v_promised, v_limit.changes);
       end if;
       v_known := v_run.rate_limit;
       v_access := 'unlimited';
@@ -50,12 +50,12 @@ begin
       if found then
         v_bucket := take_bucket(p_shard, v_run.name, v_run.key, v_limit.burst, p_now);
         v_access := case when v_bucket.name is null then 'busy' else 'mine' end;
-        v_rate := v_limit.allowed / extract(epoch from v_limit.period);
+        v_rate := tokens_per_second(v_limit.allowed, v_limit.period);
         -- another claim may have read its clock later and come earlier: no stretch of time counts twice
         v_tokens := least(v_limit.burst,
-          v_bucket.tokens + greatest(extract(epoch from p_now - v_bucket.updated_at), 0) * v_rate);
-        v_promised := v_bucket.promised_at;
-        v_front := p_now - v_tokens / v_rate * interval '1 second';
+          v_bucket.tokens + greatest(ms_until(p_now, v_bucket.updated_at) / 1000, 0) * v_rate);
+        v_promised := case when v_bucket.changes = v_limit.changes then v_bucket.promised_at else p_now end;
+        v_front := later(p_now, - v_tokens / v_rate);
         v_is_looked := false;
         v_off_first_at := null;
       end if;
@@ -81,20 +81,20 @@ begin
       v_is_looked := true;
     end if;
     if v_tokens + 1e-6 >= v_need and (v_run.throttled or v_first_at is null
-        or least(v_limit.burst, v_tokens - v_need + greatest(extract(epoch from v_first_at - p_now), 0) * v_rate) + 1e-6 >= v_first_need) then
+        or least(v_limit.burst, v_tokens - v_need + greatest(ms_until(v_first_at, p_now) / 1000, 0) * v_rate) + 1e-6 >= v_first_need) then
       v_tokens := v_tokens - v_need;
-      v_front := p_now - v_tokens / v_rate * interval '1 second';
+      v_front := later(p_now, - v_tokens / v_rate);
       v_taken := v_taken || v_run.id;
       v_is_looked := v_is_looked and not v_run.throttled;
       continue;
     end if;
     if v_run.throttled then
-      v_front := v_front + v_need / v_rate * interval '1 second' + interval '1 microsecond';
+      v_front := later(v_front, v_need / v_rate) + interval '1 microsecond';
       v_promised := greatest(v_promised, v_front);
       v_off_at := v_off_at || v_front;
     else
-      v_promised := case when v_first_at is null then v_front else greatest(v_promised, v_front) end
-        + v_need / v_rate * interval '1 second' + interval '1 microsecond';
+      v_promised := later(case when v_first_at is null then v_front else greatest(v_promised, v_front) end, v_need / v_rate)
+        + interval '1 microsecond';
       v_off_at := v_off_at || v_promised;
       if v_off_first_at is null then
         v_off_first_at := v_promised;
@@ -109,7 +109,7 @@ begin
     freed := freed || v_run.partition_key;
   end loop;
   if v_access = 'mine' then
-    perform put_bucket(p_shard, v_bucket.name, v_bucket.key, v_tokens, p_now, v_promised);
+    perform put_bucket(p_shard, v_bucket.name, v_bucket.key, v_tokens, p_now, v_promised, v_limit.changes);
   end if;
 
   update runs r set throttled = true, eligible_at = v.at
@@ -149,9 +149,10 @@ begin
   return null;
 end $f$;
 
-create function put_bucket(p_shard smallint, p_name text, p_key text, p_tokens double precision, p_now timestamptz, p_promised timestamptz)
+create function put_bucket(
+  p_shard smallint, p_name text, p_key text, p_tokens double precision, p_now timestamptz, p_promised timestamptz, p_changes int)
 returns void language plpgsql as $f$
 begin
-  update buckets b set tokens = p_tokens, updated_at = greatest(b.updated_at, p_now), promised_at = p_promised
+  update buckets b set tokens = p_tokens, updated_at = greatest(b.updated_at, p_now), promised_at = p_promised, changes = p_changes
     where b.shard = p_shard and b.name = p_name and b.key = p_key;
 end $f$;

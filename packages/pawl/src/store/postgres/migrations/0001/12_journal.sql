@@ -10,7 +10,7 @@ declare
   v_now timestamptz := now();
 begin
   return query
-    select p.name, p.kind, p.seq, p.attempt, p.child_id, extract(epoch from p.due_at - v_now)::double precision * 1000, iso(p.due_at),
+    select p.name, p.kind, p.seq, p.attempt, p.child_id, ms_until(p.due_at, v_now), iso(p.due_at),
       p.output, p.error, iso(p.started_at), iso(p.completed_at)
     from (
       select s.*, sum(coalesce(octet_length(s.output), 0) + coalesce(octet_length(s.error), 0)) over (order by s.name) as bytes, row_number() over (order by s.name) as n
@@ -40,7 +40,7 @@ begin
   elsif v_count > 1000 or v_bytes > p_budget then
     return '';
   end if;
-  select jsonb_agg(jsonb_build_array(t.name, t.kind, t.seq, t.attempt, t.child_id::text, extract(epoch from t.due_at - v_now) * 1000, t.due_at, t.output,
+  select jsonb_agg(jsonb_build_array(t.name, t.kind, t.seq, t.attempt, t.child_id::text, ms_until(t.due_at, v_now), t.due_at, t.output,
       t.error))::text
     into v_journal from steps t where t.shard = p_shard and t.run_id = p_run_id;
   return case when octet_length(v_journal) > p_budget then '' else v_journal end;

@@ -159,5 +159,5 @@ begin
     return jsonb_build_object('verdict', 'done', 'seq', p_seq, 'output', v_step.output, 'error', v_step.error);
   end if;
   return jsonb_build_object('verdict', 'pending', 'inbox_seq', v_inbox_seq, 'child_id', v_step.child_id::text,
-    'due_ms', extract(epoch from v_step.due_at - p_now) * 1000, 'due_at', v_step.due_at);
+    'due_ms', ms_until(v_step.due_at, p_now), 'due_at', v_step.due_at);
 end $f$;

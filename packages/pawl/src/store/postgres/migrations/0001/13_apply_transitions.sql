@@ -124,7 +124,7 @@ begin
                 when u.more ? 'status' then (u.more ->> 'status')::run_status else 'runnable'::run_status end as status,
               case when u.op in ('done', 'stop') then v_now end as completed_at,
               case when u.op = 'next' then v_now
-                when u.more ? 'at' then (u.more ->> 'at')::timestamptz
+                when u.more ? 'at' then greatest((u.more ->> 'at')::timestamptz, within_reach('-infinity'))
                 when u.op = 'retry' then v_now + u.delay_ms * interval '1 millisecond'
                 when u.op = 'await' then coalesce(v_now + u.delay_ms * interval '1 millisecond', 'infinity') end as eligible_at
             from unnest(p_id, p_claim_id, p_turn, p_op, p_step, p_state, p_result, p_error, p_delay_ms, p_priority, v_more)
@@ -139,7 +139,7 @@ begin
       array_agg(e.parent_id) filter (where e.status in ('done', 'failed') and e.parent_id is not null),
       array_agg(e.child_of) filter (where e.status in ('done', 'failed') and e.parent_id is not null),
       array_agg(e.id) filter (where e.status in ('done', 'failed') and e.parent_id is not null and e.child_of is null),
-      coalesce(jsonb_agg(jsonb_build_array(e.queue, e.priority, (extract(epoch from v_now) * 1000000)::bigint))
+      coalesce(jsonb_agg(jsonb_build_array(e.queue, e.priority, to_us(v_now)))
         filter (where e.op in ('await', 'spawn') and e.status = 'runnable'), '[]')
     into v_applied, v_queues, v_cleared, v_parents, v_child_of, v_invoked, claimable from ended e;
     if v_cleared is not null then

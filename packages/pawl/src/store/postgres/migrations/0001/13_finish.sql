@@ -1,13 +1,11 @@
 -- Commits `done` of one run without a parent: what commit does, in the fewest statements, because a lone commit is what
--- somebody waits for. With a key (p_key) the next run in line for it is handed over to p_worker, under p_next_claim_id, or let in. With
--- p_line the answer also says who is in line behind that one (line_behind). One of those, given as p_next, is handed over without a look
--- at the line, if it still can be and has no signals; that needs no lock of the key, which for everybody else is free at no time.
+-- somebody waits for. With a key (p_key) the next run in line for it is handed over to p_worker, under p_next_claim_id, or let in.
 -- Answers one row, or none if the guard does not hold (nothing was written: commit tells why). If it fails, nothing was written
 -- either, and commit isolates the cause.
 create function finish(
   p_shard smallint, p_id bigint, p_claim_id bigint, p_turn bigint, p_step text, p_result text,
-  p_key text, p_worker text, p_next_claim_id bigint, p_next bigint, p_line boolean
-) returns table (claimable text, handed text, line text)
+  p_key text, p_worker text, p_next_claim_id bigint
+) returns table (claimable text, handed text)
 language plpgsql as $f$
 declare
   v_now timestamptz;
@@ -34,28 +32,14 @@ begin
   if v_run.inbox_seq > 0 then
     perform clear_inboxes(p_shard, array[p_id], v_now);
   end if;
-  if p_next is not null then
-    -- what hand_over does with the first in line
-    update runs r set status = 'executing', hold = 0, locked_by = p_worker, claim_id = p_next_claim_id, turn = 0, throttled = false,
-        timed_out = r.timed_out or r.status = 'awaiting_signal', awaits = resolved(r.awaits, r.inbox_seq)
-      from workers w
-      where r.shard = p_shard
-        and r.id = (select n.id from runs n where n.shard = p_shard and n.id = p_next limit 1 for no key update skip locked)
-        and w.id = p_worker and r.id <> p_id
-        and (r.status in ('runnable', 'awaiting_signal') and (r.hold & 6) = 0) is true
-        and r.eligible_at <= v_now and r.partition_key = p_key and r.queue = v_run.queue and r.rate_limit is null and r.inbox_seq = 0
-        and is_key_settled(r.unique_key, r.unique_guard, r.unique_scope)
-        and w.seen_at + w.lease > clock_timestamp() and r.name || '@' || r.version = any (w.serves) and not (select s.held from settings s where s.only_row)
-      returning claimed_run(r) into handed;
-  end if;
-  if p_key is not null and handed is null and lock_key(key_lock(p_shard, p_key)) then
+  if p_key is not null and not lock_key(key_lock(p_shard, p_key)) then
+    perform leave_keys(p_shard, array[p_key]);
+  elsif p_key is not null then
     if p_next_claim_id is not null then
       handed := hand_over(p_shard, p_key, v_run.queue, p_worker, p_next_claim_id, v_now, p_id);
     end if;
     if handed is null then
       claimable := nullif(unblock_first(p_shard, array[p_key], v_now), '[]');
-    elsif p_line then
-      line := line_behind(p_shard, (handed::jsonb ->> 'id')::bigint, v_now);
     end if;
   end if;
   return next;

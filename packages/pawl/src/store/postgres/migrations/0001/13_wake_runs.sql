@@ -22,7 +22,7 @@ begin
     end;
   end loop;
   select jsonb_agg(g.entry) into v_claimable from (
-    select jsonb_build_array(r.queue, min(r.priority), (extract(epoch from min(r.eligible_at)) * 1000000)::bigint) as entry
+    select jsonb_build_array(r.queue, min(r.priority), to_us(min(r.eligible_at))) as entry
     from unnest(p_id) u(id)
     cross join lateral (select t.queue, t.priority, t.eligible_at from runs t where t.shard = p_shard and t.id = u.id limit 1) r
     group by r.queue) g;

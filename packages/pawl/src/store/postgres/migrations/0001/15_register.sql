@@ -18,6 +18,7 @@ begin
   end if;
   -- a copy that was to be held, and whose maker did not come to say so there
   update settings s set held = true, held_copy = null where s.held_copy = current_database();
+  perform require_delay('lease', p_lease_ms * interval '1 millisecond');
   select d.name, d.version, d.kind, u.kind as given into v_clash
     from unnest(p_name, p_version, p_kind) u(name, version, kind)
     join definitions d on d.name = u.name and d.version = u.version and d.kind <> u.kind limit 1;

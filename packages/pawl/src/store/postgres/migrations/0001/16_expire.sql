@@ -38,7 +38,7 @@ begin
   queues := v_ended.queues;
   -- what was locked, or is more than p_limit, is looked for again
   if v_ended.ended = cardinality(v_due) and cardinality(v_due) < p_limit then
-    v_marks := v_marks || jsonb_build_object('looked', (extract(epoch from v_clock) * 1000000)::bigint);
+    v_marks := v_marks || jsonb_build_object('looked', to_us(v_clock));
   else
     v_marks := v_marks - 'looked';
   end if;
@@ -64,6 +64,7 @@ language plpgsql as $f$
 declare
   v_batch bigint[];
   v_keys text[];
+  v_left text[];
   v_queues jsonb := '[]';
   v_one record;
 begin
@@ -94,8 +95,14 @@ begin
     end;
   end loop;
   queues := v_queues::text;
-  v_keys := array(select distinct k.key from unnest(v_keys) k(key) where pg_try_advisory_xact_lock(key_lock(p_shard, k.key)));
-  if cardinality(v_keys) > 0 then
-    perform unblock_first(p_shard, v_keys, p_now);
+  if v_keys is not null then
+    select array_agg(k.key) filter (where k.mine), array_agg(k.key) filter (where not k.mine) into v_keys, v_left
+    from (select u.key, pg_try_advisory_xact_lock(key_lock(p_shard, u.key)) as mine from (select distinct a.key from unnest(v_keys) a(key)) u) k;
+    if v_left is not null then
+      perform leave_keys(p_shard, v_left);
+    end if;
+    if v_keys is not null then
+      perform unblock_first(p_shard, v_keys, p_now);
+    end if;
   end if;
 end $f$;

@@ -1,8 +1,8 @@
--- Repair, part of recover: runs that were parked because no live worker served their definition (park_unserved), or none
--- had ever registered it, become claimable once one does. What was not given at the start (queue, kind, priority,
--- retention) is taken from the definition. At most p_limit a call, by definition and id, skipping what is locked; from p_after
--- on, which is where the last call stopped, so that a long drain does not walk again over what it has placed.
--- Rides runs_unserved (a skip scan over its definitions). Answers the queues that got work, as JSON, and where it stopped:
+-- Repair, part of recover: runs that were started by name before any worker had registered their definition become
+-- claimable once one has. What was not given at the start (queue, kind, priority, retention) is taken from the definition.
+-- At most p_limit a call, by definition and id, skipping what is locked; from p_after on, which is where the last call
+-- stopped, so that a long drain does not walk again over what it has placed.
+-- Rides runs_unplaced (a skip scan over its definitions). Answers the queues that got work, as JSON, and where it stopped:
 -- [name, version, id], or null at the end.
 create function place_runs(p_shard smallint, p_limit int, p_after text default null) returns table (queues text, last text)
 language plpgsql as $f$
@@ -15,20 +15,19 @@ begin
   perform require_read_committed();
   v_ids := array(
     with recursive waiting(name, version) as (
-        (select r.name, r.version from runs r where r.shard = p_shard and (r.hold & 2) <> 0
+        (select r.name, r.version from runs r where r.shard = p_shard and (r.hold & 10) <> 0 and (r.hold & 2) <> 0
           and (r.name, r.version, r.id) > (coalesce(v_name, ''), coalesce(v_version, 0), coalesce(v_id, 0))
           order by r.name, r.version, r.id limit 1)
       union all
         select n.name, n.version from waiting cross join lateral (
           select r.name, r.version from runs r
-          where r.shard = p_shard and (r.hold & 2) <> 0 and (r.name, r.version) > (waiting.name, waiting.version)
+          where r.shard = p_shard and (r.hold & 10) <> 0 and (r.hold & 2) <> 0 and (r.name, r.version) > (waiting.name, waiting.version)
           order by r.name, r.version limit 1) n)
     select l.id from waiting
-    join definitions d on d.name = waiting.name and d.version = waiting.version and is_served(d.name, d.version, null)
+    join definitions d on d.name = waiting.name and d.version = waiting.version
     cross join lateral (select r.id from runs r
-      where r.shard = p_shard and (r.hold & 2) <> 0 and r.name = waiting.name and r.version = waiting.version
+      where r.shard = p_shard and (r.hold & 10) <> 0 and (r.hold & 2) <> 0 and r.name = waiting.name and r.version = waiting.version
         and r.id > case when (waiting.name, waiting.version) = (v_name, v_version) then v_id else 0 end
-        and is_served(r.name, r.version, coalesce(r.queue, d.queue))
       order by r.id limit p_limit for no key update skip locked) l
     limit p_limit);
   if cardinality(v_ids) = p_limit then

@@ -1,5 +1,6 @@
 -- What every worker does again and again, in one call: the claims of dead workers end (reap), messages whose visibility has
--- ended are visible again (expire), and with p_repairs the claims of workers without a row end, runs that nobody served are placed (place_runs), and blocked keys are let in (repair_keys). The first
+-- ended are visible again (expire), and with p_repairs the claims of workers without a row end, runs whose definition has come are placed (place_runs), runs that a
+-- changed limit lets through sooner are brought forward (bring_forward), and blocked keys are let in (repair_keys). The first
 -- of these that has written anything ends the call: `again` asks for another at once, so that no transaction keeps the rows of one
 -- locked while the next one looks. One that fails by a row is reported and the next is done.
 -- p_marks is what the last call answered as `marks`. `queues` got work, as JSON. due_ms: until then no lease will have passed,
@@ -11,6 +12,7 @@ declare
   c_keys constant int := 200;    -- fewer: each holds a lock while it is looked at
   v_marks jsonb := coalesce(p_marks::jsonb, '{}');
   v_placed record;
+  v_forward record;
   v_keys record;
   v_messages record;
 begin
@@ -47,9 +49,22 @@ begin
       raise warning 'pawl: runs cannot be placed: %', sqlerrm;
     end;
     if not again then
-      select k.looked, k.last, k.queues into v_keys from repair_keys(p_shard, v_marks ->> 'key', c_keys) k;
+      begin
+        select f.moved, f.queues into v_forward from bring_forward(p_shard, p_limit) f;
+        queues := v_forward.queues;
+        again := v_forward.moved > 0;
+      exception when others then
+        if not is_row_fault(sqlstate) then
+          raise;
+        end if;
+        raise warning 'pawl: throttled runs cannot be brought forward: %', sqlerrm;
+      end;
+    end if;
+    if not again then
+      select k.looked, k.last, k.queues, k.is_left into v_keys from repair_keys(p_shard, v_marks ->> 'key', c_keys) k;
       queues := v_keys.queues;
       is_waited := v_keys.looked > 0;
+      again := v_keys.is_left and queues <> '[]';
       v_marks := v_marks || jsonb_build_object('key', v_keys.last);
     end if;
   end if;

@@ -1,14 +1,30 @@
--- Repair, part of recover: keys that have blocked runs although nobody holds them let their first run in, and the second if
--- the first is one that nobody serves. Looks at up to
--- p_limit keys after p_after, a skip scan over runs_blocked, and answers how many there were, where it stopped (null: at the
--- end) and the queues that got work, as JSON. A key that another transaction is deciding about is left alone.
-create function repair_keys(p_shard smallint, p_after text, p_limit int) returns table (looked int, last text, queues text)
+-- Repair, part of recover and expire: keys that have blocked runs although nobody holds them let their first run in. First
+-- up to p_limit keys that were left to the repair (left_keys), whatever other keys have blocked runs. Then, because a run
+-- may also lose its place in line by the death of the workers that serve it, up to p_limit keys after p_after, a skip scan
+-- over runs_blocked. Answers how many keys it has looked at, where it stopped (null: at the end), the queues that got work,
+-- as JSON, and whether more keys are left. Waits for nothing: a key that another transaction is deciding about stays.
+create function repair_keys(p_shard smallint, p_after text, p_limit int)
+returns table (looked int, last text, queues text, is_left boolean)
 language plpgsql as $f$
 declare
   v_now timestamptz := now();
+  v_left bigint[];
   v_keys text[];
+  v_claimable jsonb := '[]';
 begin
   perform require_read_committed();
+  select array_agg(l.id), array_agg(l.partition_key) into v_left, v_keys from (
+    select k.id, k.partition_key from left_keys k where k.shard = p_shard order by k.id limit p_limit for update skip locked) l;
+  looked := coalesce(cardinality(v_keys), 0);
+  is_left := looked = p_limit;
+  if v_keys is not null then
+    v_keys := array(select k.key from (select distinct u.key from unnest(v_keys) u(key)) k
+      where pg_try_advisory_xact_lock(key_lock(p_shard, k.key)));
+    delete from left_keys k where k.id = any (v_left) and k.partition_key = any (v_keys);
+    -- whose first run is locked, it leaves again
+    v_claimable := unblock_first(p_shard, v_keys, v_now);
+  end if;
+
   v_keys := array(
     with recursive blocked(key, n) as (
         (select r.partition_key, 1 from runs r where r.shard = p_shard and (r.hold & 1) <> 0 and r.partition_key > coalesce(p_after, '')
@@ -18,18 +34,12 @@ begin
           order by r.partition_key limit 1), blocked.n + 1
         from blocked where blocked.key is not null and blocked.n < p_limit)
     select b.key from blocked b where b.key is not null);
-  looked := cardinality(v_keys);
+  looked := looked + cardinality(v_keys);
   last := case when cardinality(v_keys) = p_limit then v_keys[p_limit] end;
   -- in two statements: in one, the planner would take the locks first, since that is cheaper than to look
   v_keys := array(select k.key from unnest(v_keys) k(key) where not is_key_held(p_shard, k.key));
   v_keys := array(select k.key from unnest(v_keys) k(key) where pg_try_advisory_xact_lock(key_lock(p_shard, k.key)));
-  -- a first run that nobody serves is not in line; messages (20_send) need nobody
-  if p_shard >= 0 then
-    perform park_unserved(p_shard, array(
-      select r.id from unnest(v_keys) k(key)
-      cross join lateral (select t.id from runs t where t.shard = p_shard and t.id = first_of_key(p_shard, k.key, v_now)
-        and t.hold = 0 and t.eligible_at < v_now - interval '1 minute' limit 1) r), v_now);
-  end if;
-  queues := to_jsonb(array(select distinct e.value ->> 0 from jsonb_array_elements(unblock_first(p_shard, v_keys, v_now)) e))::text;
+  v_claimable := v_claimable || unblock_first(p_shard, v_keys, v_now);
+  queues := to_jsonb(array(select distinct e.value ->> 0 from jsonb_array_elements(v_claimable) e))::text;
   return next;
 end $f$;

@@ -22,7 +22,7 @@ begin
         and (p.spawn = r.child_of and p.awaits ? 'children') is true limit 1) is null)
     order by r.expires_at limit p_limit for update skip locked);
   if cardinality(v_ids) = p_limit then
-    select (extract(epoch from r.expires_at) * 1000000)::bigint into last from runs r where r.shard = p_shard and r.id = v_ids[p_limit];
+    select to_us(r.expires_at) into last from runs r where r.shard = p_shard and r.id = v_ids[p_limit];
   end if;
   delete from steps s using (select p_shard as shard, u.id from unnest(v_ids) u(id) limit p_limit) v
     where s.shard = v.shard and s.run_id = v.id;

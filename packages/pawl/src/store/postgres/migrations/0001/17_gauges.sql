@@ -1,51 +1,55 @@
--- What the metrics show of a database, one row each: `gauge`, its labels, its value. Counts stop at p_most: a longer queue is told by its age.
--- Every one is read off an index that has just these runs, by queue (runs_claim), definition (runs_unserved) or limit (runs_throttled), each by a
--- skip scan over at most 200 of them, so that no number of other runs slows it down.
+-- What the metrics show of a database, one row each: `gauge`, its labels, its value. Counts stop at p_most: a longer queue
+-- is told by its age. Every one is read off an index that has just these runs, by queue and definition (runs_claim), by
+-- definition (runs_unplaced) or limit (runs_throttled), each by a skip scan over at most 1,000 or 200 of them, so that no
+-- number of other runs slows it down. `unserved` are due runs of definitions that no live worker serves in their queue,
+-- whether any worker looks there or not, and those whose definition none has ever registered.
 create function gauges(p_shard smallint, p_most int) returns table (gauge text, first text, second text, value double precision)
 language plpgsql stable as $f$
 #variable_conflict use_column
 declare
+  c_lines constant int := 1000;
   c_names constant int := 200;
   v_now timestamptz := now();
 begin
   return query
-    with recursive waiting(queue, n) as (
-        (select r.queue, 1 from runs r where r.shard = p_shard
-          and case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end order by r.queue limit 1)
+    with recursive line(queue, name, version, n) as (
+        (select r.queue, r.name, r.version, 1 from runs r where r.shard = p_shard
+          and case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end
+          order by r.queue, r.name, r.version limit 1)
       union all
-        select (select r.queue from runs r where r.shard = p_shard and r.queue > waiting.queue
-            and case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end order by r.queue limit 1), n + 1
-        from waiting where waiting.queue is not null and n < c_names
-    ), level(queue, priority, n) as (
-        select w.queue, (select r.priority from runs r where r.shard = p_shard and r.queue = w.queue
-            and case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end order by r.priority limit 1), 1
-        from waiting w where w.queue is not null
+        select x.queue, x.name, x.version, l.n + 1 from line l cross join lateral (
+          select r.queue, r.name, r.version from runs r where r.shard = p_shard
+            and (r.queue, r.name, r.version) > (l.queue, l.name, l.version)
+            and case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end
+          order by r.queue, r.name, r.version limit 1) x
+        where l.n < c_lines
+    ), level(queue, name, version, priority, n) as (
+        select l.queue, l.name, l.version, -32769, 0 from line l
       union all
-        select level.queue, (select r.priority from runs r where r.shard = p_shard and r.queue = level.queue and r.priority > level.priority
-            and case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end order by r.priority limit 1), n + 1
-        from level where level.priority is not null and n < c_names
-    ), due as (
-      select l.queue, l.priority, d.runs, d.since from level l cross join lateral (
+        select l.queue, l.name, l.version, x.priority::int, l.n + 1 from level l cross join lateral (
+          select r.priority from runs r where r.shard = p_shard and r.queue = l.queue and r.name = l.name and r.version = l.version
+            and r.priority > l.priority
+            and case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end
+          order by r.priority limit 1) x
+        where l.n < c_names
+    ), due as materialized (
+      select l.queue, l.name, l.version, sum(d.runs) as runs, min(d.since) as since from level l cross join lateral (
         select count(*) as runs, min(b.eligible_at) as since from (
-          select r.eligible_at from runs r where r.shard = p_shard and r.queue = l.queue and r.priority = l.priority
+          select r.eligible_at from runs r
+          where r.shard = p_shard and r.queue = l.queue and r.name = l.name and r.version = l.version and r.priority = l.priority
             and case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end and r.eligible_at <= v_now
           order by r.eligible_at limit p_most) b) d
-      where l.priority is not null
+      group by l.queue, l.name, l.version
     )
-    select g.gauge, d.queue, null::text, case when g.gauge = 'depth' then least(d.runs, p_most) else coalesce(date_part('epoch', v_now - d.since), 0) end
-    from (select due.queue, sum(due.runs) as runs, min(due.since) as since from due group by due.queue) d, (values ('depth'), ('age')) g(gauge);
-
-  return query
-    with recursive waiting(name, version, n) as (
-        (select r.name, r.version, 1 from runs r where r.shard = p_shard and (r.hold & 2) <> 0 order by r.name, r.version limit 1)
+    select g.gauge, d.queue, null::text,
+      case when g.gauge = 'depth' then least(d.runs, p_most) else coalesce(ms_until(v_now, d.since) / 1000, 0) end
+    from (select due.queue, sum(due.runs) as runs, min(due.since) as since from due group by due.queue) d, (values ('depth'), ('age')) g(gauge)
+    union all
+    select 'unserved', u.name, u.version::text, least(sum(u.runs), p_most)::double precision from (
+      select d.name, d.version, d.runs from due d where d.runs > 0 and not is_served(d.name, d.version, d.queue)
       union all
-        select x.name, x.version, n + 1 from waiting cross join lateral (
-          select r.name, r.version from runs r where r.shard = p_shard and (r.hold & 2) <> 0 and (r.name, r.version) > (waiting.name, waiting.version)
-          order by r.name, r.version limit 1) x
-        where n < c_names)
-    select 'unserved', w.name, w.version::text, (select count(*) from (select 1 from runs r
-      where r.shard = p_shard and (r.hold & 2) <> 0 and r.name = w.name and r.version = w.version limit p_most) b)::double precision
-    from waiting w;
+      select w.name, w.version, w.runs from unplaced(p_shard, p_most) w) u
+    group by u.name, u.version;
 
   return query
     with recursive waiting(rate_limit, n) as (
@@ -71,4 +75,23 @@ begin
 
   return query
     select 'workers', null::text, null::text, count(*)::double precision from workers w where w.seen_at + w.lease > clock_timestamp();
+end $f$;
+
+-- Runs whose definition no worker has ever registered: how many of each of the first 200 definitions, up to p_most. Rides
+-- runs_unplaced.
+create function unplaced(p_shard smallint, p_most int) returns table (name text, version int, runs bigint)
+language plpgsql stable as $f$
+#variable_conflict use_column
+begin
+  return query
+    with recursive waiting(name, version, n) as (
+        (select r.name, r.version, 1 from runs r where r.shard = p_shard and (r.hold & 10) <> 0 and (r.hold & 2) <> 0 order by r.name, r.version limit 1)
+      union all
+        select x.name, x.version, n + 1 from waiting cross join lateral (
+          select r.name, r.version from runs r where r.shard = p_shard and (r.hold & 10) <> 0 and (r.hold & 2) <> 0 and (r.name, r.version) > (waiting.name, waiting.version)
+          order by r.name, r.version limit 1) x
+        where n < 200)
+    select w.name, w.version, (select count(*) from (select 1 from runs r
+      where r.shard = p_shard and (r.hold & 10) <> 0 and (r.hold & 2) <> 0 and r.name = w.name and r.version = w.version limit p_most) b)
+    from waiting w;
 end $f$;

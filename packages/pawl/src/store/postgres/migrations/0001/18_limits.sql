@@ -1,38 +1,122 @@
--- Sets a rate limit; the last writer wins. Answers whether it changed anything: then the runs that the old one put off are to
--- be brought forward (bring_forward).
+-- Sets a rate limit; the last writer wins. Answers whether runs that the old one put off are to be brought forward
+-- (bring_forward): if the new one lets them through sooner. If not, the claim puts them off again when they are due. Writes one
+-- row, however many runs or buckets there are.
 create function set_limit(p_name text, p_allowed double precision, p_period_ms bigint, p_burst double precision) returns boolean
 language plpgsql as $f$
 declare
   v_now timestamptz := now();
   v_period interval := p_period_ms * interval '1 millisecond';
+  v_old limits;
 begin
   perform require_durable_commit();
-  insert into limits as l (name, allowed, period, burst) values (p_name, p_allowed, v_period, p_burst)
-  on conflict (name) do update set allowed = excluded.allowed, period = excluded.period, burst = excluded.burst
-    where (l.allowed, l.period, l.burst) is distinct from (excluded.allowed, excluded.period, excluded.burst);
-  if not found then
+  perform require_limit(p_name, p_allowed, v_period, p_burst);
+  insert into limits (name, allowed, period, burst, changed_at) values (p_name, p_allowed, v_period, p_burst, v_now)
+    on conflict (name) do nothing;
+  if found then
     return false;
   end if;
-  update buckets b set promised_at = v_now where b.name = p_name;
-  return true;
+  select l.* into v_old from limits l where l.name = p_name for update;
+  if (v_old.allowed, v_old.period, v_old.burst) is not distinct from (p_allowed, v_period, p_burst) then
+    return v_old.forward is not null;
+  end if;
+  if tokens_per_second(p_allowed, v_period) > tokens_per_second(v_old.allowed, v_old.period)
+      or tokens_per_second(p_allowed, v_period) = tokens_per_second(v_old.allowed, v_old.period) and p_burst < v_old.burst then
+    v_old.forward := '{}';
+    v_old.changed_at := v_now;
+    v_old.changes := v_old.changes + 1;
+  end if;
+  update limits l set allowed = p_allowed, period = v_period, burst = p_burst, changed_at = v_old.changed_at, changes = v_old.changes,
+      forward = v_old.forward
+    where l.name = p_name;
+  return v_old.forward is not null;
 end $f$;
 
--- Runs that a rate limit put off are due now, up to p_limit of them: the changed limit decides about them again.
--- Rides runs_throttled; skips what is locked. Answers how many.
-create function bring_forward(p_shard smallint, p_name text, p_limit int) returns int language plpgsql as $f$
+create function tokens_per_second(p_allowed double precision, p_period interval) returns double precision language sql immutable as $$
+  select p_allowed / extract(epoch from p_period)::double precision
+$$;
+
+-- Refuses limits that could let nothing through within a year.
+create function require_limit(p_name text, p_allowed double precision, p_period interval, p_burst double precision) returns void
+language plpgsql as $f$
+begin
+  if p_allowed > 0 and p_allowed <= 1e9 and p_burst >= 1 and p_burst <= 1e9 and p_period > interval '0'
+      and tokens_per_second(p_allowed, p_period) * 31622400 >= 1 then
+    return;
+  end if;
+  raise exception 'the limit "%" allows % per %, with a burst of %: it must allow at least 1 in 366 days, and at most 1,000,000,000 at once',
+    p_name, p_allowed, p_period, p_burst
+    using errcode = 'PW422', hint = 'Raise allowed, or shorten period.';
+end $f$;
+
+-- Brings forward up to p_limit runs that a limit had put off before it was changed (set_limit): in their order, each to when
+-- the limit as it is now has tokens for it. Called by whoever changes a limit, for the first of them, and by recover for the
+-- others. Rides runs_throttled, from where the last call stopped. Skips what is locked, and then goes over all once more.
+-- Answers how many it has looked at, and the queues of those it moved, as JSON.
+create function bring_forward(p_shard smallint, p_limit int) returns table (moved int, queues text) language plpgsql as $f$
 declare
-  v_now timestamptz := now();
-  v_ids bigint[];
+  v_limit limits;
+  v_after text;
+  v_at timestamptz;
+  v_id bigint;
+  v_found record;
+  v_is_skipped boolean;
 begin
   perform require_read_committed();
-  v_ids := array(
-    select t.id from runs t
-    where t.shard = p_shard and t.throttled and (split_part(t.rate_limit, ':', 1) = p_name) is true
-    order by t.rate_limit, t.eligible_at, t.id limit p_limit for no key update skip locked);
-  update runs r set throttled = false, eligible_at = least(r.eligible_at, v_now)
-  from (select p_shard as shard, u.id from unnest(v_ids) u(id) limit p_limit) v
-  where r.shard = v.shard and r.id = v.id and (r.throttled) is true;
-  return cardinality(v_ids);
+  moved := 0;
+  queues := '[]';
+  select l.* into v_limit from limits l where l.forward is not null order by l.name limit 1 for update skip locked;
+  if not found then
+    return next;
+    return;
+  end if;
+  v_after := coalesce(v_limit.forward ->> 'limit', '');
+  v_at := coalesce((v_limit.forward ->> 'at')::timestamptz, '-infinity');
+  v_id := coalesce((v_limit.forward ->> 'id')::bigint, 0);
+  -- `limit`, then `limit:key`: names of other limits may be between them
+  select array_agg(f.id order by f.o) as ids, array_agg(f.need order by f.o) as needs, array_agg(f.rate_limit order by f.o) as rate_limits,
+    array_agg(f.eligible_at order by f.o) as ats, count(*)::int as n into v_found
+  from (
+    select u.*, row_number() over () as o from (
+      (select t.id, t.rate_limit, t.eligible_at, least(t.weight, v_limit.burst) as need from runs t
+        where t.shard = p_shard and t.throttled and t.rate_limit = v_limit.name
+          and (t.rate_limit, t.eligible_at, t.id) > (v_after, v_at, v_id)
+        order by t.rate_limit, t.eligible_at, t.id limit p_limit)
+      union all
+      (select t.id, t.rate_limit, t.eligible_at, least(t.weight, v_limit.burst) from runs t
+        where t.shard = p_shard and t.throttled and t.rate_limit >= v_limit.name || ':' and t.rate_limit < v_limit.name || ';'
+          and (t.rate_limit, t.eligible_at, t.id) > (v_after, v_at, v_id)
+        order by t.rate_limit, t.eligible_at, t.id limit p_limit)
+      limit p_limit) u) f;
+  moved := v_found.n;
+  if moved > 0 then
+    with placed as materialized (
+      -- behind those of the same bucket that earlier calls have brought forward
+      select u.id, later(v_limit.changed_at, (sum(u.need) over (partition by u.rate_limit order by u.o)
+          + case when u.rate_limit = v_after then coalesce((v_limit.forward ->> 'need')::double precision, 0) else 0 end)
+        / tokens_per_second(v_limit.allowed, v_limit.period)) as at
+      from unnest(v_found.ids, v_found.needs, v_found.rate_limits) with ordinality u(id, need, rate_limit, o)
+    ), locked as materialized (
+      select l.id, p.at from placed p cross join lateral (select r.id from runs r
+        where r.shard = p_shard and r.id = p.id and (r.throttled) is true limit 1 for no key update skip locked) l
+    ), changed as (
+      update runs r set eligible_at = least(r.eligible_at, v.at)
+      from (select p_shard as shard, l.id, l.at from locked l limit p_limit) v
+      where r.shard = v.shard and r.id = v.id and (r.throttled) is true
+      returning r.queue)
+    select coalesce(jsonb_agg(distinct c.queue), '[]')::text, count(*) < moved into queues, v_is_skipped from changed c;
+  end if;
+  v_is_skipped := coalesce(v_is_skipped, false) or v_limit.forward ? 'skipped';
+  if moved = p_limit then
+    v_limit.forward := jsonb_build_object('limit', v_found.rate_limits[moved], 'at', v_found.ats[moved], 'id', v_found.ids[moved]::text,
+      'need', (select sum(u.need) from unnest(v_found.needs, v_found.rate_limits) u(need, rate_limit)
+          where u.rate_limit = v_found.rate_limits[moved])
+        + case when v_found.rate_limits[moved] = v_after then coalesce((v_limit.forward ->> 'need')::double precision, 0) else 0 end)
+      || case when v_is_skipped then '{"skipped": true}' else '{}' end::jsonb;
+  else
+    v_limit.forward := case when v_is_skipped then '{}'::jsonb end;
+  end if;
+  update limits l set forward = v_limit.forward where l.name = v_limit.name;
+  return next;
 end $f$;
 
 create function list_limits() returns table (name text, allowed double precision, period_ms double precision, burst double precision)

@@ -100,7 +100,7 @@ begin
     where r.shard = v.shard and r.id = v.run_id and (v.seq > r.inbox_seq or v.is_met) is true
     returning r.id, r.queue, r.priority, r.eligible_at, v.is_met, v.can_enter)
   select array_agg(c.id) filter (where c.is_met and not c.can_enter),
-    coalesce(jsonb_agg(distinct jsonb_build_array(c.queue, c.priority, (extract(epoch from c.eligible_at) * 1000000)::bigint))
+    coalesce(jsonb_agg(distinct jsonb_build_array(c.queue, c.priority, to_us(c.eligible_at)))
       filter (where c.is_met and c.can_enter), '[]')
   into v_entering, v_claimable from counted c;
   if v_entering is not null then

@@ -60,7 +60,7 @@ begin
     update runs r set inbox_seq = r.inbox_seq + 1, status = 'runnable', eligible_at = least(r.eligible_at, v_now)
       where r.shard = p_shard and r.id = p_run_id;
     claimable := jsonb_build_array(jsonb_build_array(v_run.queue, v_run.priority,
-      (extract(epoch from least(v_run.eligible_at, v_now)) * 1000000)::bigint));
+      to_us(least(v_run.eligible_at, v_now))));
   end if;
   run_name := v_run.name;
   trace := v_run.trace;

@@ -46,9 +46,8 @@ begin
   if delay is not null and at is not null then
     raise exception 'start takes delay or at, not both' using errcode = 'PW422';
   end if;
-  if delay < interval '0' or retention < interval '0' then
-    raise exception 'delay and retention must not be negative' using errcode = 'PW422';
-  end if;
+  perform require_delay('delay', delay);
+  perform require_delay('retention', retention);
   if version < 1 or weight < 1 or priority not between -32768 and 32767 then
     raise exception 'version and weight must be at least 1, and priority from -32768 to 32767' using errcode = 'PW422';
   end if;
@@ -116,9 +115,7 @@ begin
   if octet_length(v_body) > c_bytes then
     raise exception 'the body must be at most % bytes long as JSON, not %', c_bytes, octet_length(v_body) using errcode = 'PW422';
   end if;
-  if delay < interval '0' then
-    raise exception 'delay must not be negative' using errcode = 'PW422';
-  end if;
+  perform require_delay('delay', delay);
   if octet_length("group") not between 1 and 256 or octet_length(dedup_key) not between 1 and 512 then
     raise exception 'group must be 1 to 256 bytes long, and dedup_key 1 to 512' using errcode = 'PW422';
   end if;

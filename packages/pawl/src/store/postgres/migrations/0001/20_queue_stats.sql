@@ -24,14 +24,14 @@ begin
       select k.queue from known k where k.queue is not null union select f.queue from flying f
     )
     select n.queue::text,
-      (select count(*) from runs r where r.shard = v_shard and r.queue = n.queue and r.priority = 0
+      (select count(*) from runs r where r.shard = v_shard and r.queue = n.queue and r.name = '~' || n.queue and r.version = 1 and r.priority = 0
         and case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end and r.eligible_at <= v_now)
       + (select count(*) from runs r where r.shard = v_shard and (r.hold & 1) <> 0
         and r.partition_key >= n.queue || ':' and r.partition_key < n.queue || ';'),
       coalesce((select f.n from flying f where f.queue = n.queue), 0),
-      (select count(*) from runs r where r.shard = v_shard and r.queue = n.queue and r.priority = 0
+      (select count(*) from runs r where r.shard = v_shard and r.queue = n.queue and r.name = '~' || n.queue and r.version = 1 and r.priority = 0
         and case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end and r.eligible_at > v_now),
-      (select extract(epoch from v_now - r.eligible_at) * 1000 from runs r where r.shard = v_shard and r.queue = n.queue and r.priority = 0
+      (select ms_until(v_now, r.eligible_at) from runs r where r.shard = v_shard and r.queue = n.queue and r.name = '~' || n.queue and r.version = 1 and r.priority = 0
         and case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end and r.eligible_at <= v_now
         order by r.eligible_at limit 1)::double precision
     from named n order by n.queue;

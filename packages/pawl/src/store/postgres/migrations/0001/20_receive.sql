@@ -96,7 +96,7 @@ begin
       select r.id, r.eligible_at, case when v_match is null or r.input @> v_match
         then r.partition_key is null or pg_try_advisory_xact_lock(key_lock(v_shard, r.partition_key)) end as mine
       from runs r
-      where r.shard = v_shard and r.queue = p_queue and r.priority = 0
+      where r.shard = v_shard and r.queue = p_queue and r.name = '~' || p_queue and r.version = 1 and r.priority = 0
         and case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end
         and r.eligible_at <= v_now and r.eligible_at >= v_bound_at and (r.eligible_at, r.id) > (v_bound_at, v_bound_id)
       order by r.eligible_at, r.id limit v_page) p;
@@ -167,7 +167,7 @@ begin
         returning r.id, r.input::text, r.attempt, substr(r.partition_key, length(p_queue) + 2), iso(r.inserted_at), r.state ->> 'from', null::text;
       v_found := v_found + cardinality(v_ids);
       v_bytes := v_bytes + v_page_bytes;
-      v_floor := coalesce(v_floor, (extract(epoch from v_first_at) * 1000000)::bigint);
+      v_floor := coalesce(v_floor, to_us(v_first_at));
     end if;
 
     exit when v_found >= p_limit or v_is_full;
@@ -185,8 +185,8 @@ begin
   end loop;
 
   if v_found < p_limit and not v_is_left and not v_is_full then
-    select extract(epoch from r.eligible_at - v_now) * 1000 into v_due_ms from runs r
-      where r.shard = v_shard and r.queue = p_queue and r.priority = 0
+    select ms_until(r.eligible_at, v_now) into v_due_ms from runs r
+      where r.shard = v_shard and r.queue = p_queue and r.name = '~' || p_queue and r.version = 1 and r.priority = 0
         and case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end and r.eligible_at > v_now
       order by r.eligible_at limit 1;
   end if;
@@ -195,6 +195,6 @@ begin
   end if;
   meta := jsonb_build_object('floor', v_floor, 'due_ms', v_due_ms, 'more', v_found >= p_limit or v_is_full,
     'after', case when v_found < p_limit and v_is_left and not v_is_full then
-      jsonb_build_array((extract(epoch from v_last_at) * 1000000)::bigint, v_last_id::text) end)::text;
+      jsonb_build_array(to_us(v_last_at), v_last_id::text) end)::text;
   return next;
 end $f$;

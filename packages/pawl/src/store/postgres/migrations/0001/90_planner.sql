@@ -12,10 +12,14 @@ begin
     select p.oid::regprocedure as signature, p.proname as name from pg_proc p
     where p.pronamespace = quote_ident(current_schema())::regnamespace and p.xmin = pg_current_xact_id()::xid and p.proname not in
       ('now', 'timeline', 'iso', 'is_row_fault', 'require_read_committed', 'require_durable_commit', 'require_limits', 'is_served', 'place', 'is_held', 'resolve', 'new_rows',
-       'key_lock', 'lock_key', 'is_key_held', 'first_of_key', 'unblock_first', 'free_keys', 'hand_over', 'line_behind', 'claimed_run', 'is_key_settled', 'is_wanted', 'resolved', 'is_awaited', 'require_name', 'require_names', 'require_short_names', 'claim_entering_scope', 'claim_keyed', 'claim_limited', 'take_bucket', 'put_bucket', 'inbox_inline', 'journal_inline', 'inbox_names', 'end_lone_wait',
-       'park_unserved', 'commit_one', 'apply_transitions', 'decide_details', 'has_match', 'new_runs', 'spawn_children', 'wake_runs', 'release_parents',
-       'deliver_replies', 'apply_records', 'record_wait',
-       'consume_signals', 'clear_inboxes', 'let_go', 'claims_ending', 'bury', 'end_visibility', 'freed_queues', 'topic_matches', 'patterns_meet')
+       'key_lock', 'lock_key', 'is_key_held', 'first_of_key', 'unblock_first', 'free_keys', 'hand_over', 'claimed_run',
+       'is_key_settled', 'is_wanted', 'resolved', 'is_awaited', 'require_name', 'require_names', 'require_short_names',
+       'claim_entering_scope', 'claim_keyed', 'claim_limited', 'take_bucket', 'put_bucket', 'inbox_inline', 'journal_inline',
+       'inbox_names', 'end_lone_wait', 'commit_one', 'apply_transitions', 'decide_details', 'has_match', 'new_runs',
+       'spawn_children', 'wake_runs', 'release_parents', 'deliver_replies', 'apply_records', 'record_wait', 'consume_signals',
+       'clear_inboxes', 'let_go', 'claims_ending', 'bury', 'end_visibility', 'freed_queues', 'topic_matches', 'patterns_meet',
+       'leave_keys', 'unplaced', 'set_one_aside', 'within_reach', 'later', 'to_us', 'ms_until', 'require_time', 'require_delay',
+       'require_limit', 'tokens_per_second')
   loop
     execute format('alter function %s set search_path from current', f.signature);
     execute format('alter function %s set jit = off', f.signature);
@@ -36,7 +40,7 @@ begin
   for f in
     select p.oid::regprocedure as signature from pg_proc p
     where p.pronamespace = quote_ident(current_schema())::regnamespace and p.xmin = pg_current_xact_id()::xid
-      and p.proname in ('claim', 'commit', 'finish', 'record', 'release', 'reap', 'recover', 'unregister',
+      and p.proname in ('claim', 'set_aside', 'commit', 'finish', 'record', 'release', 'reap', 'recover', 'unregister',
         'cancel', 'ack', 'extend', 'subscribe')
   loop
     execute format('alter function %s set lock_timeout = %L', f.signature, '100ms');

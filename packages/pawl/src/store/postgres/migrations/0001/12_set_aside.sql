@@ -1,0 +1,57 @@
+-- What a worker does when claim has failed and no outage is the reason: of the first 1,000 due runs of each definition, those
+-- that make it fail by themselves are set aside (hold bit 8), so that they keep no other run of the queue waiting. Each is
+-- claimed by itself in a subtransaction, which is undone. Answers those it has set aside, with the error, which the run
+-- keeps for `why`. A run that somebody has locked is left for the next call.
+create function set_aside(p_shard smallint, p_queue text, p_worker text, p_names text[], p_versions int[])
+returns table (id bigint, code text, message text) language plpgsql as $f$
+#variable_conflict use_column
+declare
+  v_now timestamptz := now();
+  v_ids bigint[];
+begin
+  perform require_read_committed();
+  v_ids := array(
+    select r.id from unnest(p_names, p_versions) s(name, version) cross join lateral (
+      select t.id from runs t
+      where t.shard = p_shard and t.queue = p_queue and t.name = s.name and t.version = s.version
+        and case when t.status in ('runnable', 'awaiting_signal') then t.hold = 0 else false end and t.eligible_at <= v_now
+      order by t.priority, t.eligible_at, t.id limit 1000) r);
+  foreach id in array v_ids loop
+    begin
+      perform claim(p_shard, p_queue, p_worker, 0, 1, p_names, p_versions, null, null, false, id);
+      raise exception 'undone' using errcode = 'PW000';
+    exception
+      when sqlstate 'PW000' then
+        null;
+      when others then
+        if not is_row_fault(sqlstate) and sqlstate not in ('XX001', 'XX002') then
+          raise;
+        end if;
+        code := sqlstate;
+        message := sqlerrm;
+        if set_one_aside(p_shard, id, code, message) then
+          return next;
+        end if;
+    end;
+  end loop;
+end $f$;
+
+-- Sets a run aside that can be claimed; false if it cannot any more, or somebody has it locked. It is in line for its key no
+-- longer: the repair lets the next in.
+create function set_one_aside(p_shard smallint, p_id bigint, p_code text, p_message text) returns boolean language plpgsql as $f$
+declare
+  v_key text;
+begin
+  select r.partition_key into v_key from runs r
+    where r.shard = p_shard and r.id = p_id and r.hold = 0 and r.status in ('runnable', 'awaiting_signal') for no key update skip locked;
+  if not found then
+    return false;
+  end if;
+  update runs r set hold = r.hold | 8,
+    error = jsonb_build_object('name', 'ClaimFailed', 'code', p_code, 'message', p_message)
+  where r.shard = p_shard and r.id = p_id;
+  if v_key is not null then
+    perform leave_keys(p_shard, array[v_key]);
+  end if;
+  return true;
+end $f$;
