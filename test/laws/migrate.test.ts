@@ -46,7 +46,7 @@ describe("migrate", () => {
       );
       const other = new URL(url);
       other.pathname = `/${name}`;
-      const message = `Pawl needs a database with encoding UTF8, and "${name}" has ${encoding}`;
+      const message = `Pawl needs a database with encoding UTF8, and this one has ${encoding}`;
       await expect(migrate({ url: other.href })).rejects.toThrow(message);
       await expect(migrate({ url: other.href, dryRun: true })).rejects.toThrow(message);
       const pawl = connect(other.href);

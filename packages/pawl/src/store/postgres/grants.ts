@@ -17,6 +17,7 @@ export const tableRights: Readonly<Record<string, string>> = {
   steps: "select, insert, update, delete",
   workers: "select, insert, update, delete",
   buckets: "select, insert, update, delete",
+  left_keys: "select, insert, update, delete",
   subscriptions: "select, insert, update, delete",
   definitions: "select, insert, update",
   limits: "select, insert, update",
