@@ -288,6 +288,11 @@ describe("why a run makes no progress", () => {
     open.open();
     await pawl.result(next.runId);
 
+    const full = gate();
+    const other = job({ name: "fills-far-away", queue: "far-away", run: full.pass });
+    await serve([other, plain], { queues: { "far-away": 1, default: 1 } });
+    await pawl.start(other);
+    await until("the slot of the queue is taken", full.entered);
     const first = await pawl.start(plain, undefined, {
       partitionKey: "two",
       priority: -1,
@@ -299,6 +304,24 @@ describe("why a run makes no progress", () => {
     );
     expect(second).toMatchObject({ holder: first.runId, worker: null });
     expect(second.text).toContain(`key "two": run ${first.runId} is before it in line`);
+    full.open();
+  });
+
+  it("the database cannot claim it: it is set aside, and the others of its queue go on", async () => {
+    const spoilt = job({ name: "spoilt", queue: "spoilt", run: () => "done" });
+    await serve([spoilt]);
+    const { runId } = await pawl.start(spoilt, undefined, { delay: "1h" });
+    await sql(
+      `update runs set awaits = '{"children": "many"}', eligible_at = clock_timestamp() where id = $1`,
+      [runId],
+    );
+    const others = await pawl.startMany(spoilt, Array(3).fill({ input: undefined as never, priority: 1 }));
+    for (const other of others) expect(await pawl.result(other.runId)).toBe("done");
+    const why = await whyIs(runId, "set_aside");
+    expect(why).toMatchObject({ error: { code: "22P02" } });
+    expect(why.text).toContain("is set aside, because the database cannot claim it: invalid input syntax");
+    await pawl.runs.cancel(runId);
+    expect(await pawl.why(runId)).toMatchObject({ reason: "ended" });
   });
 
   it("it may be claimed at any moment: all workers are busy", async () => {

@@ -1,9 +1,11 @@
--- A worker's heartbeat: one small update holds all its claims. Answers whether its lease still ran (if not, the
--- worker must go on under a new id), the runs it holds that were cancelled, and, when asked, those it holds by claims from
--- p_since on (null: not asked), each with its claim id, whether the database is held, and the timeline of the server. The beat that ends a gap of half a lease without any worker's beat
--- starts the count anew from which the reaper may judge: after an outage of the database everybody looks dead.
--- Rides runs_holders, each question within a range that has few entries of ended claims, however many an old transaction
--- keeps: a beat that took too long would cost the lease.
+-- A worker's heartbeat: one small update holds all its claims. Answers whether its lease still ran
+-- (if not, the worker must go on under a new id), the runs it holds that were cancelled, and, when
+-- asked, those it holds by claims from p_since on (null: not asked), each with its claim id,
+-- whether the database is held, and the timeline of the server. The beat that ends a gap of half a
+-- lease without any worker's beat starts the count anew from which the reaper may judge: after an
+-- outage of the database everybody looks dead. Rides runs_holders, each question within a range
+-- that has few entries of ended claims, however many an old transaction keeps: a beat that took too
+-- long would cost the lease.
 create function beat(p_shard smallint, p_worker text, p_since bigint)
 returns table (alive boolean, cancelled text, held text, database_held boolean, server_timeline text)
 language plpgsql as $f$
