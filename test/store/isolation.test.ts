@@ -285,8 +285,8 @@ describe("one row never costs another", () => {
     );
     expect(message).toContain("this transaction is SERIALIZABLE");
     const [remedy] = /alter role .*'read committed'/.exec(message) ?? [""];
-    expect(remedy).toContain(name);
-    await sql(remedy);
+    expect(message).not.toContain(name);
+    await sql(remedy.replace("<name>", name));
     const worker = serve([only], { url: database.url, logger: silent });
     await worker.ready;
     await worker.stop();

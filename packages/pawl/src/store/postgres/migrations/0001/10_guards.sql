@@ -7,8 +7,8 @@ begin
   if current_setting('transaction_isolation') <> 'read committed' then
     raise exception 'pawl decides under READ COMMITTED only, and this transaction is %. %', upper(current_setting('transaction_isolation')),
       case when current_setting('default_transaction_isolation') = 'read committed' then 'Begin it with: begin isolation level read committed'
-        else format('Say once, and connect again: alter role %I in database %I set default_transaction_isolation = ''read committed''',
-          session_user, current_database()) end
+        else 'Run this once as the same role, with the name of the database, and connect again: '
+          'alter role current_user in database <name> set default_transaction_isolation = ''read committed''' end
       using errcode = 'invalid_transaction_state',
             hint = 'The options of the URL, or PGOPTIONS, go before the settings of the role: remove default_transaction_isolation there.';
   end if;
