@@ -119,7 +119,8 @@ describe("a role that owns nothing", () => {
     await pawl.close();
     expect(refused).toMatchObject({ code: "Unavailable" });
     expect((refused as Error).message).toContain("permission denied for schema pawl");
-    expect((refused as Error).message).toContain(`migrate({ url, grant: ${JSON.stringify(app.name)} })`);
+    expect((refused as Error).message).toContain('migrate({ url, grant: "<role>" })');
+    expect((refused as Error).message).not.toContain(app.name);
     const worker = serve([twice], { url: app.url, logger: silent });
     await expect(worker.ready).rejects.toThrow(/pawl migrate --grant/);
   });
