@@ -174,12 +174,15 @@ describe("a run is cancelled at once and for good", () => {
     expect(executed).not.toContain("early");
   });
 
-  it("that no worker serves and that never kept the next run of its key waiting", async () => {
+  it("that is first in line for its key where nobody serves it, and the next is let in", async () => {
     const line = { partitionKey: "front" };
     const first = await pawl.start(note, "front", { ...line, priority: -1, queue: "nobody-serves" });
     const second = await pawl.start(note, "behind", line);
-    expect(await pawl.result(second.runId)).toBe("behind");
+    await until("the second is blocked", async () => {
+      return (await sql("select from runs where id = $1 and hold = 1", [second.runId])).length === 1;
+    });
     await expectCancelled(first.runId);
+    expect(await pawl.result(second.runId)).toBe("behind");
   });
 });
 
