@@ -81,7 +81,7 @@ export class Execution implements Watched {
   /** Called when the execution is aborted. */
   onAbort: (() => void) | undefined;
   /** Called too: how long its code may take to return is counted from here. */
-  onLeft: (() => void) | undefined;
+  onLeft: ((execution: Execution) => void) | undefined;
   /** Whether it waits in its slot for a time or a signal, and nothing of it runs; undefined: never. */
   isAtRest: (() => boolean) | undefined;
   #controller: AbortController | undefined;
@@ -144,7 +144,7 @@ export class Execution implements Watched {
     this.#reason = reason;
     this.#controller?.abort(reason);
     this.onAbort?.();
-    this.onLeft?.();
+    this.onLeft?.(this);
   }
 }
 

@@ -35,6 +35,8 @@ export interface ExecutionsHost {
 export class Executions implements Iterable<Execution> {
   #host!: ExecutionsHost;
   readonly #byRunId = new Map<string, Execution>();
+  /** Aborted runs whose code has not returned, each with the timer that ends the wait for it. */
+  readonly #waiting = new Map<Execution, NodeJS.Timeout>();
   /** Runs that were cancelled while a claim was in flight, which may bring them. */
   readonly #cancelledMeanwhile = new Set<string>();
 
@@ -68,8 +70,11 @@ export class Executions implements Iterable<Execution> {
     );
   }
 
-  /** Executes a claimed run to the end of its claim. Answers the run that was handed over instead, if the worker may begin it. */
-  async execute(given: Successor, queue: string): Promise<Successor | null> {
+  /**
+   * Executes a claimed run to the end of its claim. Answers the run that was handed over instead, if the worker may
+   * begin it; "left" if the slot was given to others before the code of the run returned.
+   */
+  async execute(given: Successor, queue: string): Promise<Successor | null | "left"> {
     const { surroundings, releaser } = this.#host;
     const { run, claimId } = given;
     const { runId } = run;
@@ -97,13 +102,22 @@ export class Executions implements Iterable<Execution> {
     if (this.#byRunId.size === 0) this.#host.onBusy();
     this.#byRunId.set(runId, execution);
     surroundings.observer.begin(execution);
-    await this.#untilOver(execution);
+    execution.onLeft = this.#waitForCode;
+    await execute(execution, surroundings);
+    if (execution.aborted && this.#isLeft(execution)) return "left";
+    return this.#end(execution);
+  }
+
+  /** The code of a run has returned, or nobody waits for it any longer. */
+  async #end(execution: Execution): Promise<Successor | null> {
+    const { surroundings, releaser } = this.#host;
+    const { runId } = execution;
     surroundings.observer.end(execution);
     const isInHand = this.#byRunId.get(runId) === execution;
     if (isInHand) this.#byRunId.delete(runId);
-    // The code has returned, or nobody waits for it any longer. Release a claim that no outcome has
-    // ended, if it is held at all: a cancelled run loses its holder and its partition key goes to the
-    // next, any other run is runnable again. Claims of a lost lease expire like those of a dead worker.
+    // Release a claim that no outcome has ended, if it is held at all: a cancelled run loses its holder
+    // and its partition key goes to the next, any other run is runnable again. Claims of a lost lease
+    // expire like those of a dead worker.
     if (!execution.isSettled && (isInHand || execution.isCancelled || execution.isStopping)) {
       if (execution.isStopping) await releaser.letGo([execution]);
       else releaser.release([execution], execution.isRefused ? refusedMs : 0);
@@ -117,29 +131,34 @@ export class Executions implements Iterable<Execution> {
     return execution.successor;
   }
 
-  /**
-   * Until its code has returned; once it is aborted, only for so long: code that never returns must not keep its slot for good.
-   * Whatever it still does is dropped.
-   */
-  async #untilOver(execution: Execution): Promise<void> {
-    const { surroundings, drainMs } = this.#host;
-    let timer: NodeJS.Timeout | undefined;
-    await new Promise<void>((resolve) => {
-      execution.onLeft = () => {
-        timer = setTimeout(() => {
-          resolve();
-          if (!this.#host.mayBegin()) return;
-          const { runId, definition } = execution;
-          surroundings.logger.warn(
-            { runId, name: definition.name, version: definition.version },
-            "pawl: the code of an aborted run has not returned within drainTimeout: its slot is free for others",
-          );
-        }, drainMs);
-        timer.unref();
-      };
-      void execute(execution, surroundings).then(resolve);
-    });
+  /** Gives the code of an aborted run some time to return: code that never does must not keep its slot for good. */
+  readonly #waitForCode = (execution: Execution): void => {
+    const timer = setTimeout(() => void this.#leave(execution), this.#host.drainMs);
+    timer.unref();
+    this.#waiting.set(execution, timer);
+  };
+
+  /** Frees the slot of code that has not returned in time; whatever it still does is dropped. */
+  async #leave(execution: Execution): Promise<void> {
+    const { surroundings, feeders } = this.#host;
+    const { runId, definition, queue } = execution;
+    this.#waiting.delete(execution);
+    if (this.#host.mayBegin()) {
+      surroundings.logger.warn(
+        { runId, name: definition.name, version: definition.version },
+        "pawl: the code of an aborted run has not returned within drainTimeout: its slot is free for others",
+      );
+    }
+    await this.#end(execution);
+    feeders.get(queue)?.leave();
+  }
+
+  /** Whether the slot of an aborted run, whose code has just returned, was freed before. */
+  #isLeft(execution: Execution): boolean {
+    const timer = this.#waiting.get(execution);
     clearTimeout(timer);
+    this.#waiting.delete(execution);
+    return timer === undefined;
   }
 
   /** A run was cancelled: here it is interrupted, or not begun. */

@@ -48,7 +48,7 @@ export interface FeederHost {
   /** Whether the clock stands still: who moves it nudges. */
   isClockStill(): boolean;
   /** Executes a run; resolves when its claim has ended, with the run that was handed over to its slot, if one was. */
-  execute(run: Successor): Promise<Successor | null>;
+  execute(run: Successor): Promise<Successor | null | "left">;
 }
 
 interface Unstarted {
@@ -322,7 +322,16 @@ export class Feeder {
 
   /** Executes a run, and whatever is handed over to its slot after it. */
   async #work(first: Successor): Promise<void> {
-    for (let next: Successor | null = first; next !== null;) next = await this.#host.execute(next);
+    for (let next: Successor | null = first; next !== null;) {
+      const after = await this.#host.execute(next);
+      if (after === "left") return;
+      next = after;
+    }
+    this.#freeSlot();
+  }
+
+  /** Frees the slot of a run whose code has not returned; `execute` will answer "left". */
+  leave(): void {
     this.#freeSlot();
   }
 
