@@ -24,7 +24,7 @@ begin
       perform claim(p_shard, p_queue, p_worker, 0, 1, array[v_run.name], array[v_run.version], v_run.priority, null, true, id);
       raise exception 'undone' using errcode = 'PW000';
     exception
-      when sqlstate 'PW000' then
+      when sqlstate 'PW000' or lock_not_available then
         null;
       when others then
         if not is_row_fault(sqlstate) and sqlstate not in ('XX001', 'XX002') then
