@@ -212,6 +212,21 @@ describe("a key that another transaction decides about", () => {
       expect(await sql("select from left_keys")).toEqual([]);
     },
   );
+
+  it("is looked at by the next repair, however often a key was left that is still locked", async () => {
+    const [, second] = await line("zz", 2);
+    const run = await claimOne(database);
+    const locked = await decidingAbout("hot");
+    await sql("select leave_keys(0::smallint, array(select 'hot' from generate_series(1, 300)))");
+    const other = await decidingAbout("zz");
+    await commit(database, run, done());
+    await other.commit();
+    await store.repairKeys("zzz", 200);
+    expect(await claimedIds()).toEqual([second]);
+    await locked.commit();
+    await store.repairKeys(null, 200);
+    expect(await sql("select from left_keys")).toEqual([]);
+  });
 });
 
 /** Commits, again while somebody looks at the run just now. */

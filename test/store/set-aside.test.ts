@@ -77,6 +77,32 @@ describe("a run that cannot be claimed", () => {
     ]);
   });
 
+  it("is set aside wherever it stands in the order of the queue", async () => {
+    const [first, bad] = await start(database, { priority: -1 }, { priority: 3 });
+    const [other, worse] = await start(database, { version: 2 }, { version: 2 });
+    const [plain, spoilt] = await start(database, {}, { priority: 1 });
+    for (const runId of [bad, worse, spoilt]) await spoil(runId!);
+    const served = { names: ["counter", "counter"], versions: [1, 2] };
+    const told = (await claim(database, served)).setAside ?? [];
+    expect(told.map(({ runId }) => runId).toSorted()).toEqual([bad, worse, spoilt].toSorted());
+    expect(ids(await claim(database, served))).toEqual([first, other, plain]);
+  });
+
+  it("does not take along a run that waits for somebody's open transaction", async () => {
+    const [bad, waiting, other] = await start(database, {}, { partitionKey: "k" }, {});
+    await spoil(bad!);
+    const holder = await database.connect();
+    await holder.query("begin");
+    await holder.query(
+      "update runs set partition_key = 'k', status = 'executing', locked_by = 'other' where id = $1",
+      [other],
+    );
+    expect((await claim(database)).setAside).toMatchObject([{ runId: bad }]);
+    await holder.query("rollback");
+    await holder.end();
+    expect(ids(await claim(database))).toEqual([waiting, other]);
+  });
+
   it("is claimed once it is mended, and can be cancelled", async () => {
     const [bad, worse] = await start(database, {}, {});
     await spoil(bad!);

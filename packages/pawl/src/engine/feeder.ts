@@ -36,7 +36,7 @@ export interface FeederOptions {
 }
 
 export interface FeederHost {
-  readonly store: Pick<WorkerStore, "claim" | "release">;
+  readonly store: Pick<WorkerStore, "claim">;
   readonly logger: Logger;
   readonly events: Emitter;
   /** The id to claim under; null while the worker has no lease. */

@@ -21,13 +21,20 @@ interface Waiting {
   readonly call: () => Promise<unknown>;
   readonly resolve: (answer: unknown) => void;
   readonly reject: (error: unknown) => void;
+  readonly patience: Patience;
+  tries: number;
+  dueAtMs: number;
 }
 
-/** Sends calls until they are not busy any more, a few at a time. */
+/**
+ * Sends calls until they are not busy any more, a few at a time. Of those that are due, the one with the fewest tries goes
+ * first: a crowd that waits for one lock does not delay a call that waits for another.
+ */
 export class SlowLanes {
   readonly #isBusy: ErrorKinds["isBusy"];
-  readonly #waiting: Waiting[] = [];
+  readonly #waiting = new Set<Waiting>();
   #lanes = 0;
+  #timer: NodeJS.Timeout | undefined;
 
   constructor({ isBusy }: Pick<ErrorKinds, "isBusy">) {
     this.#isBusy = isBusy;
@@ -35,29 +42,52 @@ export class SlowLanes {
 
   run<Answer>(call: () => Promise<Answer>): Promise<Answer> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ call, resolve: resolve as Waiting["resolve"], reject });
-      if (this.#lanes >= slowLanes) return;
-      this.#lanes++;
-      void this.#crawl();
+      const patience = new Patience();
+      this.#waiting.add({
+        call,
+        resolve: resolve as Waiting["resolve"],
+        reject,
+        patience,
+        tries: 0,
+        dueAtMs: 0,
+      });
+      this.#fill();
     });
   }
 
-  async #crawl(): Promise<void> {
-    const patience = new Patience();
-    for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
-      try {
-        next.resolve(await next.call());
-        patience.reset();
-      } catch (error) {
-        if (!this.#isBusy(error)) {
-          next.reject(error);
-          continue;
-        }
-        this.#waiting.push(next);
-        await new Promise((wake) => setTimeout(wake, patience.next()));
+  #fill(): void {
+    clearTimeout(this.#timer);
+    while (this.#lanes < slowLanes && this.#waiting.size > 0) {
+      const nowMs = performance.now();
+      let next: Waiting | undefined;
+      let dueAtMs = Number.POSITIVE_INFINITY;
+      for (const one of this.#waiting) {
+        dueAtMs = Math.min(dueAtMs, one.dueAtMs);
+        if (one.dueAtMs <= nowMs && (next === undefined || one.tries < next.tries)) next = one;
+      }
+      if (next === undefined) {
+        this.#timer = setTimeout(() => this.#fill(), Math.ceil(dueAtMs - nowMs));
+        return;
+      }
+      this.#waiting.delete(next);
+      this.#lanes++;
+      void this.#send(next);
+    }
+  }
+
+  async #send(one: Waiting): Promise<void> {
+    try {
+      one.resolve(await one.call());
+    } catch (error) {
+      if (!this.#isBusy(error)) one.reject(error);
+      else {
+        one.tries++;
+        one.dueAtMs = performance.now() + one.patience.next();
+        this.#waiting.add(one);
       }
     }
     this.#lanes--;
+    this.#fill();
   }
 }
 

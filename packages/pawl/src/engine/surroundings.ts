@@ -28,7 +28,7 @@ export interface Surroundings {
   workerId(): string | null;
   /** The ids of claims in flight: what they hold is not to be let go by a beat. */
   readonly claiming: Set<string>;
-  /** Who keeps the slots of a queue filled: whether other runs wait for one, and who is to know that one will be free. */
+  /** The feeder of a queue, used to ask for its backlog and to announce slots that will be free. */
   feeder(queue: string): Pick<Feeder, "hasBacklog" | "isLooking" | "endBegins" | "endIsOver"> | undefined;
   /** A run of this queue becomes due again after this time. */
   expect(queue: string, delayMs: number): void;

@@ -318,7 +318,7 @@ export class EngineWorker implements LocalWorker {
   async #registerAgain(): Promise<void> {
     await this.#registration!.rest();
     await this.#register();
-    // What it serves may have been set aside meanwhile.
+    // Runs that this worker serves may have become claimable meanwhile.
     this.#sweeper?.hurry();
     for (const feeder of this.#feeders.values()) feeder.rewind();
   }

@@ -32,7 +32,6 @@ function feederThat(
           if (tookMs > 0) await new Promise((resolve) => setTimeout(resolve, tookMs));
           return { ...nothing, ...found };
         },
-        release: async () => [],
       },
       logger: silent,
       events: { hears: () => false, emit: () => {} },

@@ -14,7 +14,7 @@
 -- once is left for the next call), locks by primary key with SKIP LOCKED and decides in statements of their own: who is
 -- first in line for its key (claim_keyed), and for whom its rate limit has tokens (claim_limited). A wait whose deadline
 -- has passed is claimed as timed out. A look from the floor on that finds less than asked looks again without it, unless
--- p_bounded. With p_only it looks at that run alone (set_aside).
+-- p_bounded. With p_only it looks at that run alone, which has the priority of the floor (set_aside).
 -- A run's inbox comes along if it is small (inbox_inline), or the journal of a workflow (journal_inline).
 -- A worker whose lease has passed gets nothing: it would be taken from it at once (its next beat tells it). Nor does any in a database
 -- that is held.
@@ -39,7 +39,7 @@ declare
   v_lowest int := -32769;                                 -- looks behind this priority
   v_is_bound boolean := p_floor_priority is not null;     -- at the priority of the bound only past (at, id)
   v_bound_priority int := coalesce(p_floor_priority, 32768);
-  v_bound_at timestamptz := timestamptz 'epoch' + p_floor_us * interval '1 microsecond';
+  v_bound_at timestamptz := coalesce(timestamptz 'epoch' + p_floor_us * interval '1 microsecond', '-infinity');
   v_bound_id bigint := -1;
   v_bounded boolean := p_floor_priority is not null;      -- this look began at the floor
   v_page int := p_limit;
@@ -115,7 +115,8 @@ begin
           limit 1) n
     ), line as materialized (
       -- of more lines than are asked for, those that begin first have all of the page
-      select l.name, l.version, l.priority from level l where l.at <= v_now order by l.priority, l.at, l.id limit v_page
+      select l.name, l.version, l.priority from level l
+      where l.at <= v_now and (p_only is null or l.priority = p_floor_priority) order by l.priority, l.at, l.id limit v_page
     ), share(rows) as materialized (
       -- of an even share more than enough
       select least(v_page, 3 * v_page / (2 * greatest(count(*), 1)) + 5)::int from line

@@ -13,13 +13,14 @@ declare
   v_claimable jsonb := '[]';
 begin
   perform require_read_committed();
-  select array_agg(l.id), array_agg(l.partition_key) into v_left, v_keys from (
-    select k.id, k.partition_key from left_keys k where k.shard = p_shard order by k.id limit p_limit for update skip locked) l;
+  -- more than it lets in: a key may be there many times, and one that somebody has locked stays there
+  select array_agg(l.id), array_agg(distinct l.partition_key) into v_left, v_keys from (
+    select k.id, k.partition_key from left_keys k where k.shard = p_shard order by k.id limit 10 * p_limit for update skip locked) l;
   looked := coalesce(cardinality(v_keys), 0);
-  is_left := looked = p_limit;
+  is_left := coalesce(cardinality(v_left), 0) = 10 * p_limit;
   if v_keys is not null then
-    v_keys := array(select k.key from (select distinct u.key from unnest(v_keys) u(key)) k
-      where pg_try_advisory_xact_lock(key_lock(p_shard, k.key)));
+    v_keys := array(select k.key from unnest(v_keys) k(key) where pg_try_advisory_xact_lock(key_lock(p_shard, k.key)) limit p_limit);
+    is_left := is_left or cardinality(v_keys) = p_limit;
     delete from left_keys k where k.id = any (v_left) and k.partition_key = any (v_keys);
     -- whose first run is locked, it leaves again
     v_claimable := unblock_first(p_shard, v_keys, v_now);
