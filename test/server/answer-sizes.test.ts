@@ -178,7 +178,7 @@ it.each(["", "abc", "W10", "WzEsMl0", btoa('[1,"x","y"]')])(
 it("subscriptions come in pages, and the library gives all of them", async () => {
   await sql(
     `insert into subscriptions (pattern, target, inserted_at)
-      select 'a.b', jsonb_build_object('type', 'http', 'url', 'https://example.com/' || n || repeat('x', 1900)), now()
+      select 'a.b', jsonb_build_object('type', 'http', 'url', 'http://127.0.0.1:1/' || n || repeat('x', 1900)), now()
       from generate_series(1, 9000) n`,
   );
   type Page = { subscriptions: { id: string }[]; cursor: string | null };

@@ -42,10 +42,10 @@ it("an error of the database that nobody foresaw is a fault with a request id, n
 
 it("a lock that was not to be had in time may be asked for again", async () => {
   const other = await open();
-  await sql(`alter function pawl.unsubscribe(bigint, text) set lock_timeout = '50ms'`);
+  await sql(`alter function pawl.list_subscriptions(text, bigint, int) set lock_timeout = '50ms'`);
   await other.query("begin");
   await other.query("lock table subscriptions in access exclusive mode");
-  const answer = await call("DELETE", "/v1/subscriptions/1");
+  const answer = await call("GET", "/v1/subscriptions");
   await other.query("rollback");
   expect(answer.status).toBe(503);
   expect(answer.headers.get("retry-after")).toBe("1");
