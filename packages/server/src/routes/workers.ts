@@ -50,7 +50,8 @@ const done = strict({});
 /** `hurry`: a worker has come, and perhaps its runs wait. */
 export function workerRoutes(app: App, parts: Parts, hurry: () => void): void {
   const { store, beats, hub, logger } = parts;
-  const waiters = new Waiters(store, hub, logger);
+  const looksPerToken = Math.ceil(parts.connections / 4);
+  const waiters = new Waiters({ store, hub, logger, looksPerToken });
   parts.closing.addEventListener("abort", () => waiters.beginClosing(), { once: true });
   app.addHook("onClose", () => waiters.close());
 
