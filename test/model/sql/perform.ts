@@ -12,6 +12,7 @@ import type {
 import { aRun } from "../../support/store.js";
 import type { Answer, Command, Model } from "../run-model.js";
 import { served } from "../runs/claim.js";
+import { longAgoMs } from "../runs/commit.js";
 import type { ClaimedRun, NewRun, Outcome } from "../runs/model.js";
 import type { SequenceDatabase } from "./database.js";
 import type { CommitCommand } from "./session.js";
@@ -51,7 +52,7 @@ const performOne = async (database: SequenceDatabase, model: Model, command: Com
   switch (command.op) {
     case "start": {
       const claim = command.claim && { workerId: command.claim.worker, claimId: command.claim.claimId };
-      const [started] = await store.start([{ ...newRun(command.run), direct: claim !== undefined }], {
+      const [started] = await store.start([{ ...newRun(model, command.run), direct: claim !== undefined }], {
         allOrNothing: false,
         claim: claim ?? null,
       });
@@ -116,14 +117,16 @@ const performOne = async (database: SequenceDatabase, model: Model, command: Com
   }
 };
 
-const newRun = ({ name, partitionKey, queue, priority, delayMs, retentionMs, step }: NewRun) =>
+const newRun = (model: Model, { name, partitionKey, queue, priority, delayMs, retentionMs, step }: NewRun) =>
   aRun({
     name: name ?? "counter",
     step: step ?? "start",
     queue: queue ?? "default",
     priority: priority ?? 0,
     partitionKey: partitionKey ?? null,
-    delayMs: delayMs ?? null,
+    ...(name === "ghost"
+      ? { at: new Date(model.now + (delayMs ?? 0) - longAgoMs) }
+      : { delayMs: delayMs ?? null }),
     retentionMs: retentionMs ?? 0,
   });
 
@@ -141,11 +144,11 @@ const commitOf = (
     parentId: run === undefined || run.parentId === null ? null : storedId(run.parentId),
     partitionKey: run?.partitionKey ?? null,
     next: next === undefined ? null : { workerId: next.worker, claimId: next.claimId },
-    transition: transitionOf(outcome),
+    transition: transitionOf(model, outcome),
   };
 };
 
-const transitionOf = (outcome: Outcome): Transition => {
+const transitionOf = (model: Model, outcome: Outcome): Transition => {
   switch (outcome.kind) {
     case "keep":
       return { kind: "keep", step: outcome.step, state: null, consumed: outcome.shown };
@@ -177,7 +180,7 @@ const transitionOf = (outcome: Outcome): Transition => {
         kind: "spawn",
         step: outcome.step,
         state: null,
-        children: outcome.children.map(newRun),
+        children: outcome.children.map((child) => newRun(model, child)),
         consumed: outcome.shown,
       };
     case "done":

@@ -67,7 +67,10 @@ export function isPassing(error: unknown): boolean {
 
 /** Whether a row may be at fault that the call has come across: its values, a constraint, damage. */
 export function isRowFault(error: unknown): boolean {
-  return error instanceof Refused && /^(21|22|23|54|P0|PW|XX00[12])/.test(sqlState(error.cause) ?? "");
+  return (
+    error instanceof Refused &&
+    /^(?:21|22|23|27|44|54|PW)|^(?:P0001|XX001|XX002)$/.test(sqlState(error.cause) ?? "")
+  );
 }
 
 /** Whether a lock was not to be had in time: nothing was written, and trying again later will help. */

@@ -128,6 +128,6 @@ end $f$;
 create function require_delay(p_what text, p_delay interval) returns void language plpgsql as $f$
 begin
   if p_delay < interval '0' or p_delay > interval '1000 years' or p_delay::text like '%infinity' then
-    raise exception '% must be from 0 to 1000 years long, not %', p_what, p_delay using errcode = 'PW422';
+    raise exception '% must not be negative and not longer than 1000 years, not %', p_what, p_delay using errcode = 'PW422';
   end if;
 end $f$;

@@ -30,7 +30,8 @@ begin
 end $f$;
 
 -- The first due run of a key, in the order (priority, eligible_at, id), or null. Held runs are not in line, nor are runs
--- that no live worker serves, if there are others: they must not keep the key from those. Rides runs_keyed: the first
+-- that no live worker serves and that have been due for a minute (its worker may just be replaced), if there are others:
+-- they must not keep the key from those. Rides runs_keyed: the first
 -- entry, if that is due and the key has runs of one definition alone; else a skip scan over definitions and priorities, so
 -- that neither runs that are not due yet nor runs that nobody serves are walked over.
 create function first_of_key(p_shard smallint, p_key text, p_now timestamptz) returns bigint language plpgsql stable as $f$
@@ -82,7 +83,7 @@ begin
       from (select distinct h.queue, h.name, h.version from head h) d
     )
     select h.id from head h join definition d on d.queue = h.queue and d.name = h.name and d.version = h.version
-    order by d.is_served desc, h.priority, h.eligible_at, h.id limit 1);
+    order by d.is_served or h.eligible_at > p_now - interval '1 minute' desc, h.priority, h.eligible_at, h.id limit 1);
 end $f$;
 
 -- Leaves keys to the repair, which looks at them within a second.

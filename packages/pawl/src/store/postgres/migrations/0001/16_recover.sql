@@ -50,9 +50,9 @@ begin
     end;
     if not again then
       begin
-        select f.moved, f.queues into v_forward from bring_forward(p_shard, p_limit) f;
+        select f.looked, f.moved, f.queues into v_forward from bring_forward(p_shard, p_limit) f;
         queues := v_forward.queues;
-        again := v_forward.moved > 0;
+        again := v_forward.moved > 0 or v_forward.looked = p_limit;
       exception when others then
         if not is_row_fault(sqlstate) then
           raise;
