@@ -25,7 +25,7 @@ Socket.prototype.connect = function guarded(this: Socket, ...given: unknown[]): 
     else target.lookup = lookup === undefined ? unknownName : checked(lookup);
   }
   return connect.apply(this, Array.isArray(given[0]) ? given : [target, ...rest]);
-} as typeof Socket.prototype.connect;
+};
 
 /** The arguments with options in the first place. Node passes its own on as one list of options and callback. */
 function withTarget(given: unknown[]): [Target, ...unknown[]] {
