@@ -7,6 +7,7 @@ import { filesApart } from "./test/support/transports.js";
 // of them that is quick (`*.quick.test.ts`), `npm run test:faults` all but the longest (`*.long.test.ts`, `npm run test:faults:long`), `npm run soak` random ones for as long as it is told.
 const shared = {
   globalSetup: ["test/support/global-setup.ts"],
+  setupFiles: ["test/support/loopback-only.ts"],
   pool: "forks" as const,
   testTimeout: 30_000,
   hookTimeout: 60_000,
@@ -41,7 +42,7 @@ export default defineConfig({
           include: ["test/laws/*.test.ts"],
           exclude: ["**/dist/**", ...Object.keys(filesApart).map((file) => `test/laws/${file}`)],
           env: { PAWL_TEST_TRANSPORT: "http" },
-          setupFiles: ["test/support/over-http.ts"],
+          setupFiles: [...shared.setupFiles, "test/support/over-http.ts"],
         },
       },
       {

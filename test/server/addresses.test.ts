@@ -1,6 +1,14 @@
+/**
+ * Which addresses deliveries may connect to. Only the decisions are tested here: nothing may be connected
+ * to but loopback, not even if one of them were wrong. That a delivery asks for them is in `deliveries.test.ts`.
+ */
+
+import { isIP } from "node:net";
 import { createServer } from "@pawl/server";
 import { expect, it } from "vitest";
 import { reachOf } from "../../packages/server/dist/delivery/addresses.js";
+import { allowedOf } from "../../packages/server/dist/delivery/post.js";
+import { checkTargets } from "../../packages/server/dist/delivery/targets.js";
 
 it.each([
   "0.0.0.0",
@@ -111,4 +119,32 @@ it.each([
   [["168.63.129.16/32"]],
 ])("a list of private targets that is %j is refused", async (allowPrivateDeliveries) => {
   await expect(createServer({ allowPrivateDeliveries } as never)).rejects.toThrow("allowPrivateDeliveries");
+});
+
+it.each([
+  "169.254.169.254",
+  "168.63.129.16",
+  "100.100.100.200",
+  "fd00:ec2::254",
+  "::ffff:169.254.169.254",
+  "64:ff9b::a9fe:a9fe",
+  "2002:a9fe:a9fe::1",
+])("a name that resolves to %s is refused, whatever is allowed", (address) => {
+  const found = [{ address, family: isIP(address) }];
+  for (const list of [true, false, ["0.0.0.0/0", "::/0", "rebinding.test"]]) {
+    expect(() => allowedOf("rebinding.test", found, checkTargets(list))).toThrow("no delivery goes to");
+  }
+});
+
+it("of several addresses of a name, only those that are allowed are left", () => {
+  const found = ["169.254.169.254", "10.0.0.1", "8.8.8.8", "10.1.0.1"].map((address) => ({
+    address,
+    family: 4,
+  }));
+  const left = (given: unknown): string[] =>
+    allowedOf("a.test", found, checkTargets(given)).map(({ address }) => address);
+  expect(left(false)).toEqual(["8.8.8.8"]);
+  expect(left(true)).toEqual(["10.0.0.1", "8.8.8.8", "10.1.0.1"]);
+  expect(left(["10.1.0.0/16"])).toEqual(["8.8.8.8", "10.1.0.1"]);
+  expect(() => allowedOf("a.test", [], checkTargets(true))).toThrow("a.test is nothing");
 });

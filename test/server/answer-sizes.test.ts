@@ -178,7 +178,7 @@ it.each(["", "abc", "W10", "WzEsMl0", btoa('[1,"x","y"]')])(
 it("subscriptions come in pages, and the library gives all of them", async () => {
   await sql(
     `insert into subscriptions (pattern, target, inserted_at)
-      select 'a.b', jsonb_build_object('type', 'http', 'url', 'https://example.com/' || n || repeat('x', 1900)), now()
+      select 'a.b', jsonb_build_object('type', 'http', 'url', 'http://127.0.0.1:1/' || n || repeat('x', 1900)), now()
       from generate_series(1, 9000) n`,
   );
   type Page = { subscriptions: { id: string }[]; cursor: string | null };
@@ -192,4 +192,28 @@ it("subscriptions come in pages, and the library gives all of them", async () =>
     expect((await server.call("GET", `${path}?cursor=eA`)).status).toBe(422);
   }
   for (const client of [pawl, remote]) expect(await client.subscriptions.list()).toHaveLength(9_000);
+});
+
+it("of more queues than ten thousand, the first are listed", async () => {
+  await sql("select count(pawl.send('queue-' || n, '1')) from generate_series(1, 10050) n");
+  const { answer } = await ask<{ queues: { queue: string }[] }>("/v1/queues");
+  expect(answer.queues).toHaveLength(10_000);
+  expect(answer.queues).toContainEqual(expect.objectContaining({ queue: "queue-1", visible: 1 }));
+});
+
+it("there are no more rate limits than an answer can list", async () => {
+  await sql(
+    `insert into limits (name, allowed, period, burst, changed_at)
+      select 'limit-' || n, 1, interval '1 s', 1, now() from generate_series(1, 10000) n`,
+  );
+  const one = { allowed: 1, period: "1s" } as const;
+  await expect(pawl.limits.set("another", one)).rejects.toMatchObject({
+    code: "InvalidOption",
+    message: expect.stringContaining("10000 rate limits"),
+  });
+  const refused = await server.call("PUT", "/v1/limits/another", one);
+  expect(refused).toMatchObject({ status: 422, body: { code: "InvalidOption" } });
+  await pawl.limits.set("limit-1", { ...one, allowed: 2 });
+  const { answer } = await ask<{ limits: { name: string }[] }>("/v1/limits");
+  expect(answer.limits).toHaveLength(10_000);
 });

@@ -150,6 +150,11 @@ describe("tokens are refused", () => {
     ["an empty prefix", ["a:read:names=:0123456789abcdef"], 'the prefix "" in names='],
     ["a prefix that no name has", ["a:read:queues=b+B:0123456789abcdef"], 'the prefix "B" in queues='],
     ["half a hash", ["a:read:sha256:00ff"], "64 hex digits"],
+    [
+      "a secret twice",
+      ["a:read:0123456789abcdef", "b:admin:0123456789abcdef"],
+      'the tokens "a" and "b" have the same secret',
+    ],
     ["a name twice", ["a:read:0123456789abcdef", "a:write:fedcba9876543210"], 'two tokens have the name "a"'],
   ])("as %s", async (_how, given, message) => {
     const creating = createServer({ database: url, tokens: given } as ServerOptions);

@@ -71,6 +71,10 @@ describe("a delivery that is genuine is answered", () => {
     const other = delivery({ secret: secrets.text }).headers["pawl-signature"]!;
     const several = { ...headers, "pawl-signature": `v2,abc ${other} ${headers["pawl-signature"]!}` };
     expect(await verifyDelivery({ headers: several, body }, secrets.base64)).toMatchObject({ id: "64" });
+    // As both `Headers` and Node join a header that came twice.
+    const twice = new Headers({ ...headers, "pawl-signature": headers["pawl-signature"]! });
+    twice.append("pawl-signature", other);
+    expect(await verifyDelivery({ headers: twice, body }, secrets.base64)).toMatchObject({ id: "64" });
     expect(await verifyDelivery({ headers, body }, [secrets.text, secrets.base64])).toMatchObject({
       id: "64",
     });

@@ -29,6 +29,7 @@ export { Hub, hubOf, type LocalWorker } from "./engine/nudge.js";
 export { checkLogger, checkMaxPayload, checkSchemaName, checkServe } from "./engine/serve-options.js";
 export { checkTraceparent } from "./engine/tracing.js";
 export { LockLanes } from "./engine/lanes.js";
+export { Lanes } from "./store/http/lanes.js";
 export { Starter } from "./engine/start.js";
 export { Sweeper } from "./engine/sweeper.js";
 export { EngineWorker } from "./engine/worker.js";

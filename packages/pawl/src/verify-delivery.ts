@@ -153,8 +153,9 @@ async function isSigned(
   signatures: string,
   secrets: readonly string[],
 ): Promise<boolean> {
+  // Where the header came several times, its values are joined by a comma and a space.
   const given = signatures.split(/\s+/).flatMap((one) => {
-    const [, text] = /^v1,([A-Za-z0-9+/]{43}=)$/.exec(one) ?? [];
+    const [, text] = /^v1,([A-Za-z0-9+/]{43}=),?$/.exec(one) ?? [];
     const bytes = text === undefined ? undefined : fromBase64(text);
     return bytes === undefined ? [] : [bytes];
   });

@@ -33,3 +33,16 @@ export function heldSignal(reply: FastifyReply, closing: AbortSignal): AbortSign
   }
   return held.signal;
 }
+
+/** Aborted when the caller has gone before it had its answer. */
+export function goneSignal(reply: FastifyReply): AbortSignal {
+  const gone = new AbortController();
+  reply.raw.once("close", () => gone.abort());
+  return gone.signal;
+}
+
+/** Calls `letGo` if the answer does not reach the caller. */
+export function ifLost(reply: FastifyReply, letGo: () => void): void {
+  if (reply.raw.closed || reply.raw.destroyed) letGo();
+  else reply.raw.once("close", () => reply.raw.writableFinished || letGo());
+}

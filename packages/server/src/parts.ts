@@ -44,6 +44,8 @@ export interface Parts {
   readonly closing: AbortSignal;
   /** How long a value may be as JSON. */
   readonly maxPayloadBytes: number;
+  /** How many connections `store` may open. */
+  readonly connections: number;
   readonly logger: Logger;
   /** Lets go of all that waits; `close` follows once it is answered. */
   beginClosing(): void;
@@ -105,6 +107,7 @@ export async function openParts(options: PartsOptions): Promise<Parts> {
     }),
     closing: closing.signal,
     maxPayloadBytes,
+    connections,
     logger,
     beginClosing: () => closing.abort(),
     close: async () => {

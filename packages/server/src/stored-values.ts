@@ -12,6 +12,8 @@ const maxBytes = 16 * 1024 * 1024;
 const texts: ReadonlySet<string> = new Set(["state", "result", "error", "input", "output", "match"]);
 /** The members that hold such texts. */
 const holders: ReadonlySet<string> = new Set(["transition", "change", "children", "child"]);
+/** The member of a suspension that holds such texts by names that users choose. */
+const byName = "matches";
 /** A number whose digits are more than its text; perhaps within a string. */
 const exponent = /\de[+-]?\d/i;
 
@@ -23,6 +25,11 @@ export function checkStored(sent: unknown, where: string): void {
     for (const [name, value] of Object.entries(sent)) {
       if (typeof value === "string" && texts.has(name)) checkText(value, `${where}.${name}`);
       else if (holders.has(name)) checkStored(value, `${where}.${name}`);
+      else if (name === byName && isObject(value)) {
+        for (const [event, match] of Object.entries(value)) {
+          if (typeof match === "string") checkText(match, `${where}.${name}.${event}`);
+        }
+      }
     }
   }
 }

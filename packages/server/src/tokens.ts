@@ -56,6 +56,14 @@ export function checkTokens(given: unknown): Token[] {
   const twice = names.find((name, index) => names.indexOf(name) !== index);
   if (twice !== undefined)
     throw new InvalidOption(`two tokens have the name "${twice}": give each a name of its own`);
+  const hashes = tokens.map(({ hash }) => hash.toString("hex"));
+  const same = hashes.findIndex((hash, index) => hashes.indexOf(hash) !== index);
+  if (same !== -1) {
+    throw new InvalidOption(
+      `the tokens "${names[hashes.indexOf(hashes[same]!)]}" and "${names[same]}" have the same secret: ` +
+        "which of them a caller shows could not be told; create another one with pawl token create",
+    );
+  }
   return tokens;
 }
 

@@ -4,12 +4,20 @@
  * and leaves none behind when the server closes. Used by the routes of the worker protocol.
  */
 
-import type { Claimable, Hub, LocalWorker, PostgresStore } from "pawl/engine";
+import { type Claimable, type Hub, Lanes, type LocalWorker, type PostgresStore } from "pawl/engine";
 import { Forbidden, type Logger } from "pawl";
 import { type Ask, type Found, type GroupHost, nothing, type Waiter, WaiterGroup } from "./waiter-group.js";
 
 /** How long the line of a queue is remembered after the last one has left: where to look next is known then. */
 const forgetMs = 5_000;
+
+export interface WaitersOptions {
+  readonly store: Pick<PostgresStore, "ownedBy" | "release">;
+  readonly hub: Hub;
+  readonly logger: Logger;
+  /** How many looks at the database one token may have under way: the other connections are for the others. */
+  readonly looksPerToken: number;
+}
 
 export class Waiters implements LocalWorker {
   readonly #store: { claim: GroupHost["store"]["claim"]; release: PostgresStore["release"] };
@@ -19,12 +27,16 @@ export class Waiters implements LocalWorker {
   readonly #groups = new Map<string, Map<string, WaiterGroup>>();
   /** Claims that are just being let go. */
   readonly #releases = new Set<Promise<void>>();
+  /** The looks of each token: it may have a line for every set of definitions that it can think of. */
+  readonly #lanes = new Map<string, Lanes>();
+  readonly #looksPerToken: number;
   #isClosed = false;
 
-  constructor(store: Pick<PostgresStore, "ownedBy" | "release">, hub: Hub, logger: Logger) {
+  constructor({ store, hub, logger, looksPerToken }: WaitersOptions) {
+    this.#looksPerToken = looksPerToken;
     this.#store = {
       claim: async (request) => {
-        const claimed = await store.ownedBy(request.owner).claim(request);
+        const claimed = await this.#inLane(request.owner, () => store.ownedBy(request.owner).claim(request));
         // Told here: the workers see what they get, and not what the database puts off.
         const { throttled, setAside = [] } = claimed;
         const { queue } = request;
@@ -149,6 +161,14 @@ export class Waiters implements LocalWorker {
   delivered(): void {}
 
   cancel(): void {}
+
+  /** Makes a look when its token has a lane free; without tokens all callers are one. */
+  #inLane<T>(owner: string | null, look: () => Promise<T>): Promise<T> {
+    if (owner === null) return look();
+    let lanes = this.#lanes.get(owner);
+    if (lanes === undefined) this.#lanes.set(owner, (lanes = new Lanes(this.#looksPerToken)));
+    return lanes.run(look);
+  }
 
   *#all(): Iterable<WaiterGroup> {
     for (const groups of this.#groups.values()) yield* groups.values();

@@ -11,6 +11,23 @@ import type { Caller } from "./auth.js";
 import { RequestError } from "./problems.js";
 import type { change, commit, entry, newRun, transition } from "./worker-schemas.js";
 
+/** A definition is registered once: its row cannot be written twice by one statement. */
+export function checkTwice(
+  definitions: readonly { readonly name: string; readonly version: number }[],
+): void {
+  const known = new Map<string, number>();
+  for (const [index, { name, version }] of definitions.entries()) {
+    const first = known.get(`${name}@${version}`);
+    known.set(`${name}@${version}`, first ?? index);
+    if (first === undefined) continue;
+    const field = `body.definitions.${index}`;
+    throw refuse(
+      `body.definitions.${index} is ${name}@${version}, as body.definitions.${first}: name each version of a definition once`,
+      field,
+    );
+  }
+}
+
 /** The commits of a call: at most one transition of each run, and claims for successors of one worker. */
 export function toCommits(sent: readonly Static<typeof commit>[]): Commit[] {
   const seen = new Set(sent.map(({ runId }) => runId));
@@ -41,9 +58,9 @@ export function refuseEntry({ change: given }: JournalEntry, caller: Caller): Re
 function refuseChildren(children: readonly NewRun[], caller: Caller): Refusal | null {
   if (!caller.isConfined) return null;
   for (const { name, queue } of children) {
-    const wanted = queue === null ? { name } : { name, queue };
-    if (caller.allows(wanted)) continue;
-    const where = queue === null ? "" : ` in the queue "${queue}"`;
+    // Without a queue it would go into that of its definition, whatever that is.
+    if (caller.allows({ name, queue: queue ?? "" })) continue;
+    const where = queue === null ? " without naming a queue" : ` in the queue "${queue}"`;
     const message = `the token "${caller.tokenName ?? ""}" may not start "${name}"${where}: its prefixes do not allow it`;
     return { kind: "failed", code: "Forbidden", message };
   }

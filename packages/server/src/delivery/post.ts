@@ -36,7 +36,8 @@ export async function post(options: PostOptions): Promise<number> {
   const url = new URL(text);
   const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
   // Addresses in the URL itself are connected to without asking anybody for them.
-  if (isIP(host) !== 0 && !isAllowed(host, host)) throw refused(host, host);
+  const family = isIP(host);
+  if (family !== 0) allowedOf(host, [{ address: host, family }], isAllowed);
   const deadline = AbortSignal.timeout(timeoutMs);
   const request = (url.protocol === "https:" ? https : http).request(url, {
     method: "POST",
@@ -78,9 +79,7 @@ function checkedLookup(resolve: Resolve, isAllowed: IsAllowed): LookupFunction {
   ): Promise<void> => {
     let allowed: LookupAddress[];
     try {
-      const found = await resolve(host, { ...options, all: true });
-      allowed = found.filter(({ address }) => isAllowed(host, address));
-      if (allowed.length === 0) throw refused(host, found[0]?.address ?? "nothing");
+      allowed = allowedOf(host, await resolve(host, { ...options, all: true }), isAllowed);
     } catch (error) {
       callback(error as Error, []);
       return;
@@ -90,6 +89,17 @@ function checkedLookup(resolve: Resolve, isAllowed: IsAllowed): LookupFunction {
     else callback(null, address, family);
   };
   return (host, options, callback) => void answer(host, options, callback);
+}
+
+/** Those addresses of a host that a delivery may connect to; throws if there is none. */
+export function allowedOf(
+  host: string,
+  found: readonly LookupAddress[],
+  isAllowed: IsAllowed,
+): LookupAddress[] {
+  const allowed = found.filter(({ address }) => isAllowed(host, address));
+  if (allowed.length > 0) return allowed;
+  throw refused(host, found[0]?.address ?? "nothing");
 }
 
 const resolveAll: Resolve = (host, options) =>

@@ -5,20 +5,27 @@
  * in the name of the caller's token (`ownedBy`): for its own workers and their claims only.
  */
 
-import type { FastifyReply, FastifyRequest } from "fastify";
+import type { FastifyRequest } from "fastify";
 import { InvalidOption, Unavailable } from "pawl";
 import { type PostgresStore, setLimit, sqlState, toJson } from "pawl/engine";
 import { Type } from "typebox";
 import { announceCommits, announceRecords } from "../announce.js";
 import type { App } from "../app.js";
-import { countWaits } from "../held.js";
+import { countWaits, goneSignal, ifLost } from "../held.js";
 import type { Parts } from "../parts.js";
-import { RequestError } from "../problems.js";
 import { strict } from "../schemas.js";
+import { shownChildren } from "../shown-children.js";
 import { checkStored } from "../stored-values.js";
 import { Waiters } from "../waiters.js";
 import * as answers from "../worker-answers.js";
-import { refuseCommit, refuseEntry, sendAllowed, toCommits, toEntries } from "../worker-requests.js";
+import {
+  checkTwice,
+  refuseCommit,
+  refuseEntry,
+  sendAllowed,
+  toCommits,
+  toEntries,
+} from "../worker-requests.js";
 import * as schemas from "../worker-schemas.js";
 
 const { id, int, shortName, workerId } = schemas;
@@ -43,7 +50,8 @@ const done = strict({});
 /** `hurry`: a worker has come, and perhaps its runs wait. */
 export function workerRoutes(app: App, parts: Parts, hurry: () => void): void {
   const { store, beats, hub, logger } = parts;
-  const waiters = new Waiters(store, hub, logger);
+  const looksPerToken = Math.ceil(parts.connections / 4);
+  const waiters = new Waiters({ store, hub, logger, looksPerToken });
   parts.closing.addEventListener("abort", () => waiters.beginClosing(), { once: true });
   app.addHook("onClose", () => waiters.close());
 
@@ -303,9 +311,10 @@ export function workerRoutes(app: App, parts: Parts, hurry: () => void): void {
         response: { 200: answers.childrenPage },
       },
     },
-    async (request) => ({
-      children: await storeOf(request).children(request.body.runId, request.body.after),
-    }),
+    async (request) => {
+      const children = await storeOf(request).children(request.body.runId, request.body.after);
+      return { children: await shownChildren(store, request.caller, children) };
+    },
   );
 
   app.post(
@@ -374,28 +383,12 @@ export function workerRoutes(app: App, parts: Parts, hurry: () => void): void {
       },
     },
     async ({ body, caller }) => {
-      caller.demand({ name: body.name });
+      caller.demand({ name: body.name, queue: null });
       await setLimit(store, body);
       hub.nudge(null);
       return {};
     },
   );
-}
-
-/** A definition is registered once: its row cannot be written twice by one statement. */
-function checkTwice(definitions: readonly { readonly name: string; readonly version: number }[]): void {
-  const known = new Map<string, number>();
-  for (const [index, { name, version }] of definitions.entries()) {
-    const first = known.get(`${name}@${version}`);
-    known.set(`${name}@${version}`, first ?? index);
-    if (first === undefined) continue;
-    throw new RequestError(
-      422,
-      "InvalidOption",
-      `body.definitions.${index} is ${name}@${version}, as body.definitions.${first}: name each version of a definition once`,
-      `body.definitions.${index}`,
-    );
-  }
 }
 
 /** Values that the database cannot take are the caller's mistake, not an outage. */
@@ -409,17 +402,4 @@ async function refusing<T>(call: () => Promise<T>): Promise<T> {
     }
     throw error;
   }
-}
-
-/** Aborted when the caller has gone before it had its answer. */
-function goneSignal(reply: FastifyReply): AbortSignal {
-  const gone = new AbortController();
-  reply.raw.once("close", () => gone.abort());
-  return gone.signal;
-}
-
-/** Calls `letGo` if the answer does not reach the caller. */
-function ifLost(reply: FastifyReply, letGo: () => void): void {
-  if (reply.raw.closed || reply.raw.destroyed) letGo();
-  else reply.raw.once("close", () => reply.raw.writableFinished || letGo());
 }

@@ -4,6 +4,7 @@
 create function set_limit(p_name text, p_allowed double precision, p_period_ms bigint, p_burst double precision) returns boolean
 language plpgsql as $f$
 declare
+  c_most constant int := 10000;    -- list_limits answers all of them
   v_now timestamptz := now();
   v_period interval := p_period_ms * interval '1 millisecond';
   v_old limits;
@@ -13,6 +14,10 @@ begin
   insert into limits (name, allowed, period, burst, changed_at) values (p_name, p_allowed, v_period, p_burst, v_now)
     on conflict (name) do nothing;
   if found then
+    if (select count(*) from limits) > c_most then
+      raise exception 'there are % rate limits, which is as many as there may be: change one of them, or use one limit with keys', c_most
+        using errcode = 'PW422';
+    end if;
     return false;
   end if;
   select l.* into v_old from limits l where l.name = p_name for update;

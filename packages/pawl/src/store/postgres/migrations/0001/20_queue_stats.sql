@@ -1,5 +1,5 @@
 -- How many messages each queue has, or one: visible (also those that wait for another of their group), in flight, delayed, and since
--- when the oldest visible one waits, in milliseconds. A queue without messages is none; asked for by name it is empty. Rides runs_claim (a skip scan over queues),
+-- when the oldest visible one waits, in milliseconds; of 10,000 queues at most, by name. A queue without messages is none; asked for by name it is empty. Rides runs_claim (a skip scan over queues),
 -- runs_receipts and runs_blocked.
 create function queue_stats(p_shard smallint, p_queue text)
 returns table (queue text, visible bigint, in_flight bigint, delayed bigint, oldest_ms double precision)
@@ -34,5 +34,5 @@ begin
       (select ms_until(v_now, r.eligible_at) from runs r where r.shard = v_shard and r.queue = n.queue and r.name = '~' || n.queue and r.version = 1 and r.priority = 0
         and case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end and r.eligible_at <= v_now
         order by r.eligible_at limit 1)::double precision
-    from named n order by n.queue;
+    from named n order by n.queue limit 10000;
 end $f$;
