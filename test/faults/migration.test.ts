@@ -24,7 +24,7 @@ const replacements = readdirSync(folder)
   .map((name) =>
     readFileSync(new URL(name, folder), "utf8")
       .replaceAll(/^create type [^;]*;/gm, "")
-      .replaceAll(/^create function/gm, "create or replace function"),
+      .replaceAll(/^create (function|view)/gm, "create or replace $1"),
   );
 
 /** In one transaction, as `migrate` does it. */
