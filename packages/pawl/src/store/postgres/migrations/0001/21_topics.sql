@@ -38,7 +38,7 @@ end $f$;
 -- Makes a subscription and answers its id; if there is one of this pattern and target, that one, with the secret given now, or (null)
 -- the one it has.
 -- p_owner is the token that makes it. So many of one token may want the same topic that a publication of the usual limit, 1 MiB, stays within
--- what a publication may write: no token can make those of others fail.
+-- what a publication may write. One token alone cannot make the publications of others fail; several together can.
 create function subscribe(p_pattern text, p_target jsonb, p_secret text, p_owner text default null)
 returns table (id bigint, created boolean) language plpgsql as $f$
 #variable_conflict use_column
