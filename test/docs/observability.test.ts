@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { Events } from "../../packages/pawl/dist/engine/events.js";
-import { Gauges } from "../../packages/pawl/dist/engine/gauges.js";
-import { Metrics } from "../../packages/pawl/dist/engine/metrics.js";
+import { Events } from "../../packages/pawl/dist/observe/events.js";
+import { Gauges } from "../../packages/pawl/dist/observe/gauges.js";
+import { Metrics } from "../../packages/pawl/dist/observe/metrics.js";
 import { silent } from "../support/engine.js";
 import { readExposition } from "../support/exposition.js";
 import { readPage, root, sectionOf } from "./pages.js";

@@ -2,8 +2,8 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import * as pawl from "pawl";
 import { describe, expect, it } from "vitest";
-import { toMilliseconds } from "../../packages/pawl/dist/define/duration.js";
-import { checkServe } from "../../packages/pawl/dist/engine/serve-options.js";
+import { toMilliseconds } from "../../packages/pawl/dist/values/duration.js";
+import { checkServe } from "../../packages/pawl/dist/worker/options.js";
 import { testDatabase } from "../support/database.js";
 import { readPage, root, rowNames, sectionOf } from "./pages.js";
 
@@ -112,29 +112,25 @@ async function allowedBy(call: () => unknown): Promise<string[]> {
   throw new Error("a wrong option was taken");
 }
 
+describe("the source", () => {
+  it.each(["pawl", "server", "local-postgres"])("every file of %s says what it is for", (name) => {
+    const folder = `packages/${name}/src`;
+    const files = readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
+      .filter((file) => /\.(ts|sql)$/.test(file))
+      .map((file) => `${folder}/${file}`);
+    const silent = files.filter((file) => !/^(\/\*\*|\/\/|--)/.test(readFileSync(join(root, file), "utf8")));
+    expect(silent).toEqual([]);
+  });
+});
+
 describe("ARCHITECTURE.md", () => {
   const source = join(root, "packages/pawl/src");
   const map = readPage("ARCHITECTURE.md");
   const files = readdirSync(source, { recursive: true, encoding: "utf8" });
   const migrations = files.filter((file) => file.endsWith(".sql"));
   const sql = migrations.map((file) => readFileSync(join(source, file), "utf8")).join("\n");
-  const namedFiles = [...map.matchAll(/^\| `([\w/-]+\.ts)` /gm)].map(([, file = ""]) => file);
   const created = (kind: string): string[] =>
     [...sql.matchAll(new RegExp(`^create ${kind} (\\w+)`, "gm"))].map(([, name = ""]) => name);
-
-  it("names every file of the library, and no other", () => {
-    const named = namedFiles.filter((file) => !file.startsWith("server/"));
-    expect(named.toSorted()).toEqual(files.filter((file) => file.endsWith(".ts")).toSorted());
-  });
-
-  it("names every file of the server, and no other", () => {
-    const own = readdirSync(join(root, "packages/server/src"), { recursive: true, encoding: "utf8" });
-    const named = namedFiles.filter((file) => file.startsWith("server/"));
-    // The command has a file per subcommand, named like it.
-    const isListed = (file: string): boolean => file.endsWith(".ts") && !/^command\/(?!main)/.test(file);
-    const expected = own.filter(isListed).map((file) => `server/${file}`);
-    expect(named.toSorted()).toEqual(expected.toSorted());
-  });
 
   it.each(["table", "index", "unique index", "function", "view"])("names every %s of the schema", (kind) => {
     expect(created(kind).length).toBeGreaterThan(0);

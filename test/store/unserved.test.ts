@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { newClaimId } from "../../packages/pawl/dist/engine/claim-id.js";
+import { newClaimId } from "../../packages/pawl/dist/values/claim-id.js";
 import type { NewRun } from "../../packages/pawl/dist/store/store.js";
 import { testDatabase } from "../support/database.js";
 import { aCommit, claim, claimOne, commit, done, park, register, signal, start } from "../support/store.js";

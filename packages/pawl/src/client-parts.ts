@@ -3,11 +3,11 @@
  * in browsers and wherever else there is `fetch`.
  */
 
-import type { Logger } from "./define/logger.js";
-import { checkOptions } from "./define/options.js";
-import { checkLogger, checkMaxPayload } from "./engine/serve-options.js";
-import { HttpClient } from "./http-client.js";
-import type { Pawl } from "./pawl.js";
+import type { Logger } from "./values/logger.js";
+import { checkOptions } from "./values/options.js";
+import { checkLogger, checkMaxPayload } from "./worker/options.js";
+import { HttpClient } from "./api/http-client.js";
+import type { Pawl } from "./api/pawl.js";
 import { checkServerUrl } from "./store/http/address.js";
 
 export interface ConnectOptions {
@@ -28,19 +28,19 @@ export function connect(url: string, options: ConnectOptions = {}): Pawl {
   });
 }
 
-export type { BrokenRun, Checked } from "./check.js";
+export type { BrokenRun, Checked } from "./api/check.js";
 export type { AnyDefinition, InputOf, Job, Machine, OutputOf, RunId, Workflow } from "./define/definition.js";
-export type { Duration } from "./define/duration.js";
-export type { ErrorRecord } from "./define/error-record.js";
-export * from "./define/errors.js";
-export type { Json, Jsonify } from "./define/json-types.js";
-export type { Logger, LogMethod } from "./define/logger.js";
-export type { Phase, Status } from "./define/phase.js";
+export type { Duration } from "./values/duration.js";
+export type { ErrorRecord } from "./values/error-record.js";
+export * from "./values/errors.js";
+export type { Json, Jsonify } from "./values/json-types.js";
+export type { Logger, LogMethod } from "./values/logger.js";
+export type { Phase, Status } from "./values/phase.js";
 export type { RateLimit } from "./define/rate-limit.js";
 export type { StartOptions } from "./define/start-options.js";
-export type { LimitOptions } from "./engine/limits.js";
-export type { Cancelled, CancelOptions, Limit, Pawl, ResultOptions } from "./pawl.js";
-export type { CountOptions, ListOptions, Page, Run } from "./run.js";
+export type { LimitOptions } from "./local/limits.js";
+export type { Cancelled, CancelOptions, Limit, Pawl, ResultOptions } from "./api/pawl.js";
+export type { CountOptions, ListOptions, Page, Run } from "./api/runs.js";
 export type {
   Acked,
   Extended,
@@ -52,9 +52,9 @@ export type {
   SendItem,
   SendOptions,
   SentMessage,
-} from "./queues.js";
-export type { Signalled, Started, StartItem } from "./sender.js";
-export type { Step } from "./steps.js";
+} from "./api/queues.js";
+export type { Signalled, Started, StartItem } from "./api/send.js";
+export type { Step } from "./api/steps.js";
 export type { StepKind } from "./store/journal.js";
 export type {
   Published,
@@ -64,12 +64,12 @@ export type {
   Subscriptions,
   SubscriptionTarget,
   Topics,
-} from "./topics.js";
+} from "./api/topics.js";
 export {
   type DeliveryHeaders,
   type DeliveryRequest,
   type VerifiedDelivery,
   verifyDelivery,
   type VerifyOptions,
-} from "./verify-delivery.js";
-export type { Why, WhyReason } from "./why.js";
+} from "./values/verify-delivery.js";
+export type { Why, WhyReason } from "./api/why.js";

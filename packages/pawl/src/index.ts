@@ -1,14 +1,16 @@
-export { connect, type ConnectOptions } from "./connect.js";
-export type { BrokenRun, Checked } from "./check.js";
+/** `pawl`: the public API. Whatever is not exported here may change with every release. */
+
+export { connect, type ConnectOptions } from "./api/connect.js";
+export type { BrokenRun, Checked } from "./api/check.js";
 export { child, type Child } from "./define/child.js";
 export type { ChildRun, JobContext, StepContext } from "./define/context.js";
 export type { AnyDefinition, InputOf, Job, Machine, OutputOf, RunId, Workflow } from "./define/definition.js";
-export type { Duration } from "./define/duration.js";
-export type { ErrorRecord } from "./define/error-record.js";
-export * from "./define/errors.js";
+export type { Duration } from "./values/duration.js";
+export type { ErrorRecord } from "./values/error-record.js";
+export * from "./values/errors.js";
 export { job, type JobOptions } from "./define/job.js";
-export type { Json, Jsonify } from "./define/json-types.js";
-export type { Logger, LogMethod } from "./define/logger.js";
+export type { Json, Jsonify } from "./values/json-types.js";
+export type { Logger, LogMethod } from "./values/logger.js";
 export { machine, type MachineOptions } from "./define/machine.js";
 export type {
   AwaitOptions,
@@ -21,7 +23,7 @@ export type {
   Spawn,
   Stop,
 } from "./define/outcome.js";
-export type { Phase, Status } from "./define/phase.js";
+export type { Phase, Status } from "./values/phase.js";
 export type { RateLimit } from "./define/rate-limit.js";
 export type { Backoff, Retries } from "./define/retry.js";
 export { type Schema, type } from "./define/schema.js";
@@ -42,13 +44,13 @@ export type {
   WorkflowContext,
   WorkflowSteps,
 } from "./define/workflow-context.js";
-export type { EventListener, EventMap, EventName } from "./engine/events.js";
-export { fork, type Adopted, type Forked, type ForkOptions } from "./fork.js";
-export { databaseState, hold, type DatabaseOptions } from "./hold.js";
-export type { LimitOptions } from "./engine/limits.js";
-export type { MetricsOptions, ServeOptions } from "./engine/serve-options.js";
-export { migrate, type MigrateOptions } from "./migrate.js";
-export type { Cancelled, CancelOptions, Limit, Pawl, ResultOptions } from "./pawl.js";
+export type { EventListener, EventMap, EventName } from "./observe/events.js";
+export { fork, type Adopted, type Forked, type ForkOptions } from "./api/fork.js";
+export { databaseState, hold, type DatabaseOptions } from "./api/hold.js";
+export type { LimitOptions } from "./local/limits.js";
+export type { MetricsOptions, ServeOptions } from "./worker/options.js";
+export { migrate, type MigrateOptions } from "./api/migrate.js";
+export type { Cancelled, CancelOptions, Limit, Pawl, ResultOptions } from "./api/pawl.js";
 export type {
   Acked,
   Extended,
@@ -60,12 +62,12 @@ export type {
   SendItem,
   SendOptions,
   SentMessage,
-} from "./queues.js";
-export type { CountOptions, ListOptions, Page, Run } from "./run.js";
-export type { Signalled, Started, StartItem } from "./sender.js";
-export { serve, type Worker } from "./serve.js";
+} from "./api/queues.js";
+export type { CountOptions, ListOptions, Page, Run } from "./api/runs.js";
+export type { Signalled, Started, StartItem } from "./api/send.js";
+export { serve, type Worker } from "./api/serve.js";
 export type { OpenTransaction } from "./store/postgres/callers.js";
-export type { Step } from "./steps.js";
+export type { Step } from "./api/steps.js";
 export type { StepKind } from "./store/journal.js";
 export type { DatabaseState, MigrationResult } from "./store/store.js";
 export type {
@@ -76,13 +78,13 @@ export type {
   Subscriptions,
   SubscriptionTarget,
   Topics,
-} from "./topics.js";
+} from "./api/topics.js";
 export {
   type DeliveryHeaders,
   type DeliveryRequest,
   type VerifiedDelivery,
   verifyDelivery,
   type VerifyOptions,
-} from "./verify-delivery.js";
-export type { Why, WhyReason } from "./why.js";
-export type { Within } from "./within.js";
+} from "./values/verify-delivery.js";
+export type { Why, WhyReason } from "./api/why.js";
+export type { Within } from "./api/within.js";

@@ -1,6 +1,6 @@
 /**
  * What follows from the commits of workers elsewhere, told to those who wait in this process: who waits for the end of a run, or for
- * work. Hints only, like those of a worker in this process (see `engine/commit.ts` of the library).
+ * work. Hints only, like those of a worker in this process (see `run/commit.ts` of the library).
  */
 
 import type { Commit, Hub, JournalEntry, RecordVerdict, Verdict } from "pawl/engine";

@@ -1,3 +1,5 @@
+/** `@pawl/server`: the public API. Whatever is not exported here may change with every release. */
+
 export { readEnvironment, type ReadEnvironment } from "./environment.js";
 export type { ServerOptions } from "./options.js";
 export type { Route } from "./route-table.js";

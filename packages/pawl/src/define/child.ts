@@ -5,10 +5,10 @@
  */
 
 import { type DefinitionOf, type InputOf, isDefinition, type StartTarget } from "./definition.js";
-import { InvalidOption } from "./errors.js";
-import { isMarked } from "./mark.js";
-import { checkName } from "./names.js";
-import { show } from "./show.js";
+import { InvalidOption } from "../values/errors.js";
+import { isMarked } from "../values/mark.js";
+import { checkName } from "../values/names.js";
+import { show } from "../values/show.js";
 import type { StartArguments, StartOptions } from "./start-options.js";
 
 const made: unique symbol = Symbol("pawl.child");

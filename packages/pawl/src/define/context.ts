@@ -5,10 +5,10 @@
  */
 
 import type { Child } from "./child.js";
-import type { Duration } from "./duration.js";
-import type { ErrorRecord } from "./error-record.js";
-import type { Json, JsonSafe } from "./json-types.js";
-import type { Logger } from "./logger.js";
+import type { Duration } from "../values/duration.js";
+import type { ErrorRecord } from "../values/error-record.js";
+import type { Json, JsonSafe } from "../values/json-types.js";
+import type { Logger } from "../values/logger.js";
 import type {
   AwaitOptions,
   AwaitSignal,
@@ -20,7 +20,7 @@ import type {
   Spawn,
   Stop,
 } from "./outcome.js";
-import type { Status } from "./phase.js";
+import type { Status } from "../values/phase.js";
 import type { MatchOf, PayloadOf, ReceivedSignal, SignalMap } from "./signal.js";
 import type { Transaction } from "./transaction.js";
 

@@ -4,9 +4,9 @@
  */
 
 import type { DefinitionFields } from "./definition.js";
-import { type Duration, toMilliseconds } from "./duration.js";
-import { checkName, checkVersion } from "./names.js";
-import { checkInteger, checkOptions, type GivenOptions } from "./options.js";
+import { type Duration, toMilliseconds } from "../values/duration.js";
+import { checkName, checkVersion } from "../values/names.js";
+import { checkInteger, checkOptions, type GivenOptions } from "../values/options.js";
 import { checkSignals } from "./signal.js";
 
 /** The options of every definition. */

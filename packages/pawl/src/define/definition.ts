@@ -6,9 +6,9 @@
  */
 
 import type { JobContext, StepContext } from "./context.js";
-import type { Encodable } from "./json-types.js";
-import { reservedPrefix } from "./names.js";
-import { isObject } from "./options.js";
+import type { Encodable } from "../values/json-types.js";
+import { reservedPrefix } from "../values/names.js";
+import { isObject } from "../values/options.js";
 import type { Schema } from "./schema.js";
 import type { NoPayload, PayloadOf, SignalMap, SignalOptions } from "./signal.js";
 import type { WorkflowContext } from "./workflow-context.js";

@@ -8,9 +8,9 @@ import { defaultBackoff } from "./backoff.js";
 import type { JobContext } from "./context.js";
 import { type Job, type JobDefinition, makeDefinition } from "./definition.js";
 import { checkDefinition, type DefinitionOptions } from "./definition-options.js";
-import type { Duration } from "./duration.js";
-import type { Jsonify, JsonSafe } from "./json-types.js";
-import { checkFunction, checkInteger } from "./options.js";
+import type { Duration } from "../values/duration.js";
+import type { Jsonify, JsonSafe } from "../values/json-types.js";
+import { checkFunction, checkInteger } from "../values/options.js";
 import { checkSchema, type Schema } from "./schema.js";
 import type { SignalMap } from "./signal.js";
 

@@ -10,13 +10,13 @@ import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { StepContext } from "./context.js";
 import { type Machine, type MachineDefinition, makeDefinition } from "./definition.js";
 import { checkDefinition, type DefinitionOptions } from "./definition-options.js";
-import { InvalidOption } from "./errors.js";
-import type { Json, Jsonify, JsonSafe } from "./json-types.js";
-import { checkStepName } from "./names.js";
-import { checkFunction, isObject, suggest } from "./options.js";
+import { InvalidOption } from "../values/errors.js";
+import type { Json, Jsonify, JsonSafe } from "../values/json-types.js";
+import { checkStepName } from "../values/names.js";
+import { checkFunction, isObject, suggest } from "../values/options.js";
 import type { Done, Outcome } from "./outcome.js";
 import { checkSchema, type Schema, type Unchecked } from "./schema.js";
-import { show } from "./show.js";
+import { show } from "../values/show.js";
 import type { SignalMap } from "./signal.js";
 
 /** The state of a machine that declares none: any object, read as JSON. */

@@ -4,12 +4,12 @@
  */
 
 import { isChild } from "./child.js";
-import { toMilliseconds } from "./duration.js";
-import { InvalidOption } from "./errors.js";
-import { checkSignalName } from "./names.js";
-import { checkInteger, checkOptions, checkString, isObject, suggest } from "./options.js";
+import { toMilliseconds } from "../values/duration.js";
+import { InvalidOption } from "../values/errors.js";
+import { checkSignalName } from "../values/names.js";
+import { checkInteger, checkOptions, checkString, isObject, suggest } from "../values/options.js";
 import { checkRateLimit } from "./rate-limit.js";
-import { pathSegment, shorten, show } from "./show.js";
+import { pathSegment, shorten, show } from "../values/show.js";
 
 const bounds = { names: 100, children: 10_000 };
 

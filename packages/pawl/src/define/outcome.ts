@@ -6,9 +6,9 @@
  */
 
 import type { Child } from "./child.js";
-import { type Duration, toMilliseconds } from "./duration.js";
-import { InvalidOption, InvalidOutcome } from "./errors.js";
-import { isMarked } from "./mark.js";
+import { type Duration, toMilliseconds } from "../values/duration.js";
+import { InvalidOption, InvalidOutcome } from "../values/errors.js";
+import { isMarked } from "../values/mark.js";
 import {
   checkAwaitOptions,
   checkChildren,
@@ -19,7 +19,7 @@ import {
   type StepNames,
 } from "./outcome-parts.js";
 import type { RateLimit } from "./rate-limit.js";
-import { show } from "./show.js";
+import { show } from "../values/show.js";
 
 // Tells an outcome made by `ctx` from an object that a user's step happens to return.
 const made: unique symbol = Symbol("pawl.outcome");

@@ -4,10 +4,10 @@
  * the checks of `ctx.next` and of the options of start.
  */
 
-import { InvalidOption } from "./errors.js";
-import { checkName } from "./names.js";
-import { checkInteger, checkOptions, checkString, isObject } from "./options.js";
-import { show } from "./show.js";
+import { InvalidOption } from "../values/errors.js";
+import { checkName } from "../values/names.js";
+import { checkInteger, checkOptions, checkString, isObject } from "../values/options.js";
+import { show } from "../values/show.js";
 
 /** A limit by its name, or one of its buckets: `{ name, key }` has one for every key. */
 export type RateLimit = string | { readonly name: string; readonly key: string };

@@ -3,10 +3,10 @@
  * call, so that a mistake fails where it was written. Used by the engine, which keeps the counter and the due time in the database.
  */
 
-import { type Duration, toMilliseconds } from "./duration.js";
-import { InvalidOption } from "./errors.js";
-import { checkInteger, checkOneOf, checkOptions } from "./options.js";
-import { show } from "./show.js";
+import { type Duration, toMilliseconds } from "../values/duration.js";
+import { InvalidOption } from "../values/errors.js";
+import { checkInteger, checkOneOf, checkOptions } from "../values/options.js";
+import { show } from "../values/show.js";
 
 /** How long to wait before the next try. */
 export interface Backoff {

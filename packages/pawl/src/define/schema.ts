@@ -7,11 +7,17 @@
 
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 
-import { isA } from "./error-record.js";
-import { InvalidInput, InvalidOption, InvalidOutcome, InvalidState, SchemaNotStable } from "./errors.js";
-import { type Encoded, fromJson, toJson } from "./json.js";
-import type { Encodable, JsonObject, Jsonify } from "./json-types.js";
-import { pathSegment, shorten, show } from "./show.js";
+import { isA } from "../values/error-record.js";
+import {
+  InvalidInput,
+  InvalidOption,
+  InvalidOutcome,
+  InvalidState,
+  SchemaNotStable,
+} from "../values/errors.js";
+import { type Encoded, fromJson, toJson } from "../values/json.js";
+import type { Encodable, JsonObject, Jsonify } from "../values/json-types.js";
+import { pathSegment, shorten, show } from "../values/show.js";
 
 /** A schema of any library. */
 export type Schema<Input = unknown, Output = Input> = StandardSchemaV1<Input, Output>;

@@ -4,11 +4,11 @@
  * at run time only their names are checked. Called in definitions.
  */
 
-import { InvalidOption } from "./errors.js";
-import type { Encodable, Json, Jsonify, JsonObject } from "./json-types.js";
-import { checkSignalName } from "./names.js";
-import { isObject } from "./options.js";
-import { show } from "./show.js";
+import { InvalidOption } from "../values/errors.js";
+import type { Encodable, Json, Jsonify, JsonObject } from "../values/json-types.js";
+import { checkSignalName } from "../values/names.js";
+import { isObject } from "../values/options.js";
+import { show } from "../values/show.js";
 
 declare const payload: unique symbol;
 

@@ -3,8 +3,8 @@
  * where a run is made of them.
  */
 
-import type { Duration } from "./duration.js";
-import type { Phase } from "./phase.js";
+import type { Duration } from "../values/duration.js";
+import type { Phase } from "../values/phase.js";
 import type { RateLimit } from "./rate-limit.js";
 
 /** The options of `start` and `child`. */

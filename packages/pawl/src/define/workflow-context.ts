@@ -4,9 +4,9 @@
  */
 
 import type { DefinitionOf, InputOf, OutputOf, StartTarget } from "./definition.js";
-import type { Duration } from "./duration.js";
-import type { Json, Jsonify, JsonSafe } from "./json-types.js";
-import type { Logger } from "./logger.js";
+import type { Duration } from "../values/duration.js";
+import type { Json, Jsonify, JsonSafe } from "../values/json-types.js";
+import type { Logger } from "../values/logger.js";
 import type { Retries } from "./retry.js";
 import type { MatchOf, PayloadOf, SignalMap } from "./signal.js";
 import type { StartOptions } from "./start-options.js";

@@ -6,8 +6,8 @@
 
 import { makeDefinition, type Workflow, type WorkflowDefinition } from "./definition.js";
 import { checkDefinition, type DefinitionOptions } from "./definition-options.js";
-import type { Jsonify, JsonSafe } from "./json-types.js";
-import { checkFunction } from "./options.js";
+import type { Jsonify, JsonSafe } from "../values/json-types.js";
+import { checkFunction } from "../values/options.js";
 import { checkSchema, type Schema } from "./schema.js";
 import type { SignalMap } from "./signal.js";
 import type { WorkflowContext } from "./workflow-context.js";

@@ -1,12 +1,5 @@
 /** The calls of a heartbeat, apart from the other calls of a worker: they are made by a thread of their own. */
 
-import type { ServerAddress } from "./http/address.js";
-
-/** Where to beat; can be sent to another thread. */
-export type BeatAddress =
-  | { readonly kind: "postgres"; readonly url: string; readonly schema: string }
-  | ({ readonly kind: "server" } & ServerAddress);
-
 /** What the database says at a beat, perhaps through a server. Runs with the ids of their claims. */
 export interface BeatAnswer {
   /** False: it came after the lease had passed. */
@@ -26,15 +19,4 @@ export interface Beats {
   /** Fails if the answer takes longer than `patienceMs`; then the line is not to be used again. */
   beat(workerId: string, since: string | null, patienceMs: number): Promise<BeatAnswer>;
   end(): Promise<void>;
-}
-
-/** Opens a line for beats, in at most `patienceMs`. */
-export async function openBeats(address: BeatAddress, patienceMs: number): Promise<Beats> {
-  // Only what is needed is loaded: a thread that takes long to begin costs a short lease.
-  if (address.kind === "server") {
-    const { openHttpBeats } = await import("./http/beats.js");
-    return openHttpBeats(address);
-  }
-  const { openPostgresBeats } = await import("./postgres/beats.js");
-  return openPostgresBeats(address, patienceMs);
 }

@@ -3,8 +3,8 @@
  * Types only.
  */
 
-import type { ErrorRecord } from "../define/error-record.js";
-import type { Json } from "../define/json-types.js";
+import type { ErrorRecord } from "../values/error-record.js";
+import type { Json } from "../values/json-types.js";
 import type { NewRun, Verdict } from "./store.js";
 
 /** A step in the journal of a workflow run. */

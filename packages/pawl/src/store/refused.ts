@@ -1,6 +1,6 @@
 /** What waiting will not mend, apart from an outage, which it will: for the loops that never give up. */
 
-import { Forbidden, Unauthorized, Unavailable } from "../define/errors.js";
+import { Forbidden, Unauthorized, Unavailable } from "../values/errors.js";
 
 /** The database or the server says no: no schema, no access, no such database, a wrong call. */
 export class Refused extends Unavailable {}

@@ -5,8 +5,8 @@
  * that the call as a whole is known to have failed, or, if it is `Unavailable`, that nothing is known.
  */
 
-import type { Json } from "../define/json-types.js";
-import type { Phase, Status } from "../define/phase.js";
+import type { Json } from "../values/json-types.js";
+import type { Phase, Status } from "../values/phase.js";
 import type { Transaction } from "../define/transaction.js";
 import type { WhyFacts } from "./why-facts.js";
 import type { JournalEntry, ListedStep, RecordVerdict, StepPlace, StoredStep } from "./journal.js";

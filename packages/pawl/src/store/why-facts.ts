@@ -1,8 +1,8 @@
 /** What the database knows about why a run makes no progress. Types only; `why.ts` makes a sentence of it. */
 
-import type { ErrorRecord } from "../define/error-record.js";
-import type { Json } from "../define/json-types.js";
-import type { Phase } from "../define/phase.js";
+import type { ErrorRecord } from "../values/error-record.js";
+import type { Json } from "../values/json-types.js";
+import type { Phase } from "../values/phase.js";
 
 /** Why a run makes no progress, as the database knows it (see `why.sql`). */
 export interface WhyFacts {

@@ -6,9 +6,9 @@
 
 import { isDeepStrictEqual } from "node:util";
 import type { AnyDefinition, DefinitionOf, InputOf, RunId } from "../define/definition.js";
-import { InvalidOption } from "../define/errors.js";
-import { checkFunction, checkOptions } from "../define/options.js";
-import { show } from "../define/show.js";
+import { InvalidOption } from "../values/errors.js";
+import { checkFunction, checkOptions } from "../values/options.js";
+import { show } from "../values/show.js";
 import type { StartArguments } from "../define/start-options.js";
 import {
   type CrashChange,

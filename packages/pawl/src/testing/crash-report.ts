@@ -1,6 +1,6 @@
 /** What `crashEverywhere` found: the places at which a worker died, those after which something was different, and a text about it. Pure. */
 
-import { show } from "../define/show.js";
+import { show } from "../values/show.js";
 
 /** A place at which the worker died. */
 export interface CrashPoint {

@@ -1,6 +1,6 @@
 /** What `drain` and `advance` throw when they give up: what keeps each run, in sentences. */
 
-import type { Why } from "../why.js";
+import type { Why } from "../api/why.js";
 
 /** Runs execute for too long, or never come to rest. */
 export class NotDrained extends Error {

@@ -1,12 +1,12 @@
 /** The options of `testPawl` and `t.serve`: their types, defaults and checks. */
 
 import type { AnyDefinition } from "../define/definition.js";
-import { type Duration, toMilliseconds } from "../define/duration.js";
-import { InvalidOption } from "../define/errors.js";
-import type { Logger } from "../define/logger.js";
-import { checkInteger, checkOptions } from "../define/options.js";
-import { show } from "../define/show.js";
-import { checkDefinitions, checkLogger, type ServeOptions } from "../engine/serve-options.js";
+import { type Duration, toMilliseconds } from "../values/duration.js";
+import { InvalidOption } from "../values/errors.js";
+import type { Logger } from "../values/logger.js";
+import { checkInteger, checkOptions } from "../values/options.js";
+import { show } from "../values/show.js";
+import { checkDefinitions, checkLogger, type ServeOptions } from "../worker/options.js";
 import { checkUrl } from "../store/postgres/database.js";
 
 export interface TestPawlOptions {

@@ -4,7 +4,7 @@
  * and all that they hold waits. Used by `test-pawl.ts`.
  */
 
-import type { Pawl } from "../pawl.js";
+import type { Pawl } from "../api/pawl.js";
 import { NotDrained } from "./not-drained.js";
 import type { PrivateDatabase } from "./private-database.js";
 import type { TestWorkers } from "./test-workers.js";

@@ -3,7 +3,7 @@
  * leases do not. Used by `test-pawl.ts`.
  */
 
-import { InvalidOption } from "../define/errors.js";
+import { InvalidOption } from "../values/errors.js";
 import type { PrivateDatabase } from "./private-database.js";
 
 /** What makes the clock of a migrated database one that can be moved. */

@@ -3,12 +3,12 @@
  * made here is gone after `close`.
  */
 
-import { connect } from "../connect.js";
+import { connect } from "../api/connect.js";
 import type { AnyDefinition, InputOf } from "../define/definition.js";
-import { type Duration, toMilliseconds } from "../define/duration.js";
-import { Unavailable } from "../define/errors.js";
-import type { Pawl } from "../pawl.js";
-import type { Worker } from "../serve.js";
+import { type Duration, toMilliseconds } from "../values/duration.js";
+import { Unavailable } from "../values/errors.js";
+import type { Pawl } from "../api/pawl.js";
+import type { Worker } from "../api/serve.js";
 import { crashEverywhere, type CrashOptions } from "./crash-everywhere.js";
 import type { CrashReport } from "./crash-report.js";
 import {

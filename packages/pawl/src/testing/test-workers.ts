@@ -5,14 +5,14 @@
  */
 
 import type { AnyDefinition } from "../define/definition.js";
-import type { Logger } from "../define/logger.js";
-import { Unavailable } from "../define/errors.js";
-import { Events } from "../engine/events.js";
-import { atMost } from "../engine/at-most.js";
-import { type Hub, hubOf } from "../engine/nudge.js";
-import { checkServe, type ServeSettings } from "../engine/serve-options.js";
-import { EngineWorker } from "../engine/worker.js";
-import type { Worker } from "../serve.js";
+import type { Logger } from "../values/logger.js";
+import { Unavailable } from "../values/errors.js";
+import { Events } from "../observe/events.js";
+import { atMost } from "../timing/give-up-after.js";
+import { type Hub, hubOf } from "../local/hub.js";
+import { checkServe, type ServeSettings } from "../worker/options.js";
+import { EngineWorker } from "../worker/worker.js";
+import type { Worker } from "../api/serve.js";
 import { addressKey } from "../store/postgres/database.js";
 import { PostgresStore } from "../store/postgres/postgres-store.js";
 import { Activity } from "./activity.js";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 
 import { child, isChild } from "../../dist/define/child.js";
-import { InvalidOption } from "../../dist/define/errors.js";
+import { InvalidOption } from "../../dist/values/errors.js";
 import { job } from "../../dist/define/job.js";
 import { untyped } from "./support/untyped.js";
 

@@ -15,7 +15,7 @@ import type {
   StartTarget,
 } from "../../dist/define/definition.js";
 import { job } from "../../dist/define/job.js";
-import type { Json } from "../../dist/define/json-types.js";
+import type { Json } from "../../dist/values/json-types.js";
 import { machine } from "../../dist/define/machine.js";
 import { type } from "../../dist/define/schema.js";
 import { signal } from "../../dist/define/signal.js";

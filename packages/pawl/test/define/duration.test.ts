@@ -1,9 +1,9 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 
-import { toMilliseconds } from "../../dist/define/duration.js";
-import { InvalidOption } from "../../dist/define/errors.js";
-import { show } from "../../dist/define/show.js";
+import { toMilliseconds } from "../../dist/values/duration.js";
+import { InvalidOption } from "../../dist/values/errors.js";
+import { show } from "../../dist/values/show.js";
 
 describe("a duration", () => {
   test("is a number of milliseconds or a number with a unit", () => {

@@ -1,9 +1,9 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 
-import { describeError, describeStop, type ErrorRecord } from "../../dist/define/error-record.js";
-import { RunNotFound } from "../../dist/define/errors.js";
-import { toJson } from "../../dist/define/json.js";
+import { describeError, describeStop, type ErrorRecord } from "../../dist/values/error-record.js";
+import { RunNotFound } from "../../dist/values/errors.js";
+import { toJson } from "../../dist/values/json.js";
 
 function thrower(): never {
   throw new Error("looked at");

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 
-import * as errors from "../../dist/define/errors.js";
+import * as errors from "../../dist/values/errors.js";
 
 const {
   PawlError,

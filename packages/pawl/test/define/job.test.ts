@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 
-import { InvalidOption } from "../../dist/define/errors.js";
+import { InvalidOption } from "../../dist/values/errors.js";
 import { job } from "../../dist/define/job.js";
 import { type } from "../../dist/define/schema.js";
 import { signal } from "../../dist/define/signal.js";

@@ -2,8 +2,8 @@ import * as fc from "fast-check";
 import { Client } from "pg";
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
 
-import { fromJson, toJson } from "../../dist/define/json.js";
-import type { Json } from "../../dist/define/json-types.js";
+import { fromJson, toJson } from "../../dist/values/json.js";
+import type { Json } from "../../dist/values/json-types.js";
 
 declare module "vitest" {
   interface ProvidedContext {

@@ -1,8 +1,8 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 
-import { NotSerializable, PayloadTooLarge } from "../../dist/define/errors.js";
-import { fromJson, toJson } from "../../dist/define/json.js";
+import { NotSerializable, PayloadTooLarge } from "../../dist/values/errors.js";
+import { fromJson, toJson } from "../../dist/values/json.js";
 import { anything } from "./support/anything.js";
 
 /** What a value looks like with its key order: deep equality alone does not see it. */

@@ -8,7 +8,7 @@ import * as z from "zod";
 
 import type { StepContext } from "../../dist/define/context.js";
 import type { InputOf, OutputOf } from "../../dist/define/definition.js";
-import type { Json } from "../../dist/define/json-types.js";
+import type { Json } from "../../dist/values/json-types.js";
 import { machine } from "../../dist/define/machine.js";
 import { type } from "../../dist/define/schema.js";
 import { signal } from "../../dist/define/signal.js";

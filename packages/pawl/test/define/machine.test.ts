@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 
-import { InvalidOption } from "../../dist/define/errors.js";
+import { InvalidOption } from "../../dist/values/errors.js";
 import { machine } from "../../dist/define/machine.js";
 import { stepHelpers } from "../../dist/define/outcome.js";
 import { untyped } from "./support/untyped.js";

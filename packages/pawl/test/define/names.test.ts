@@ -1,8 +1,8 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 
-import { InvalidOption } from "../../dist/define/errors.js";
-import { checkName, checkSignalName, checkStepName, checkVersion } from "../../dist/define/names.js";
+import { InvalidOption } from "../../dist/values/errors.js";
+import { checkName, checkSignalName, checkStepName, checkVersion } from "../../dist/values/names.js";
 
 const badOfAll = ["", " ", "a b", "a/b", "ä", "a\n", "a\0", "😀", null, undefined, 1, {}, ["a"], Symbol("a")];
 

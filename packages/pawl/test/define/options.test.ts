@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 
-import { InvalidOption } from "../../dist/define/errors.js";
+import { InvalidOption } from "../../dist/values/errors.js";
 import {
   checkFunction,
   checkInteger,
@@ -8,7 +8,7 @@ import {
   checkOptions,
   checkString,
   suggest,
-} from "../../dist/define/options.js";
+} from "../../dist/values/options.js";
 
 describe("an options object", () => {
   test("is given back when all its members are allowed", () => {

@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 
 import { child } from "../../dist/define/child.js";
-import { InvalidOutcome } from "../../dist/define/errors.js";
+import { InvalidOutcome } from "../../dist/values/errors.js";
 import { awaitedNames, checkOutcome, stepHelpers } from "../../dist/define/outcome.js";
 import { untyped } from "./support/untyped.js";
 

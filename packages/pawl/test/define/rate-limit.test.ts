@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 
-import { InvalidOption } from "../../dist/define/errors.js";
+import { InvalidOption } from "../../dist/values/errors.js";
 import { checkRateLimit } from "../../dist/define/rate-limit.js";
 
 describe("a rate limit", () => {

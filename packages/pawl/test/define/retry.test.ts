@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 
-import { InvalidOption } from "../../dist/define/errors.js";
+import { InvalidOption } from "../../dist/values/errors.js";
 import { backoffMs, checkRetries, type RetryPolicy } from "../../dist/define/retry.js";
 
 const policies = fc.record({

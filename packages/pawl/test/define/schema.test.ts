@@ -2,7 +2,7 @@ import * as v from "valibot";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 
-import { InvalidInput, InvalidOption, InvalidState, SchemaNotStable } from "../../dist/define/errors.js";
+import { InvalidInput, InvalidOption, InvalidState, SchemaNotStable } from "../../dist/values/errors.js";
 import { checkSchema, checkStable, parse, type Schema, type } from "../../dist/define/schema.js";
 
 const order = {

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 
-import { pathSegment, shorten, show } from "../../dist/define/show.js";
+import { pathSegment, shorten, show } from "../../dist/values/show.js";
 
 test("values are shown as one would write them", () => {
   class Order {

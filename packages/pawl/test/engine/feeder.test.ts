@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { Feeder } from "../../dist/engine/feeder.js";
+import { Feeder } from "../../dist/worker/claimer.js";
 import type { Claimed, ClaimedRun, ClaimRequest } from "../../dist/store/store.js";
 
 const silent = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };

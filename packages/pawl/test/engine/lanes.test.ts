@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { SlowLanes } from "../../dist/engine/lanes.js";
+import { SlowLanes } from "../../dist/timing/slow-lanes.js";
 
 class Busy extends Error {}
 

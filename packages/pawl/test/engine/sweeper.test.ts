@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { Sweeper } from "../../dist/engine/sweeper.js";
+import { Sweeper } from "../../dist/worker/sweeper.js";
 import type { Recovered } from "../../dist/store/store.js";
 
 const reapMs = 1_000;

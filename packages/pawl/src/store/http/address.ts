@@ -1,7 +1,7 @@
 /** Where a server is: its URL, checked, and the token to show. Can be sent to another thread. */
 
-import { InvalidOption } from "../../define/errors.js";
-import { checkString } from "../../define/options.js";
+import { InvalidOption } from "../../values/errors.js";
+import { checkString } from "../../values/options.js";
 
 export interface ServerAddress {
   /** Without a slash at the end. */

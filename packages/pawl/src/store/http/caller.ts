@@ -5,8 +5,8 @@
  * as long as the answer may take. The base of the HTTP client and of the HTTP store.
  */
 
-import { PawlError, Unavailable } from "../../define/errors.js";
-import { Patience } from "../../engine/patience.js";
+import { PawlError, Unavailable } from "../../values/errors.js";
+import { Patience } from "../../timing/retry-delay.js";
 import { isUnreachable, Overloaded, ServerFault } from "../refused.js";
 import type { ServerAddress } from "./address.js";
 import { toError } from "./problem.js";

@@ -3,16 +3,16 @@
  * is the business of `http-client.ts` and of the server.
  */
 
-import { toBase64 } from "../../define/bytes.js";
-import { NotSupported, type PawlError } from "../../define/errors.js";
-import { isObject } from "../../define/options.js";
-import { phasesOf, type Status } from "../../define/phase.js";
-import { show } from "../../define/show.js";
-import type { Cancelled, Limit } from "../../pawl.js";
-import type { CountOptions, ListOptions, Page, Run } from "../../run.js";
-import type { Signalled } from "../../sender.js";
-import { listSteps, type Step } from "../../steps.js";
-import type { Why } from "../../why.js";
+import { toBase64 } from "../../values/bytes.js";
+import { NotSupported, type PawlError } from "../../values/errors.js";
+import { isObject } from "../../values/options.js";
+import { phasesOf, type Status } from "../../values/phase.js";
+import { show } from "../../values/show.js";
+import type { Cancelled, Limit } from "../../api/pawl.js";
+import type { CountOptions, ListOptions, Page, Run } from "../../api/runs.js";
+import type { Signalled } from "../../api/send.js";
+import { listSteps, type Step } from "../../api/steps.js";
+import type { Why } from "../../api/why.js";
 import type { EndedRun, NewRun, NewSignal, StartedRun, StoredLimit } from "../store.js";
 import type { Caller } from "./caller.js";
 import { toError } from "./problem.js";

@@ -1,8 +1,8 @@
 /** Queues and topics through a server: what the calls of the REST API take and answer, translated. Used by the HTTP client. */
 
-import { fromJson } from "../../define/json.js";
-import type { Message, QueueRoute } from "../../queues.js";
-import type { TopicRoute } from "../../topics.js";
+import { fromJson } from "../../values/json.js";
+import type { Message, QueueRoute } from "../../api/queues.js";
+import type { TopicRoute } from "../../api/topics.js";
 import {
   type Receipt,
   receiptKey,

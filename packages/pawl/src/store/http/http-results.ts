@@ -4,10 +4,10 @@
  * still wait. An outage only delays. A run that ends in this process is announced at once. Used by the HTTP client.
  */
 
-import type { Logger } from "../../define/logger.js";
-import type { Hub } from "../../engine/nudge.js";
-import { Patience } from "../../engine/patience.js";
-import { onNextTurn } from "../../engine/turn.js";
+import type { Logger } from "../../values/logger.js";
+import type { Hub } from "../../local/hub.js";
+import { Patience } from "../../timing/retry-delay.js";
+import { onNextTurn } from "../../timing/next-turn.js";
 import { isUnreachable, ServerFault } from "../refused.js";
 import type { EndedRun } from "../store.js";
 import type { HttpClientStore } from "./http-client-store.js";

@@ -4,8 +4,8 @@
  * engine do that, and the guards in the database make it harmless.
  */
 
-import { InvalidOption, NotSupported, PayloadTooLarge } from "../../define/errors.js";
-import { toBase64 } from "../../define/bytes.js";
+import { InvalidOption, NotSupported, PayloadTooLarge } from "../../values/errors.js";
+import { toBase64 } from "../../values/bytes.js";
 import type { JournalEntry, ListedStep, RecordVerdict } from "../journal.js";
 import type {
   Claimable,

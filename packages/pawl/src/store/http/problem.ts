@@ -3,9 +3,9 @@
  * catches them need not know which way the call took.
  */
 
-import type { ErrorRecord } from "../../define/error-record.js";
-import * as errors from "../../define/errors.js";
-import { isObject } from "../../define/options.js";
+import type { ErrorRecord } from "../../values/error-record.js";
+import * as errors from "../../values/errors.js";
+import { isObject } from "../../values/options.js";
 import { Overloaded, Refused, ServerFault } from "../refused.js";
 
 type Members = Readonly<Partial<Record<string, unknown>>>;

@@ -1,8 +1,8 @@
 /** What a server answers, in the types of the library: dates come as texts. Pure. */
 
-import type { Run } from "../../run.js";
-import type { Step } from "../../steps.js";
-import type { Why } from "../../why.js";
+import type { Run } from "../../api/runs.js";
+import type { Step } from "../../api/steps.js";
+import type { Why } from "../../api/why.js";
 
 /** The same with every date as its ISO 8601 text. */
 export type Sent<T> = T extends Date

@@ -5,8 +5,8 @@
  * refused: half of what was meant to be one would be committed. Used by `within`.
  */
 
-import { InvalidOption } from "../../define/errors.js";
-import { className } from "../../define/show.js";
+import { InvalidOption } from "../../values/errors.js";
+import { className } from "../../values/show.js";
 
 /** A client of `pg`, taken from a pool or not, on which `begin` was executed. */
 interface PgTransaction {

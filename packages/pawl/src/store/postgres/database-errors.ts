@@ -5,7 +5,7 @@
  */
 
 import pg from "pg";
-import { PawlError, Unavailable } from "../../define/errors.js";
+import { PawlError, Unavailable } from "../../values/errors.js";
 import { isUnreachable, Refused } from "../refused.js";
 import { type Address, describeAddress } from "./database.js";
 

@@ -4,7 +4,7 @@
  */
 
 import pg from "pg";
-import { InvalidOption, NotSupported } from "../../define/errors.js";
+import { InvalidOption, NotSupported } from "../../values/errors.js";
 
 /** Everything needed to reach the database; can be sent to another thread. */
 export interface Address {

@@ -6,8 +6,8 @@
  */
 
 import type pg from "pg";
-import { InvalidOption } from "../../define/errors.js";
-import { show } from "../../define/show.js";
+import { InvalidOption } from "../../values/errors.js";
+import { show } from "../../values/show.js";
 import { quoteName } from "./literals.js";
 
 /** The rights on each table that the functions make use of. `for update` and `for share` ask for `update`. */

@@ -1,8 +1,8 @@
 /** What the SQL functions of journals take and answer, translated. Pure; used by the store alone. */
 
-import type { ErrorRecord } from "../../define/error-record.js";
-import { fromJson } from "../../define/json.js";
-import type { Json } from "../../define/json-types.js";
+import type { ErrorRecord } from "../../values/error-record.js";
+import { fromJson } from "../../values/json.js";
+import type { Json } from "../../values/json-types.js";
 import type {
   JournalChange,
   JournalEntry,

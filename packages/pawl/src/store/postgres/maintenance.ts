@@ -4,7 +4,7 @@
  */
 
 import pg from "pg";
-import { NotSupported } from "../../define/errors.js";
+import { NotSupported } from "../../values/errors.js";
 import { connectionOptions, databaseName, types, withDatabase } from "./database.js";
 import { sqlState } from "./database-errors.js";
 import { isPooled } from "./pooler.js";

@@ -7,7 +7,7 @@
 
 import { readdir, readFile } from "node:fs/promises";
 import pg from "pg";
-import { Unavailable } from "../../define/errors.js";
+import { Unavailable } from "../../values/errors.js";
 import { type Address, connectionOptions, openPool, types } from "./database.js";
 import { Refused } from "../refused.js";
 import { explain, migrateCall, sqlState } from "./database-errors.js";

@@ -9,7 +9,7 @@
  */
 
 import type pg from "pg";
-import { Forbidden, InvalidOption, KeyConflict, PayloadTooLarge } from "../../define/errors.js";
+import { Forbidden, InvalidOption, KeyConflict, PayloadTooLarge } from "../../values/errors.js";
 import { type Address, openPool, types } from "./database.js";
 import { explain, isOutdated, isRetryable, isUnprepared, sqlState } from "./database-errors.js";
 import { quoteName } from "./literals.js";

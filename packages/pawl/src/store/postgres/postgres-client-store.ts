@@ -2,8 +2,8 @@
  * What the client asks of PostgreSQL. This file only encodes and decodes; what the functions guarantee is written at their heads.
  */
 
-import { fromJson } from "../../define/json.js";
-import type { Status } from "../../define/phase.js";
+import { fromJson } from "../../values/json.js";
+import type { Status } from "../../values/phase.js";
 import type { ListedStep, StepPlace } from "../journal.js";
 import type {
   Cancellation,

@@ -4,7 +4,7 @@
  */
 
 import type pg from "pg";
-import { fromJson } from "../../define/json.js";
+import { fromJson } from "../../values/json.js";
 import type { JournalEntry, ListedStep, RecordVerdict } from "../journal.js";
 import type {
   Claimable,

@@ -3,8 +3,8 @@
  * have to JSON. Pure; used by the stores alone.
  */
 
-import { fromJson } from "../../define/json.js";
-import type { Json } from "../../define/json-types.js";
+import { fromJson } from "../../values/json.js";
+import type { Json } from "../../values/json-types.js";
 import type {
   Claim,
   Claimable,

@@ -8,8 +8,8 @@
  * makes of the names of columns matters. Used by `within`.
  */
 
-import { InvalidOption, KeyConflict } from "../../define/errors.js";
-import { isObject } from "../../define/options.js";
+import { InvalidOption, KeyConflict } from "../../values/errors.js";
+import { isObject } from "../../values/options.js";
 import type { NewRun, NewSignal, SignalVerdict, StartedRun } from "../store.js";
 import type { Caller } from "./callers.js";
 import { Refused } from "../refused.js";

@@ -8,7 +8,7 @@
 
 import type { Duplex } from "node:stream";
 import type pg from "pg";
-import { InvalidOption, InvalidOutcome } from "../../define/errors.js";
+import { InvalidOption, InvalidOutcome } from "../../values/errors.js";
 import type { Transaction } from "../../define/transaction.js";
 import type { StoreTransaction } from "../store.js";
 import { type Address, openPool, types } from "./database.js";

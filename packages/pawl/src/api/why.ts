@@ -1,0 +1,259 @@
+/**
+ * `pawl.why(runId)`: why a run is not making progress, as data and in a sentence. Pure: one call of the store gives the
+ * facts, this decides which of them is the reason. Reasons are looked for in the order in which a run would meet them.
+ */
+
+import type { ErrorRecord } from "../values/error-record.js";
+import type { Json } from "../values/json-types.js";
+import type { Phase } from "../values/phase.js";
+import type { WhyFacts } from "../store/why-facts.js";
+
+/** What keeps a run; `reason` tells the kinds apart. */
+export type WhyReason =
+  /** It is terminal. */
+  | {
+      readonly reason: "ended";
+      readonly status: "completed" | "failed" | "cancelled";
+      readonly at: Date;
+      readonly error: ErrorRecord | null;
+    }
+  /** A live worker executes it. */
+  | { readonly reason: "executing"; readonly worker: string; readonly leaseUntil: Date }
+  /** Its worker has died, or cannot be heard: it is runnable again when the lease has passed. */
+  | { readonly reason: "worker_dead"; readonly worker: string; readonly leaseUntil: Date | null }
+  /** It waits for one of these signals. `inbox` counts what is there instead. */
+  | {
+      readonly reason: "awaiting_signal";
+      readonly names: readonly string[];
+      readonly match: Json | null;
+      readonly since: Date;
+      /** When the wait times out; null: never. */
+      readonly until: Date | null;
+      readonly inbox: Readonly<Record<string, number>>;
+    }
+  /** It is a workflow, suspended: these of its steps wait. */
+  | {
+      readonly reason: "suspended";
+      readonly steps: readonly string[];
+      /** For these signals, and what is asked of them by name. */
+      readonly names: readonly string[];
+      readonly matches: Readonly<Record<string, Json>>;
+      /** For the end of these runs. */
+      readonly children: readonly string[];
+      readonly since: Date;
+      /** When it goes on by itself: the end of a sleep, a timeout, the next attempt; null: never. */
+      readonly until: Date | null;
+      readonly inbox: Readonly<Record<string, number>>;
+    }
+  /** It waits for its children to end; the first ten that have not are named. */
+  | {
+      readonly reason: "awaiting_children";
+      readonly unfinished: number;
+      readonly children: readonly string[];
+      readonly since: Date;
+    }
+  /** An operator holds it, or (like every other run) the whole database. */
+  | { readonly reason: "held"; readonly what: "run" | "database" }
+  /** The database refuses to claim it: it is set aside, so that others of its queue go on. */
+  | { readonly reason: "set_aside"; readonly error: ErrorRecord | null }
+  /** No live worker serves its definition in its version. */
+  | {
+      readonly reason: "unserved";
+      readonly name: string;
+      readonly version: number;
+      /** The versions that live workers serve. */
+      readonly servedVersions: readonly number[];
+      /** Whether any worker ever did. */
+      readonly registered: boolean;
+    }
+  /** Workers serve its definition, but none of them its queue. */
+  | { readonly reason: "queue_unserved"; readonly queue: string }
+  /** Its rate limit has put it off. */
+  | { readonly reason: "throttled"; readonly rateLimit: string; readonly until: Date }
+  /** It is not due yet: a delay, a retry, or the wait after a crash. */
+  | {
+      readonly reason: "not_due";
+      readonly until: Date;
+      readonly attempt: number;
+      readonly crashes: number;
+      readonly error: ErrorRecord | null;
+    }
+  /** Another run has its partition key, or is before it in line for the key. */
+  | {
+      readonly reason: "key_taken";
+      readonly partitionKey: string;
+      readonly holder: string;
+      /** The worker that holds the key; null: the holder is first in line and not claimed yet. */
+      readonly worker: string | null;
+    }
+  /** It may be claimed at any moment: workers are there, perhaps all busy. */
+  | { readonly reason: "claimable"; readonly queue: string; readonly since: Date };
+
+export type Why = WhyReason & {
+  readonly runId: string;
+  readonly phase: Phase;
+  /** The reason in one sentence. */
+  readonly text: string;
+};
+
+export function explainRun(runId: string, facts: WhyFacts): Why {
+  const found = findReason(runId, facts);
+  return { runId, phase: facts.phase, ...found, text: `run ${runId} ${describe(found, facts)}` };
+}
+
+function findReason(runId: string, facts: WhyFacts): WhyReason {
+  const { phase, awaits, worker } = facts;
+  if (facts.completedAt !== null && (phase === "done" || phase === "failed" || phase === "cancelled")) {
+    const status = phase === "done" ? "completed" : phase;
+    return { reason: "ended", status, at: new Date(facts.completedAt), error: facts.error };
+  }
+  if (phase === "executing" && worker !== null) {
+    const leaseUntil = toDate(facts.leaseUntil);
+    if (facts.workerAlive === true && leaseUntil !== null) return { reason: "executing", worker, leaseUntil };
+    return { reason: "worker_dead", worker, leaseUntil };
+  }
+  if (phase === "awaiting_children") {
+    const { childrenPending: unfinished, unfinished: children } = facts;
+    return { reason: "awaiting_children", unfinished, children, since: new Date(awaits?.since ?? facts.now) };
+  }
+  const dueAt = toDate(facts.eligibleAt);
+  const isDue = dueAt !== null && dueAt <= new Date(facts.now);
+  if (phase === "awaiting_signal" && !isDue && awaits?.steps !== undefined) {
+    const { names = [], matches = {}, steps, since = facts.now } = awaits;
+    return {
+      reason: "suspended",
+      steps,
+      names: names.filter((name) => !isReply(name)),
+      matches,
+      children: names.filter(isReply).map((name) => name.slice(1)),
+      since: new Date(since),
+      until: dueAt,
+      inbox: Object.fromEntries(Object.entries(facts.inbox).filter(([name]) => !isReply(name))),
+    };
+  }
+  if (phase === "awaiting_signal" && !isDue) {
+    return {
+      reason: "awaiting_signal",
+      names: awaits?.names ?? [],
+      match: awaits?.match ?? null,
+      since: new Date(awaits?.since ?? facts.now),
+      until: dueAt,
+      inbox: facts.inbox,
+    };
+  }
+  return findObstacle(runId, facts, dueAt, isDue);
+}
+
+/** Why a run that could be claimed is not. */
+function findObstacle(runId: string, facts: WhyFacts, dueAt: Date | null, isDue: boolean): WhyReason {
+  const { name, version, servedVersions, registered, queue, holder, first, partitionKey } = facts;
+  if ((facts.hold & 4) !== 0) return { reason: "held", what: "run" };
+  if (facts.databaseHeld) return { reason: "held", what: "database" };
+  if ((facts.hold & 8) !== 0) return { reason: "set_aside", error: facts.error };
+  if (!isDue && dueAt !== null) {
+    const { rateLimit, attempt, crashes, error } = facts;
+    if (facts.throttled && rateLimit !== null) return { reason: "throttled", rateLimit, until: dueAt };
+    return { reason: "not_due", until: dueAt, attempt, crashes, error };
+  }
+  if (!facts.served) return { reason: "unserved", name, version, servedVersions, registered };
+  if (!facts.queueServed && queue !== null) return { reason: "queue_unserved", queue };
+  if (partitionKey !== null && holder !== null) {
+    return { reason: "key_taken", partitionKey, holder: holder.runId, worker: holder.worker };
+  }
+  if (partitionKey !== null && first !== null && first !== runId) {
+    return { reason: "key_taken", partitionKey, holder: first, worker: null };
+  }
+  return { reason: "claimable", queue: queue ?? "default", since: dueAt ?? new Date(facts.now) };
+}
+
+function describe(why: WhyReason, facts: WhyFacts): string {
+  const definition = `${facts.name}@${facts.version}`;
+  const besides =
+    (facts.served ? "" : `; and no live worker serves ${definition}`) +
+    (facts.databaseHeld ? "; and the database is held" : "");
+  switch (why.reason) {
+    case "ended": {
+      const error = why.error === null ? "" : `: ${why.error.message}`;
+      return `has ended: ${why.status} at ${iso(why.at)}${error}`;
+    }
+    case "executing":
+      return `is being executed${atStep(facts)} by worker ${why.worker}`;
+    case "worker_dead":
+      return (
+        `was being executed by worker ${why.worker}, which is not heard of any more; it goes on elsewhere ` +
+        (why.leaseUntil === null
+          ? "when the next worker looks for such runs (1 s)"
+          : `when its lease has passed, at ${iso(why.leaseUntil)}`)
+      );
+    case "awaiting_signal": {
+      const match = why.match === null ? "" : ` matching ${JSON.stringify(why.match)}`;
+      const until = why.until === null ? "" : `, until ${iso(why.until)}`;
+      const inbox = Object.entries(why.inbox).map(([name, count]) => `${count} × "${name}"`);
+      const has = inbox.length === 0 ? "its inbox is empty" : `its inbox has ${inbox.join(", ")}`;
+      return `waits for the signal ${quoted(why.names)}${match} since ${iso(why.since)}${until}; ${has}${besides}`;
+    }
+    case "suspended": {
+      const signals = why.names.map((name) => {
+        const match = why.matches[name];
+        return `the signal "${name}"${match === undefined ? "" : ` matching ${JSON.stringify(match)}`}`;
+      });
+      const ends = why.children.map((runId) => `the end of run ${runId}`);
+      const times = why.until === null ? [] : [iso(why.until)];
+      const inbox = Object.entries(why.inbox).map(([name, count]) => `${count} × "${name}"`);
+      const has =
+        why.names.length === 0
+          ? ""
+          : `; its inbox ${inbox.length === 0 ? "is empty" : `has ${inbox.join(", ")}`}`;
+      return (
+        `is suspended in step ${quoted(why.steps, " and ")} since ${iso(why.since)} and waits for ` +
+        `${[...signals, ...ends, ...times].join(" or ")}${has}${besides}`
+      );
+    }
+    case "awaiting_children":
+      return `waits for ${why.unfinished} of its children (${shorten(why.children, why.unfinished)}) since ${iso(why.since)}`;
+    case "held":
+      return why.what === "run"
+        ? "is held by an operator"
+        : "is held: nothing is executed in this database until `pawl fork adopt` or `pawl hold --release`";
+    case "set_aside": {
+      const error = why.error === null ? "" : `: ${why.error.message} (${why.error.code})`;
+      return `is set aside, because the database cannot claim it${error}`;
+    }
+    case "unserved": {
+      const instead =
+        why.servedVersions.length > 0
+          ? `; live workers serve version ${why.servedVersions.join(", ")} only`
+          : why.registered
+            ? ""
+            : "; none ever has";
+      return `is due, but no live worker serves ${definition}${instead}`;
+    }
+    case "queue_unserved":
+      return `is due, but no live worker that serves ${definition} has the queue "${why.queue}"`;
+    case "throttled":
+      return `is throttled by the rate limit "${why.rateLimit}" until ${iso(why.until)}${besides}`;
+    case "not_due": {
+      const again = why.attempt > 0 || why.crashes > 0 ? `, attempt ${why.attempt}` : "";
+      const error = why.error === null ? "" : `, after the error: ${why.error.message}`;
+      return `is due at ${iso(why.until)}${again}${error}${besides}`;
+    }
+    case "key_taken":
+      return why.worker === null
+        ? `waits for its partition key "${why.partitionKey}": run ${why.holder} is before it in line`
+        : `waits for its partition key "${why.partitionKey}", which run ${why.holder} holds on worker ${why.worker}`;
+    case "claimable":
+      return `is due since ${iso(why.since)} and will be claimed when a worker has a free slot for queue "${why.queue}"`;
+  }
+}
+
+const toDate = (text: string | null): Date | null => (text === null ? null : new Date(text));
+const iso = (date: Date): string => date.toISOString();
+const atStep = ({ step }: WhyFacts): string => (step === null ? "" : ` at step "${step}"`);
+const quoted = (names: readonly string[], between = " or "): string =>
+  names.map((name) => `"${name}"`).join(between);
+/** The result of a child comes as a signal that no user can send. */
+const isReply = (name: string): boolean => name.startsWith("~");
+
+function shorten(children: readonly string[], all: number): string {
+  return children.join(", ") + (all > children.length ? ", …" : "");
+}

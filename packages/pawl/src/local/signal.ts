@@ -1,0 +1,74 @@
+/**
+ * Sends signals for callers of this process, those that come together in one call. A run that a lone signal wakes is handed
+ * over to a worker of this process that serves it and has a slot free: it never waits for a claim. Of the others the workers
+ * are told. Used by the client.
+ */
+
+import type { ClientStore, NewSignal, SignalTarget, SignalVerdict } from "../store/store.js";
+import { newClaimId } from "../values/claim-id.js";
+import { Group } from "../timing/batch.js";
+import type { ErrorKinds } from "../timing/slow-lanes.js";
+import type { Hub, Slots } from "./hub.js";
+import { signalTraced } from "../observe/tracing.js";
+
+interface Answered {
+  readonly verdict: SignalVerdict;
+  readonly target: SignalTarget | null;
+}
+
+export class Signaller {
+  readonly #store: Pick<ClientStore, "signal">;
+  readonly #hub: Hub;
+  readonly #group: Group<NewSignal, Answered>;
+
+  constructor(store: Pick<ClientStore, "signal">, hub: Hub, errors: ErrorKinds) {
+    this.#store = store;
+    this.#hub = hub;
+    this.#group = new Group({
+      ...errors,
+      send: (signals) => this.#send(signals, signals.length === 1 ? this.#slots() : null),
+      sizeOf: (signal) => signal.payload.length,
+    });
+  }
+
+  /** Resolves when the signal is in the inbox for good, or it is known why it is not. */
+  async send(signal: NewSignal): Promise<SignalVerdict> {
+    const { verdict } = await signalTraced(signal, () => this.#group.add(signal));
+    return verdict;
+  }
+
+  async #send(signals: readonly NewSignal[], slots: Slots | null): Promise<Answered[]> {
+    const claimId = newClaimId();
+    slots?.claiming.add(claimId);
+    try {
+      const offer = slots && { workerId: slots.workerId, claimId, queues: slots.queues };
+      const { verdicts, targets, claimable, handed } = await this.#store.signal(signals, {
+        patient: false,
+        offer,
+      });
+      if (handed !== null) slots?.fill(handed.queue, handed.run, claimId);
+      this.#hub.claimable(claimable);
+      return signals.map(({ runId, name: event }, index) => {
+        const verdict = verdicts[index]!;
+        const target = targets[index] ?? null;
+        if (verdict === "delivered") {
+          this.#hub.delivered(runId);
+          if (target !== null) this.#hub.emit("signal.delivered", { runId, name: target.name, event });
+        }
+        return { verdict, target };
+      });
+    } finally {
+      slots?.close();
+      slots?.claiming.delete(claimId);
+    }
+  }
+
+  /** The free slots of the first worker of this process that has some. */
+  #slots(): Slots | null {
+    for (const worker of this.#hub.workers) {
+      const slots = worker.offer();
+      if (slots !== null) return slots;
+    }
+    return null;
+  }
+}

@@ -1,0 +1,155 @@
+/**
+ * Starts runs for callers of this process. Starts that come together share one call, and none of them waits for another's
+ * key. A run that a worker of this process serves and has a free slot for is inserted already claimed and
+ * handed over once the insert is committed: it never waits for a claim. Used by the client.
+ */
+
+import type { ClientStore, NewRun, StartedRun } from "../store/store.js";
+import { newClaimId } from "../values/claim-id.js";
+import { Group } from "../timing/batch.js";
+import type { ErrorKinds, LockLanes } from "../timing/slow-lanes.js";
+import type { Hub, Reservation } from "./hub.js";
+import { startTraced } from "../observe/tracing.js";
+
+/** What a run that was just started has not yet. */
+const newborn = {
+  attempt: 0,
+  crashes: 0,
+  parentId: null,
+  partitionKey: null,
+  timedOut: false,
+  children: null,
+  inboxSeq: 0,
+  inbox: [],
+  state: null,
+  journal: [],
+  waiting: [],
+  uniqueLost: false,
+} as const;
+
+export class Starter {
+  readonly #store: Pick<ClientStore, "start">;
+  readonly #hub: Hub;
+  readonly #group: Group<NewRun, StartedRun>;
+  readonly #lanes: LockLanes;
+
+  constructor(
+    store: Pick<ClientStore, "start">,
+    hub: Hub,
+    { lanes, ...errors }: ErrorKinds & { readonly lanes: LockLanes },
+  ) {
+    this.#store = store;
+    this.#hub = hub;
+    this.#lanes = lanes;
+    this.#group = new Group({
+      ...errors,
+      send: (runs) => this.#send(runs, false),
+      sizeOf: (run) => run.input.length,
+    });
+  }
+
+  /** Starts one run, together with whatever else this process starts just now. */
+  start(run: NewRun): Promise<StartedRun> {
+    return startTraced([run], ([traced]) => this.#group.add(traced!));
+  }
+
+  /** Starts all of them in one statement, or, if their keys conflict, none. */
+  startMany(runs: readonly NewRun[]): Promise<StartedRun[]> {
+    return startTraced(runs, (traced) => this.#lanes.run(() => this.#send(traced, true)));
+  }
+
+  async #send(given: readonly NewRun[], allOrNothing: boolean): Promise<StartedRun[]> {
+    const slots = new Map<number, Reservation>();
+    let first: Reservation | undefined;
+    const runs = given.map((run, index) => {
+      const slot = this.#reserve(run, first?.workerId);
+      if (slot === null) return run;
+      first ??= slot;
+      slots.set(index, slot);
+      return { ...run, direct: true };
+    });
+    const claimId = first === undefined ? "" : newClaimId();
+    first?.claiming.add(claimId);
+    try {
+      const claim = first === undefined ? null : { workerId: first.workerId, claimId };
+      const started = await this.#store.start(runs, { allOrNothing, claim });
+      this.#handOver(runs, started, slots, claimId);
+      this.#tell(runs, started);
+      return started;
+    } catch (error) {
+      for (const slot of slots.values()) slot.cancel();
+      throw error;
+    } finally {
+      first?.claiming.delete(claimId);
+    }
+  }
+
+  /** A slot on a worker of this process, for a run that may begin at once. One call claims for one worker only. */
+  #reserve(run: NewRun, workerId: string | undefined): Reservation | null {
+    const { name, version, queue } = run;
+    if (version === null || queue === null || run.delayMs !== null || run.at !== null) return null;
+    // A scope of its own may tell runnable and executing apart: such a run must be runnable first.
+    if (run.uniqueScope !== null) return null;
+    // Who may have a key or a token is decided by a claim.
+    if (run.partitionKey !== null || run.rateLimit !== null) return null;
+    for (const worker of this.#hub.workers) {
+      const slot = worker.reserve({ name, version, queue });
+      if (slot === null) continue;
+      if (workerId === undefined || slot.workerId === workerId) return slot;
+      slot.cancel();
+    }
+    return null;
+  }
+
+  #tell(runs: readonly NewRun[], started: readonly StartedRun[]): void {
+    if (!this.#hub.hears("run.started")) return;
+    for (const [index, { runId, created }] of started.entries()) {
+      const { name, version } = runs[index]!;
+      if (created) this.#hub.emit("run.started", { runId, name, version, parentId: null });
+    }
+  }
+
+  #handOver(
+    runs: readonly NewRun[],
+    started: readonly StartedRun[],
+    slots: ReadonlyMap<number, Reservation>,
+    claimId: string,
+  ): void {
+    const nudged = new Set<string | null>();
+    for (const [index, run] of runs.entries()) {
+      const { runId, created, phase } = started[index]!;
+      const slot = slots.get(index);
+      // In a database that is held nothing is claimed, by a start neither.
+      if (slot !== undefined && created && phase !== "executing") {
+        slot.cancel();
+      } else if (slot === undefined) {
+        const delayMs = run.delayMs ?? (run.at === null ? 0 : run.at.getTime() - Date.now());
+        if (!created) continue;
+        // Of a start by name the queue is known to the database alone: any.
+        if (delayMs <= 0) nudged.add(run.queue);
+        else if (run.queue !== null) this.#hub.expect(run.queue, delayMs);
+      } else if (!created) {
+        slot.cancel();
+      } else {
+        const { name, input, step, trace } = run;
+        const priority = run.priority ?? 0;
+        slot.fill(
+          {
+            ...newborn,
+            runId,
+            name,
+            version: run.version!,
+            step,
+            input,
+            priority,
+            trace,
+            startedMs: Date.now(),
+          },
+          claimId,
+        );
+      }
+    }
+    if (nudged.has(null)) this.#hub.nudge(null);
+    else for (const queue of nudged) this.#hub.nudge(queue);
+  }
+}

@@ -1,0 +1,155 @@
+/**
+ * Decides what an outcome, or an error, makes of a run. Pure: no clock, no database, no user code but what encoding
+ * touches. The executor calls it and hands the transition to the flusher. What cannot be encoded throws here, inside
+ * the guarded region of the step that returned it.
+ */
+
+import type { JobDefinition } from "../define/definition.js";
+import { toMilliseconds } from "../values/duration.js";
+import { describeBoth, describeError, describeStop, isA } from "../values/error-record.js";
+import { NonRetryable, NotSerializable, PayloadTooLarge, TooManyCrashes } from "../values/errors.js";
+import { type Encoded, toJson } from "../values/json.js";
+import { awaitedNames, type Next, type Outcome } from "../define/outcome.js";
+import { checkRateLimit } from "../define/rate-limit.js";
+import type { NewRun, Transition } from "../store/store.js";
+import { limitColumns } from "./new-run.js";
+
+/** What a run is at when it is decided. */
+export interface Situation {
+  readonly step: string;
+  /** The text of the state as this claim stored it; null if it has stored none yet. */
+  readonly storedState: string | null;
+  /** The seqs of the signals that the step sees as awaited. */
+  readonly awaited: readonly number[];
+  /** How long a state or result may be as JSON. */
+  readonly maxBytes: number;
+  /** Whether the claim may be kept, so that the next step runs at once; asked when the step has returned. */
+  readonly mayKeep: () => boolean;
+}
+
+export interface Decision {
+  readonly transition: Transition;
+  /** The new state, when the claim is kept. */
+  readonly state: Encoded | null;
+}
+
+/** The transition of a machine's outcome. `children` are the runs that a spawn starts. */
+export function decide(at: Situation, outcome: Outcome, children: readonly NewRun[] = []): Decision {
+  switch (outcome.kind) {
+    case "next":
+      return decideNext(at, outcome);
+    case "retry": {
+      const delayMs = toMilliseconds(outcome.delay, "delay");
+      return end({ kind: "retry", step: at.step, state: changed(at, outcome.state), delayMs, error: null });
+    }
+    case "await": {
+      const { timeout, match } = outcome.options;
+      return end({
+        kind: "await",
+        step: outcome.step,
+        state: changed(at, outcome.state),
+        names: awaitedNames(outcome),
+        match: match === undefined ? null : toJson(match, "match", at.maxBytes).text,
+        delayMs: timeout === undefined ? null : toMilliseconds(timeout, "timeout"),
+        shown: at.awaited,
+      });
+    }
+    case "spawn":
+      return end({
+        kind: "spawn",
+        step: outcome.step,
+        state: changed(at, outcome.state),
+        children,
+        consumed: at.awaited,
+      });
+    case "done":
+      return end({ kind: "done", step: at.step, result: toJson(outcome.result, "result", at.maxBytes).text });
+    case "stop":
+      return end(fail(at.step, describeStop(outcome.reason, at.step)));
+  }
+}
+
+function decideNext(at: Situation, { step, state: given, options }: Next): Decision {
+  const state = toJson(given, "state", at.maxBytes);
+  const text = state.text === at.storedState ? null : state.text;
+  const { priority, partitionKey, rateLimit, weight } = options;
+  const isFree = priority === undefined && partitionKey === undefined && rateLimit === undefined;
+  if (isFree && at.mayKeep()) {
+    return { transition: { kind: "keep", step, state: text, consumed: at.awaited }, state };
+  }
+  return end({
+    kind: "next",
+    step,
+    state: text,
+    priority: priority ?? null,
+    partitionKey,
+    ...limitColumns(checkRateLimit(rateLimit, weight)),
+    consumed: at.awaited,
+  });
+}
+
+/** The text of a new state; null if it is stored already. */
+function changed(at: Situation, given: unknown): string | null {
+  const { text } = toJson(given, "state", at.maxBytes);
+  return text === at.storedState ? null : text;
+}
+
+/** The transition of what a job returned. */
+export function decideResult(result: unknown, maxBytes: number): Decision {
+  return end({ kind: "done", step: null, result: toJson(result, "result", maxBytes).text });
+}
+
+/** The transition of what a job threw: again after its backoff, until its attempts are used up. */
+export function decideJobError(definition: JobDefinition, attempt: number, error: unknown): Decision {
+  if (isA(error, NonRetryable) || attempt + 1 >= definition.maxAttempts) return decideFailure(null, error);
+  let delayMs: number;
+  try {
+    delayMs = toMilliseconds(definition.backoff(attempt), "backoff");
+  } catch (backoffError) {
+    return decideUnhandled(null, backoffError, error);
+  }
+  const record = JSON.stringify(describeError(error));
+  return end({ kind: "retry", step: null, state: null, delayMs, error: record });
+}
+
+/** A run that fails by an error nobody handled. */
+export function decideFailure(step: string | null, error: unknown): Decision {
+  return end(fail(step, describeError(error, step ?? undefined)));
+}
+
+/** The error of a run that crashed too often to be tried again, or null. */
+export function crashLimit(
+  definition: { readonly kind: string; readonly maxCrashes: number | null; readonly maxAttempts?: number },
+  run: { readonly attempt: number; readonly crashes: number },
+): TooManyCrashes | null {
+  const { maxCrashes, maxAttempts } = definition;
+  if (maxCrashes !== null && run.crashes > maxCrashes) {
+    return new TooManyCrashes(
+      `${run.crashes} crashes without progress, at most ${maxCrashes} are allowed (maxCrashes)`,
+    );
+  }
+  if (maxAttempts !== undefined && run.attempt >= maxAttempts) {
+    return new TooManyCrashes(
+      `the worker died during attempt ${run.attempt}, the last of ${maxAttempts} (maxAttempts)`,
+    );
+  }
+  return null;
+}
+
+/** A run that fails because its error could not even be handled: both are recorded. */
+export function decideUnhandled(step: string | null, later: unknown, earlier: unknown): Decision {
+  return end(fail(step, describeBoth(later, earlier, step ?? undefined)));
+}
+
+function fail(step: string | null, record: ReturnType<typeof describeError>): Transition {
+  return { kind: "stop", step, error: JSON.stringify(record) };
+}
+
+function end(transition: Transition): Decision {
+  return { transition, state: null };
+}
+
+/** Errors that no further attempt would mend. */
+export function isHopeless(error: unknown): boolean {
+  return isA(error, NonRetryable) || isA(error, NotSerializable) || isA(error, PayloadTooLarge);
+}

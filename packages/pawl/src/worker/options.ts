@@ -1,0 +1,262 @@
+/**
+ * The options of `serve`: their types, defaults and checks. What comes out is complete and in milliseconds; the
+ * worker checks nothing again.
+ */
+
+import { type AnyDefinition, isDefinition } from "../define/definition.js";
+import { type Duration, toMilliseconds } from "../values/duration.js";
+import { InvalidOption } from "../values/errors.js";
+import type { Logger } from "../values/logger.js";
+import { checkName } from "../values/names.js";
+import { checkFunction, checkInteger, checkOptions, checkString, isObject } from "../values/options.js";
+import { show } from "../values/show.js";
+import type { StoredLimit } from "../store/store.js";
+import { consoleLogger } from "../values/console-logger.js";
+import { checkLimits, type LimitOptions } from "../local/limits.js";
+
+export interface ServeOptions {
+  /** Where the runs are. Default: `PAWL_URL`, `DATABASE_URL`, else a local Postgres in `.pawl/postgres`. */
+  readonly url?: string | undefined;
+  /** The schema of Pawl in that database. Default "pawl". Not for a server, which has its own. */
+  readonly schema?: string | undefined;
+  /** What to show to a server (an HTTP URL). Default: `PAWL_TOKEN`. */
+  readonly token?: string | undefined;
+  /** Queues to serve and how many runs of each at once. Default: the queue of each served definition, 10 each. */
+  readonly queues?: Readonly<Record<string, number>> | undefined;
+  /** How long claims last without a heartbeat; at least a second. Default "10s". */
+  readonly lease?: Duration | undefined;
+  /** How often the worker shows that it lives; at most a third of the lease. Default "2s". */
+  readonly heartbeat?: Duration | undefined;
+  /** The shortest wait between two looks at an empty queue. Default "5ms", growing up to `maxPollInterval`. */
+  readonly pollInterval?: Duration | undefined;
+  /** The longest wait between two looks at an empty queue. Default "1s". */
+  readonly maxPollInterval?: Duration | undefined;
+  /** Runs claimed ahead of free slots, per queue. Default 0. */
+  readonly prefetch?: number | undefined;
+  /** Do not look before this many slots are free. Default 1. */
+  readonly minDemand?: number | undefined;
+  /** How often claims of dead workers are looked for. Default "1s". */
+  readonly reapInterval?: Duration | undefined;
+  /** How often terminal runs past their retention are deleted; `false`: never by this worker. Default "5m". */
+  readonly sweepInterval?: Duration | false | undefined;
+  /** How long `stop` waits for running steps before it aborts them. Default "5s". */
+  readonly drainTimeout?: Duration | undefined;
+  /** Steps that run longer get an aborted `ctx.signal` and fail with `StepTimeout`. Default: no limit. */
+  readonly maxStepDuration?: Duration | undefined;
+  /** Rate limits to set when the worker starts: `{ stripe: { allowed: 100, period: "1s" } }`. The last writer wins. */
+  readonly limits?: Readonly<Record<string, LimitOptions>> | undefined;
+  /** How long a state or result may be as JSON. Default 1 MiB, at most 16 MiB. */
+  readonly maxPayloadBytes?: number | undefined;
+  /**
+   * Metrics for Prometheus: `worker.metrics()` gives them as text, and with a `port` they are served at `/metrics` there. `false`: nothing is
+   * counted. Default true.
+   */
+  readonly metrics?: boolean | MetricsOptions | undefined;
+  readonly logger?: Logger | undefined;
+}
+
+export interface MetricsOptions {
+  /** Where to serve `GET /metrics`. Default: nowhere. */
+  readonly port?: number | undefined;
+  /** Default "127.0.0.1"; "0.0.0.0" for a Prometheus elsewhere. */
+  readonly host?: string | undefined;
+  /** Add what only the database knows, such as the depth of queues. Default false: one worker, or the server, is enough for that. */
+  readonly database?: boolean | undefined;
+}
+
+export interface ServeSettings {
+  readonly definitions: readonly AnyDefinition[];
+  readonly schema: string;
+  readonly queues: ReadonlyMap<string, number>;
+  readonly leaseMs: number;
+  readonly heartbeatMs: number;
+  readonly pollMs: number;
+  readonly maxPollMs: number;
+  readonly prefetch: number;
+  readonly minDemand: number;
+  readonly reapMs: number;
+  readonly sweepMs: number | null;
+  readonly drainMs: number;
+  readonly maxStepMs: number | null;
+  readonly limits: readonly StoredLimit[];
+  readonly maxPayloadBytes: number;
+  /** null: nothing is counted. */
+  readonly metrics: MetricsSettings | null;
+  readonly logger: Logger;
+}
+
+interface MetricsSettings {
+  readonly port: number | null;
+  readonly host: string;
+  readonly database: boolean;
+}
+
+const defaults = {
+  schema: "pawl",
+  concurrency: 10,
+  lease: "10s",
+  heartbeat: "2s",
+  pollInterval: "5ms",
+  maxPollInterval: "1s",
+  prefetch: 0,
+  minDemand: 1,
+  reapInterval: "1s",
+  sweepInterval: "5m",
+  drainTimeout: "5s",
+  maxPayloadBytes: 1_048_576,
+  metricsHost: "127.0.0.1",
+} as const;
+
+const names = [
+  "url",
+  "schema",
+  "token",
+  "queues",
+  "lease",
+  "heartbeat",
+  "pollInterval",
+  "maxPollInterval",
+  "prefetch",
+  "minDemand",
+  "reapInterval",
+  "sweepInterval",
+  "drainTimeout",
+  "maxStepDuration",
+  "limits",
+  "maxPayloadBytes",
+  "metrics",
+  "logger",
+] as const;
+
+export function checkServe(definitions: unknown, options: unknown): ServeSettings {
+  const given = checkOptions(options, names, "the options of serve");
+  const served = checkDefinitions(definitions, "serve");
+  const leaseMs = atLeast(given.lease ?? defaults.lease, "lease", 1_000, shortLease);
+  const heartbeatMs = atLeast(given.heartbeat ?? defaults.heartbeat, "heartbeat", 10);
+  if (heartbeatMs * 3 > leaseMs) {
+    throw new InvalidOption(
+      `heartbeat must be at most a third of the lease, so that two may fail: heartbeat is ${heartbeatMs} ms, lease ${leaseMs} ms`,
+    );
+  }
+  const pollMs = atLeast(given.pollInterval ?? defaults.pollInterval, "pollInterval", 1);
+  const { sweepInterval = defaults.sweepInterval, maxStepDuration } = given;
+  return {
+    definitions: served,
+    schema: checkSchemaName(given.schema),
+    queues: checkQueues(given.queues, served),
+    leaseMs,
+    heartbeatMs,
+    pollMs,
+    maxPollMs: Math.max(
+      pollMs,
+      atLeast(given.maxPollInterval ?? defaults.maxPollInterval, "maxPollInterval", 1),
+    ),
+    prefetch: checkInteger(given.prefetch ?? defaults.prefetch, "prefetch", { min: 0, max: 10_000 }),
+    minDemand: checkInteger(given.minDemand ?? defaults.minDemand, "minDemand", { min: 1, max: 10_000 }),
+    reapMs: atLeast(given.reapInterval ?? defaults.reapInterval, "reapInterval", 10),
+    sweepMs: sweepInterval === false ? null : atLeast(sweepInterval, "sweepInterval", 10),
+    drainMs: atLeast(given.drainTimeout ?? defaults.drainTimeout, "drainTimeout", 0),
+    maxStepMs: maxStepDuration === undefined ? null : atLeast(maxStepDuration, "maxStepDuration", 1),
+    limits: checkLimits(given.limits),
+    maxPayloadBytes: checkMaxPayload(given.maxPayloadBytes),
+    metrics: checkMetrics(given.metrics ?? true),
+    logger: checkLogger(given.logger),
+  };
+}
+
+function checkMetrics(given: unknown): MetricsSettings | null {
+  if (given === false) return null;
+  const {
+    port,
+    host,
+    database = false,
+  } = checkOptions(given === true ? {} : given, ["port", "host", "database"], "the option metrics");
+  if (typeof database !== "boolean") {
+    throw new InvalidOption(`metrics.database must be true or false, not ${show(database)}`);
+  }
+  return {
+    port: port === undefined ? null : checkInteger(port, "metrics.port", { min: 0, max: 65_535 }),
+    host: checkString(host ?? defaults.metricsHost, "metrics.host", { maxBytes: 255 }),
+    database,
+  };
+}
+
+/** The name of the schema; any that PostgreSQL takes. */
+export function checkSchemaName(given: unknown): string {
+  const name = checkString(given ?? defaults.schema, "schema", { maxBytes: 63 });
+  if (!/^(pg_|\$user$)/.test(name)) return name;
+  throw new InvalidOption(`schema must not be "${name}": PostgreSQL gives such names a meaning of its own`);
+}
+
+/** How long an input, state or result may be: as many bytes as one claim may answer, at most. */
+export function checkMaxPayload(given: unknown): number {
+  const { maxPayloadBytes } = defaults;
+  return checkInteger(given ?? maxPayloadBytes, "maxPayloadBytes", { min: 1_024, max: 16 * maxPayloadBytes });
+}
+
+/** A logger with the four methods that Pawl calls; the console's if none is given. */
+export function checkLogger(given: unknown): Logger {
+  if (given === undefined) return consoleLogger;
+  for (const level of ["debug", "info", "warn", "error"] as const) {
+    checkFunction(isObject(given) ? given[level] : undefined, `logger.${level}`);
+  }
+  return given as Logger;
+}
+
+/** Definitions of different versions or names; `what` is the function that takes them. */
+export function checkDefinitions(given: unknown, what: string): AnyDefinition[] {
+  if (!Array.isArray(given) || given.length === 0) {
+    throw new InvalidOption(`${what} takes a list of definitions, at least one, not ${show(given)}`);
+  }
+  const seen = new Map<string, unknown>();
+  for (const item of given as unknown[]) {
+    if (!isDefinition(item)) {
+      throw new InvalidOption(
+        `${what} takes definitions made by job(…), machine(…) or workflow(…), not ${show(item)}`,
+      );
+    }
+    const key = `${item.name}@${item.version}`;
+    if (seen.has(key)) {
+      throw new InvalidOption(`${what} got ${key} twice; give one of them another version or name`);
+    }
+    seen.set(key, item);
+  }
+  return given as AnyDefinition[];
+}
+
+function checkQueues(given: unknown, served: readonly AnyDefinition[]): ReadonlyMap<string, number> {
+  const needed = new Set(served.map((definition) => definition.queue));
+  if (given === undefined) return new Map([...needed].map((queue) => [queue, defaults.concurrency]));
+  if (!isObject(given)) {
+    throw new InvalidOption(`queues must be an object such as { default: 10 }, not ${show(given)}`);
+  }
+  const queues = new Map(
+    Object.entries(given).map(([queue, concurrency]) => [
+      // That of a definition is checked, and Pawl's own have queues of theirs.
+      needed.has(queue) ? queue : checkName("queue", queue),
+      checkInteger(concurrency, `the concurrency of queue "${queue}"`, { min: 1, max: 10_000 }),
+    ]),
+  );
+  for (const definition of served) {
+    if (queues.has(definition.queue)) continue;
+    throw new InvalidOption(
+      `${definition.name}@${definition.version} runs on queue "${definition.queue}", which queues does not list; ` +
+        `queues, when given, is the whole list: add ${definition.queue}: ${defaults.concurrency}`,
+    );
+  }
+  return queues;
+}
+
+/** The longest that a timer takes; a longer one would fire at once. */
+const maxTimerMs = 2 ** 31 - 1;
+
+/** Why a lease has to be as long as that. */
+const shortLease =
+  "a shorter lease passes whenever the machine, the network or the database is busy for a moment, and with it all claims of the worker";
+
+function atLeast(value: unknown, what: string, minMs: number, why?: string): number {
+  const ms = toMilliseconds(value, what);
+  if (ms >= minMs && ms <= maxTimerMs) return ms;
+  const reason = why === undefined || ms > maxTimerMs ? "" : `: ${why}`;
+  throw new InvalidOption(`${what} must be from ${minMs} ms to 24 days, not ${show(value)}${reason}`);
+}

@@ -1,0 +1,87 @@
+/**
+ * One call of `ctx.step.*` that has not been answered: its promise, what it waits for, and how far it is. Plain data of the body.
+ */
+
+import type { ErrorRecord } from "../values/error-record.js";
+import { ChildFailed, StepFailed } from "../values/errors.js";
+import type { Json } from "../values/json-types.js";
+import type { RetryPolicy } from "../define/retry.js";
+import type { JournalChange, StepKind } from "../store/journal.js";
+import type { Watched } from "../observe/observer.js";
+
+/** The function of a step, as the body calls it. */
+export interface Work {
+  readonly fn: (...given: unknown[]) => unknown;
+  readonly policy: RetryPolicy;
+}
+
+export interface StepCall extends Watched {
+  readonly name: string;
+  readonly kind: StepKind;
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (error: Error) => void;
+  /**
+   * running: its function is, or it rests for less than a second; asking: the database is asked; waiting: the database says what for,
+   * and the run need not stay for it; held: the worker stops, and it is not begun.
+   */
+  state: "running" | "asking" | "waiting" | "held";
+  work: Work | null;
+  attempt: number;
+  /** What to ask the database about it while it waits. */
+  question: JournalChange;
+  /** When it waits: for a child, until when, and which signals were tried. */
+  childId: string | null;
+  dueAt: string | null;
+  /** The same on the clock of this process. */
+  dueAtMs: number | null;
+  triedSeq: number;
+  /** Takes the prompt back that it waits for. */
+  stopTimer: (() => void) | undefined;
+}
+
+/** Settles a call by what is recorded of it. */
+export function settle(call: StepCall, output: Json | null, error: ErrorRecord | null): void {
+  call.stopTimer?.();
+  if (error !== null) call.reject(toError(call, error));
+  else call.resolve(call.kind === "sleep" ? undefined : output);
+}
+
+function toError({ name, kind }: StepCall, error: ErrorRecord): Error {
+  if (kind !== "invoke") return new StepFailed(name, error);
+  const { runId = null, message, code, cause } = error as ErrorRecord & { runId?: string };
+  return new ChildFailed(name, runId, message, code === "ChildFailed" ? (cause ?? null) : error);
+}
+
+/** Whether it waits for something that comes into the inbox. */
+export const isForSignal = ({ kind }: StepCall): boolean => kind === "wait" || kind === "invoke";
+
+/** Whether both wait for the same event. */
+export function isSameEvent(one: JournalChange, other: JournalChange): boolean {
+  return one.op === "wait" && other.op === "wait" && one.event === other.event;
+}
+
+export function newCall(
+  kind: StepKind,
+  name: string,
+  resolve: (value: unknown) => void,
+  reject: (error: Error) => void,
+): StepCall {
+  return {
+    name,
+    kind,
+    resolve,
+    reject,
+    state: "asking",
+    work: null,
+    attempt: 0,
+    question: { op: "due" },
+    childId: null,
+    dueAt: null,
+    dueAtMs: null,
+    triedSeq: 0,
+    calledMs: -1,
+    tookMs: -1,
+    stepSpan: null,
+    stopTimer: undefined,
+  };
+}
