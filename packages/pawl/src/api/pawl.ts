@@ -1,6 +1,6 @@
 /**
- * `Pawl`: what `connect` gives, the same whether the runs are reached straight in Postgres (`client.ts`) or through a server
- * (`http-client.ts`). Every call either answers with what is committed or throws one of the errors of `values/errors.ts`.
+ * `Pawl`: what `connect` gives, the same whether the runs are reached straight in Postgres (`api/client.ts`) or through a server
+ * (`api/http-client.ts`). Every call either answers with what is committed or throws one of the errors of `values/errors.ts`.
  */
 
 import type { Checked } from "./check.js";

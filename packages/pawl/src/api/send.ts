@@ -1,6 +1,6 @@
 /**
  * `start`, `startMany` and `signal`: checks what it is given and applies schemas before anything is written, sends it on,
- * and tells the caller what came of it. The same for a client and for a transaction of its caller (`within.ts`): they
+ * and tells the caller what came of it. The same for a client and for a transaction of its caller (`api/within.ts`): they
  * differ only in the way (`Route`) that things take to the database.
  */
 

@@ -21,7 +21,7 @@ interface Types<Input, Output, Signals> {
   readonly signals: Signals;
 }
 
-/** The methods of definitions. `serve.ts` adds its own, so that what is pure here need not know of it. */
+/** The methods of definitions. `api/serve.ts` adds its own, so that what is pure here need not know of it. */
 export interface DefinitionMethods {}
 
 export const definitionMethods = {} as DefinitionMethods;

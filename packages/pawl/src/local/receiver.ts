@@ -1,6 +1,6 @@
 /**
  * Receives messages for callers of this process. Callers that want the same share one look at the database at a time, and what it
- * finds is dealt out among them, first come, first served. Who waits is served by a hint of this process (`nudge.ts`) at once, else by
+ * finds is dealt out among them, first come, first served. Who waits is served by a hint of this process (`local/hub.ts`) at once, else by
  * polling: 20 ms after the last message, then more and more rarely, up to a second. A message for somebody who has gone meanwhile is
  * given to the next, or back to the queue as if it had never been received. Used by the client.
  */

@@ -1,5 +1,5 @@
 /**
- * Waits for runs to end. A run that ends in this process is announced at once (`nudge.ts`); all others are found by polling, each run at
+ * Waits for runs to end. A run that ends in this process is announced at once (`local/hub.ts`); all others are found by polling, each run at
  * intervals that grow, however many wait for it. One call asks for up to 1,000 runs, those first that have been due the longest: no
  * number of waits keeps another from its turn. An outage only delays. Used by the client and by the server.
  */

@@ -1,4 +1,4 @@
-/** What the database knows about why a run makes no progress. Types only; `why.ts` makes a sentence of it. */
+/** What the database knows about why a run makes no progress. Types only; `api/why.ts` makes a sentence of it. */
 
 import type { ErrorRecord } from "../values/error-record.js";
 import type { Json } from "../values/json-types.js";

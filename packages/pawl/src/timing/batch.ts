@@ -1,7 +1,7 @@
 /**
  * Calls for many callers of this process at once: whatever comes while a call is in flight shares the next one, like
  * commits do, without any timer. A call does not wait long in the database for what somebody has locked: it fails as busy, having
- * written nothing, and then each of its items is sent by itself, in slow lanes (`lanes.ts`). Used by the starts, the signals and
+ * written nothing, and then each of its items is sent by itself, in slow lanes (`timing/slow-lanes.ts`). Used by the starts, the signals and
  * the messages.
  */
 

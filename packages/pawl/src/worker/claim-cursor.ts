@@ -1,6 +1,7 @@
 /**
  * Where the next look at a queue begins: at the first run that the last one claimed instead of at the dead head of the index. Only a
- * shortcut: it is dropped every second, and lowered when older runs become claimable, so that it hides nothing.
+ * shortcut: it is dropped every second, and lowered when older runs become claimable, so that it hides nothing: a
+ * caller's transaction may commit a run long after its due time.
  *
  * While an old transaction is open, all that has ended since is still in the way of a look at the whole queue. Such a walk is made
  * again only after a rest ten times as long; until then looks begin at the mark and go no further (`bounded`).

@@ -2,7 +2,7 @@
  * One invocation of a workflow's body: calls it from the top, answers its steps from the journal or does them, and ends with
  * its result, its error, or its suspension, when all it waits for is known to the database. Each outcome is recorded before the body
  * sees it, and given to it in order (`deliveries.ts`). After the end the body is dead: its further steps
- * are neither done nor recorded, and never answered. Made and run by `workflow.ts`.
+ * are neither done nor recorded, and never answered. Made and run by `workflow/execute.ts`.
  */
 
 import type { ErrorRecord } from "../values/error-record.js";

@@ -1,4 +1,8 @@
-/** What a workflow run waits for when all its outstanding steps do: made of their calls when the body is suspended. Pure. */
+/**
+ * What a workflow run waits for when all its outstanding steps do: made of their calls when the body is suspended. That is when the
+ * body has had a whole turn and did nothing, no outcome is on its way, and every outstanding step waits. `commit` then looks, with the
+ * run locked, for a wanted signal after `after`, and keeps the run runnable if there is one. Pure.
+ */
 
 import type { Transition } from "../store/store.js";
 import { isForSignal, type StepCall } from "./step-call.js";

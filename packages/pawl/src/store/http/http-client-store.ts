@@ -1,6 +1,6 @@
 /**
  * What the client asks of a server, each a call of its REST API. This file only encodes and decodes; what is checked and what is thrown
- * is the business of `http-client.ts` and of the server.
+ * is the business of `api/http-client.ts` and of the server.
  */
 
 import { toBase64 } from "../../values/bytes.js";

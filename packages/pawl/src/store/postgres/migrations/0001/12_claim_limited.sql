@@ -4,7 +4,8 @@
 -- needed, when they are due, by the first that was put off. Whoever was put off and finds too little stays at the front.
 -- A bucket that another claim has at hand is not waited for (contended). `freed` are the keys whose first run was put off,
 -- `throttled` says how many were.
--- Rides runs_throttled.
+-- Each run is put off once, to when its tokens will be there, instead of being woken with all others. Nothing refills a bucket: its
+-- tokens are computed from updated_at. Rides runs_throttled.
 create function claim_limited(
   p_shard smallint, p_id bigint[], p_want int, p_now timestamptz, out allowed bigint[], out freed text[], out contended boolean,
   out throttled int)

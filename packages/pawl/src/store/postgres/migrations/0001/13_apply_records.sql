@@ -72,6 +72,8 @@ begin
 end $f$;
 
 -- One entry of record that waits: for a retry, a time, a signal or a child. The caller has locked the run and checked the guard.
+-- A signal wins over a timeout that has passed. The entry of an invoke and the run that it starts are one transaction; that run has a
+-- parent but no number of a spawn, and its end comes back as a signal (deliver_replies).
 create function record_wait(
   p_shard smallint, p_run_id bigint, p_name text, p_op text, p_seq int, p_attempt int, p_error jsonb, p_delay_ms bigint, p_detail jsonb,
   p_now timestamptz

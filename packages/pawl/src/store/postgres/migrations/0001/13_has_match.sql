@@ -1,4 +1,5 @@
 -- Whether a run's inbox holds a signal that this await wants and that was not shown yet: then the wait is over at once.
+-- Signals that the step has seen do not count, so a step that gathers signals by waiting again does not spin.
 -- A workflow has tried all signals up to `after` of the await. Rides signals_inbox; shown seqs are looked up as ranges, so that gathering thousands stays cheap.
 create function has_match(p_shard smallint, p_run_id bigint, p_awaits jsonb, p_shown jsonb) returns boolean
 language plpgsql stable as $f$

@@ -30,7 +30,7 @@ begin
 end $f$;
 
 -- Children have ended: their parents (locked by the caller) count down, and those that waited for the last one go on, once.
--- Answers like wake_runs.
+-- The number of the spawn (child_of) keeps children of an earlier spawn from counting. Answers like wake_runs.
 create function release_parents(p_shard smallint, p_parent_id bigint[], p_child_of int[], p_now timestamptz) returns jsonb
 language plpgsql as $f$
 declare

@@ -8,6 +8,8 @@
 -- with the definition and the trace of the run, and the claimable runs made, by queue, in the first row. Locks the runs in id order in a statement of its own, whatever
 -- their status: an update that looked for waiting runs only would miss one that is just about to wait. Signals of several
 -- callers (not p_patient) wait at most 100 ms for a locked run; then the call fails with 55P03 and nothing is written.
+-- Right in any isolation level of a caller's transaction: above READ COMMITTED, PostgreSQL raises 40001 if the run changed after the
+-- snapshot. Every signal and every commit writes the row of its run, so an unchanged row means an unchanged inbox.
 -- A transaction of a caller may send thousands to one run. Each version of a row that one transaction writes stays until its end, and
 -- whoever looks for the row walks over all of them: so from the second signal on it counts inbox_seq up by 1, 2, 4, … at a time, and takes
 -- the seqs in between without writing the run. `pawl.sent`, local to the transaction, says where it is ({run: [next, last, how many]}).

@@ -34,7 +34,7 @@ end $f$;
 --   due_ms  milliseconds until the next delayed message is visible, when nothing was left to receive
 -- Like claim it reads pages of runs_claim and tries the advisory locks of their groups, then locks by primary key with SKIP LOCKED and
 -- decides in statements of their own (claim_keyed for groups); it never waits. Committed asynchronously: a lost receive is a message that was never in flight, and
--- its random receipt never returns.
+-- its random receipt never returns. eligible_at stays, so that a message that comes back is first again.
 create function receive(
   p_shard smallint, p_queue text, p_receipt bigint, p_limit int, p_visibility_ms bigint, p_max_receives int, p_match text,
   p_floor_us bigint, p_after_us bigint, p_after_id bigint

@@ -93,7 +93,8 @@ end $f$;
 
 -- Publishes to a topic, in one transaction: starts a run for each workflow that wants it (the body is its input), sends a message to each
 -- queue, and starts a delivery (`pawl-delivery`, which servers serve) for each http target. Answers how many of each, and, as JSON, the
--- queues that got messages. With a dedup key the publication is kept for a day, and publishing with the same key to the same topic
+-- queues that got messages. With a dedup key the publication is kept for a day (a row of runs of the kind
+-- `publication`, name `~.topic`, inserted first), and publishing with the same key to the same topic
 -- does nothing and answers the same numbers; one that is not committed yet is waited for, or (not p_patient) the call fails with 55P03.
 -- Everybody gets a copy of the body, 16 MiB of them at a time and 256 MiB at most: more is refused (PW413). Rides runs_idempotency.
 create function publish(p_shard smallint, p_topic text, p_body text, p_dedup_key text, p_patient boolean default true)
