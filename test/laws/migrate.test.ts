@@ -125,9 +125,9 @@ describe("migrate", () => {
     await client.connect();
     await client.query("create temporary table runs (id int)");
     await client.query("set search_path = pg_temp, public");
-    await client.query("select pawl.reap(0::smallint, 10)");
+    await client.query("select pawl.reap(10)");
     const { rows } = await client.query(
-      "select id from pawl.start(0::smallint, '{x}', '{1}', '{job}', '{default}', null, array['1'], null, null, null, null, null, null, null, null, null, null, null, null, null, null, false, null, null, null)",
+      "select id from pawl.start('{x}', '{1}', '{job}', '{default}', null, array['1'], null, null, null, null, null, null, null, null, null, null, null, null, null, null, false, null, null, null)",
     );
     expect(rows).toHaveLength(1);
     await client.end();
