@@ -48,8 +48,7 @@ const transaction = async (text: string, values: unknown[]): Promise<{ commit: (
 };
 const signalInFlight = (runId: string) =>
   transaction("select * from signal(array[$1::bigint], '{go}', '{1}', null, true)", [runId]);
-const decidingAbout = (key: string) =>
-  transaction("select pg_advisory_xact_lock(key_lock($1))", [key]);
+const decidingAbout = (key: string) => transaction("select pg_advisory_xact_lock(key_lock($1))", [key]);
 /** While `act` is under way, what ends a claim waits for its key as long as it takes. */
 const patiently = async (act: () => Promise<void>): Promise<void> => {
   const patience = (time: string) =>
@@ -345,10 +344,9 @@ describe("several claimers at once", { timeout: 90_000 }, () => {
       ...Array.from({ length: 900 }, (_, index) => ({ partitionKey: `own-${index}` })),
     );
     const claiming = (claimId: number) =>
-      transaction(
-        "select count(*) from claim('default', 'worker', $1, 10, '{counter}', '{1}', null, null)",
-        [claimId],
-      );
+      transaction("select count(*) from claim('default', 'worker', $1, 10, '{counter}', '{1}', null, null)", [
+        claimId,
+      ]);
     const [one, other] = [await claiming(1), await claiming(2)];
     const { runs } = await claim(database, { limit: 10 });
     expect(runs.length).toBe(10);

@@ -227,8 +227,7 @@ describe("crash recovery", () => {
 
   it("tells a late heartbeat that its lease has passed", async () => {
     await register(database, "late");
-    const beat = (): Promise<{ alive: boolean }[]> =>
-      sql("select alive from beat('late', null)");
+    const beat = (): Promise<{ alive: boolean }[]> => sql("select alive from beat('late', null)");
     expect(await beat()).toEqual([{ alive: true }]);
     await longAgo("late");
     expect(await beat()).toEqual([{ alive: false }]);
@@ -320,9 +319,7 @@ describe("crash recovery", () => {
     const [kept, cancelled] = await start(database, {}, {});
     const { claimId } = await claim(database, { workerId: "holder" });
     await sql("update runs set status = 'cancelled' where id = $1", [cancelled]);
-    const [row] = await sql<{ cancelled: string; held: string }>(
-      "select * from beat('holder', 0)",
-    );
+    const [row] = await sql<{ cancelled: string; held: string }>("select * from beat('holder', 0)");
     expect(JSON.parse(row!.cancelled)).toEqual({ [cancelled!]: claimId });
     expect(JSON.parse(row!.held)).toEqual({ [kept!]: claimId, [cancelled!]: claimId });
     // letting go of a cancelled run leaves it cancelled
@@ -345,7 +342,7 @@ describe("retention", () => {
     const [expired, kept, live] = await start(database, {}, {}, {});
     const { claimId } = await claim(database, { limit: 2 });
     for (const runId of [expired!, kept!]) await commit(database, { runId, claimId }, done());
-    await sql("insert into signals values (0, $1, 1, 's', '{}', null, clock_timestamp(), null)", [expired]);
+    await sql("insert into signals values ($1, 1, 's', '{}', null, clock_timestamp(), null)", [expired]);
     await sql(
       "insert into steps (run_id, name, kind, seq, output, started_at, completed_at) values ($1, 's', 'run', 1, '1', clock_timestamp(), clock_timestamp())",
       [expired],

@@ -195,7 +195,7 @@ function findUnserved(query: Query): Promise<UnservedFact[]> {
 function findSetAside(query: Query): Promise<SetAsideFact[]> {
   return query(
     `select r.id::text as "runId", r.name, r.version, r.error ->> 'code' as code, r.error ->> 'message' as message
-    from runs r where (r.hold & 10) <> 0 and (r.hold & 8) <> 0 order by r.id limit 20`,
+    from runs r where (r.hold & 10) <> 0 and (r.hold & 8) <> 0 order by r.name, r.version, r.id limit 20`,
   );
 }
 

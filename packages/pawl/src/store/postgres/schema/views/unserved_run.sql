@@ -5,9 +5,9 @@ create or replace view unserved_run as
 select d.name as workflow_name, d.version as workflow_version, sum(d.runs)::bigint as runs, min(d.due_since) as due_since
 from (
   select w.name, w.version, w.queue, w.is_placed, count(*) as runs, min(w.eligible_at) as due_since from (
-    select r.name, r.version, r.queue, r.eligible_at, true as is_placed from runs r where r.id < first_message_id() and case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end and r.eligible_at <= now()
+    select r.name, r.version, r.queue, r.eligible_at, true as is_placed from runs r where (r.id < first_message_id()) is true and case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end and r.eligible_at <= now()
     union all
-    select r.name, r.version, r.queue, r.eligible_at, true from runs r where r.id < first_message_id() and (r.hold & 1) <> 0 and (r.hold & 14) = 0 and r.eligible_at <= now()
+    select r.name, r.version, r.queue, r.eligible_at, true from runs r where (r.id < first_message_id()) is true and (r.hold & 1) <> 0 and (r.hold & 14) = 0 and r.eligible_at <= now()
     union all
     select r.name, r.version, r.queue, r.eligible_at, false from runs r where (r.hold & 10) <> 0 and (r.hold & 2) <> 0) w
   group by w.name, w.version, w.queue, w.is_placed) d

@@ -54,7 +54,7 @@ begin
       from (select u.id, u.claim_id, u.turn, u.step, u.result::jsonb as result, u.o::int
             from unnest(p_id, p_claim_id, p_turn, p_step, p_result) with ordinality u(id, claim_id, turn, step, result, o)
             order by u.id limit cardinality(p_id)) v
-      where r.id = v.id and r.claim_id = v.claim_id and r.turn = v.turn and (r.status = 'executing') is true
+      where r.id = v.id and r.claim_id = v.claim_id and r.turn = v.turn and (r.status = 'executing' and r.locked_by is not null) is true
       returning v.o, r.id, r.inbox_seq)
     select coalesce(array_agg(e.o), '{}'), array_agg(e.id) filter (where e.inbox_seq > 0) into v_applied, v_cleared from ended e;
     if v_cleared is not null then
@@ -85,7 +85,7 @@ begin
               u(id, claim_id, turn, op, step, state, inbox_seq, o)
             where u.op = 'keep' limit cardinality(p_id)) v
       where r.id = v.id and r.claim_id = v.claim_id and r.turn = v.turn
-        and (r.status = 'executing') is true
+        and (r.status = 'executing' and r.locked_by is not null) is true
         and (v_locked is null or r.id = any (v_locked))
       returning v.o, r.inbox_seq, v.inbox_seq as known)
     select array_agg(k.o),
@@ -132,7 +132,7 @@ begin
               with ordinality u(id, claim_id, turn, op, step, state, result, error, delay_ms, priority, more, o)
             where u.op <> 'keep' limit cardinality(p_id)) v
       where r.id = v.id and r.claim_id = v.claim_id and r.turn = v.turn
-        and (r.status = 'executing') is true
+        and (r.status = 'executing' and r.locked_by is not null) is true
         and (v_locked is null or r.id = any (v_locked))
       returning v.o, v.op, r.id, r.status, r.queue, r.priority, r.inbox_seq, r.parent_id, r.child_of)
     select array_agg(e.o), array_agg(e.queue),

@@ -56,7 +56,7 @@ begin
     v_missed := '{}';
   end loop;
 
-  select r.status into status from runs r where r.id = p_id;
+  select r.status into status from runs r where r.id = p_id and r.id < first_message_id();
   verdict := case when status is null then 'not_found' when status = 'cancelled' then 'already'
     when status in ('done', 'failed') then 'ended' else 'cancelled' end;
   if verdict in ('not_found', 'ended') or (verdict = 'already' and not p_cascade) then

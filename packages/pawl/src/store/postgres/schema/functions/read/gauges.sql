@@ -70,7 +70,7 @@ begin
 
   return query
     select 'blocked', null::text, null::text, count(*)::double precision from (
-      select 1 from runs r where (r.hold & 1) <> 0 and r.id < first_message_id() limit p_most) b;
+      select 1 from runs r where (r.hold & 1) <> 0 and (r.id < first_message_id()) is true limit p_most) b;
 
   return query
     select 'workers', null::text, null::text, count(*)::double precision from workers w where w.seen_at + w.lease > clock_timestamp();

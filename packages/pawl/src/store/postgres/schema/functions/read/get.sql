@@ -16,13 +16,13 @@ begin
         and coalesce(sum(pg_column_size(r.input) + coalesce(pg_column_size(r.state), 0) + coalesce(pg_column_size(r.result), 0)
           + coalesce(pg_column_size(r.error), 0)), 0) * c_growth <= c_bytes
       from unnest(p_id) v(id)
-      cross join lateral (select t.input, t.state, t.result, t.error from runs t where t.id = v.id limit 1) r) then
+      cross join lateral (select t.input, t.state, t.result, t.error from runs t where t.id = v.id and t.id < first_message_id() limit 1) r) then
     return query
       select r.id, r.name, r.version, r.kind, r.status, r.step, r.attempt, coalesce(r.queue, 'default'), coalesce(r.priority, 0::smallint),
         r.input::text, r.state::text, r.result::text, r.error::text, r.parent_id, r.idempotency_key,
         iso(r.inserted_at), iso(r.completed_at), iso(nullif(r.eligible_at, 'infinity')), iso(r.expires_at)
       from unnest(p_id) v(id)
-      cross join lateral (select t.* from runs t where t.id = v.id limit 1) r;
+      cross join lateral (select t.* from runs t where t.id = v.id and t.id < first_message_id() limit 1) r;
     return;
   end if;
   -- one by one: only those that fit are read

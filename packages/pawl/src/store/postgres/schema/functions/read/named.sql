@@ -6,5 +6,5 @@ begin
   return query
     select v.id, r.name, coalesce(r.queue, 'default')
     from unnest(p_id) v(id)
-    cross join lateral (select t.name, t.queue from runs t where t.id = v.id limit 1) r;
+    cross join lateral (select t.name, t.queue from runs t where t.id = v.id and t.id < first_message_id() limit 1) r;
 end $f$;

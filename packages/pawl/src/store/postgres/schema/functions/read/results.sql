@@ -17,7 +17,7 @@ begin
     and sum(coalesce(pg_column_size(r.result), 0) + coalesce(pg_column_size(r.error), 0)) * c_growth <= c_bytes
   into v_ended, v_is_small
   from unnest(p_id) v(id)
-  left join lateral (select t.status, t.result, t.error from runs t where t.id = v.id limit 1) r on true
+  left join lateral (select t.status, t.result, t.error from runs t where t.id = v.id and t.id < first_message_id() limit 1) r on true
   where r.status is null or r.status in ('done', 'failed', 'cancelled');
   if v_ended is null then
     return;
@@ -25,13 +25,13 @@ begin
     return query
       select v.id, r.status, r.result::text, r.error::text
       from unnest(v_ended) v(id)
-      left join lateral (select t.status, t.result, t.error from runs t where t.id = v.id limit 1) r on true;
+      left join lateral (select t.status, t.result, t.error from runs t where t.id = v.id and t.id < first_message_id() limit 1) r on true;
     return;
   end if;
   -- one by one: only those that fit are read
   foreach v_id in array v_ended loop
     select v_id, t.status, t.result::text, t.error::text into id, status, result, error
-      from (select) here left join runs t on t.id = v_id;
+      from (select) here left join runs t on t.id = v_id and t.id < first_message_id();
     v_size := coalesce(octet_length(result), 0) + coalesce(octet_length(error), 0);
     if v_bytes > 0 and v_bytes + v_size > c_bytes then
       id := null;

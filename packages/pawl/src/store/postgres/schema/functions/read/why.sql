@@ -8,7 +8,7 @@ declare
   v_clock timestamptz := clock_timestamp();
   v_run runs;
 begin
-  select r.* into v_run from runs r where r.id = p_id;
+  select r.* into v_run from runs r where r.id = p_id and r.id < first_message_id();
   if not found then
     return null;
   end if;

@@ -59,7 +59,8 @@ begin
       coalesce(r.status = 'awaiting_signal' and r.inbox_seq >= c_inbox - cardinality(p_run_id)
         and is_wanted(r.awaits, u.name, u.payload::jsonb), false) as is_awaited
     from unnest(p_run_id, p_name, p_payload, p_dedup_key) with ordinality u(run_id, name, payload, dedup_key, o)
-    left join lateral (select t.status, t.inbox_seq, t.awaits, t.name, t.trace from runs t where t.id = u.run_id limit 1) r on true
+    left join lateral (select t.status, t.inbox_seq, t.awaits, t.name, t.trace from runs t
+      where t.id = u.run_id and t.id < first_message_id() limit 1) r on true
   ), numbered as (
     select i.*, row_number() over (partition by i.run_id order by i.o)::int as n,
       i.is_awaited and row_number() over (partition by i.run_id, i.is_awaited order by i.o) = 1 as ends_wait from item i

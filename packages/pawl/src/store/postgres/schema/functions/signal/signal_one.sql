@@ -31,7 +31,7 @@ begin
       r.unique_key is null or r.unique_guard is not null as can_enter,
       r.hold = 0 and r.partition_key is null and r.rate_limit is null
         and is_key_settled(r.unique_key, r.unique_guard, r.unique_scope) as is_free
-    into v_run from runs r where r.id = p_run_id for no key update;
+    into v_run from runs r where r.id = p_run_id and r.id < first_message_id() for no key update;
   if not found or v_run.status in ('done', 'failed', 'cancelled') or v_run.inbox_seq >= c_inbox then
     return;
   end if;

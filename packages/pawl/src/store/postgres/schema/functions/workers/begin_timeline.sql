@@ -16,7 +16,8 @@ begin
     return;
   end if;
   v_ids := array(
-    select l.id from (select r.id from runs r where r.locked_by is not null and (r.kind = 'workflow') is true order by r.id) v
+    select l.id from (select h.id from (select r.id from runs r where r.locked_by is not null and (r.kind = 'workflow') is true offset 0) h
+      order by h.id) v
     cross join lateral (select r.id from runs r where r.id = v.id and (r.locked_by is not null) is true
       limit 1 for no key update) l);
   perform let_go(v_ids, 0);

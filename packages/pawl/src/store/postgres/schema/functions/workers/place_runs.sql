@@ -27,9 +27,12 @@ begin
     select l.id from waiting
     join definitions d on d.name = waiting.name and d.version = waiting.version
     cross join lateral (select r.id from runs r
-      where (r.hold & 10) <> 0 and (r.hold & 2) <> 0 and r.name = waiting.name and r.version = waiting.version
-        and r.id > case when (waiting.name, waiting.version) = (v_name, v_version) then v_id else 0 end
-      order by r.id limit p_limit for no key update skip locked) l
+      where (r.hold & 10) <> 0 and (r.hold & 2) <> 0
+        -- as ranges of the index: with equality, the planner would walk the primary key instead
+        and (r.name, r.version) <= (waiting.name, waiting.version)
+        and (r.name, r.version, r.id) > (waiting.name, waiting.version,
+          case when (waiting.name, waiting.version) = (v_name, v_version) then v_id else 0 end)
+      order by r.name, r.version, r.id limit p_limit for no key update skip locked) l
     limit p_limit);
   if cardinality(v_ids) = p_limit then
     select jsonb_build_array(r.name, r.version, r.id::text)::text into last from runs r
