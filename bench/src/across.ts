@@ -1,8 +1,9 @@
 /**
- * `across`: how long a caller waits when the worker is another process, which finds work by polling: from the call of `start` until the
- * step is entered, and until the result is there, while runs trickle in, so that the worker looks as often as it ever does. With
- * the poll interval as it is by default, and with longer ones. Then what a worker that has nothing to do costs the database: CPU time of its
- * sessions and statements per second, once its looks have become rare.
+ * `across`: how long a caller waits when the worker is another process, which finds work by
+ * polling: from the call of `start` until the step is entered, and until the result is there, while
+ * runs trickle in, so that the worker looks as often as it ever does. With the poll interval as it
+ * is by default, and with longer ones. Then what a worker that has nothing to do costs the
+ * database: CPU time of its sessions and statements per second, once its looks have become rare.
  */
 
 import { connect } from "pawl";
@@ -121,7 +122,9 @@ async function rest(request: BenchRequest): Promise<Figure[]> {
   }
 }
 
-/** The clock, the CPU time of the engine's sessions, and all transactions in this database so far. */
+/**
+ * The clock, the CPU time of the engine's sessions, and all transactions in this database so far.
+ */
 async function look(observer: pg.Client, isLocal: boolean) {
   const { rows } = await observer.query<{ transactions: number; pids: number[] }>(
     `select d.xact_commit::float8 as transactions,

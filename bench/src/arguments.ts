@@ -1,6 +1,7 @@
 /**
- * The command line of the benchmark: which bench, and how. Whatever is wrong with it becomes a `UsageError` that says
- * what was given and what is possible; `main.ts` prints it and ends with code 2.
+ * The command line of the benchmark: which bench, and how. Whatever is wrong with it becomes a
+ * `UsageError` that says what was given and what is possible; `main.ts` prints it and ends with
+ * code 2.
  */
 
 import { parseArgs } from "node:util";

@@ -1,6 +1,7 @@
 /**
- * What the benches run: definitions whose own code costs nothing, so that what is measured is the engine. The worker
- * process serves them and the client process starts them, so both make them here.
+ * What the benches run: definitions whose own code costs nothing, so that what is measured is the
+ * engine. The worker process serves them and the client process starts them, so both make them
+ * here.
  */
 
 import { child, job, machine, signal, type StartItem, type, workflow } from "pawl";
@@ -156,7 +157,9 @@ export function parentMachine(onEnd: () => void = () => {}) {
   });
 }
 
-/** A job that answers with when it was entered, on the clock that all processes of a machine share. */
+/**
+ * A job that answers with when it was entered, on the clock that all processes of a machine share.
+ */
 export function clockedJob() {
   return job({
     name: "bench-clocked",
@@ -181,7 +184,10 @@ const numberedJobs = (count: number, onEnd: () => void) =>
     }),
   );
 
-/** A machine of ten steps whose state is as large as what it was started with; `onStep` is called in each. */
+/**
+ * A machine of ten steps whose state is as large as what it was started with; `onStep` is called in
+ * each.
+ */
 function paddedMachine(onStep: () => void) {
   return machine({
     name: "bench-padded",

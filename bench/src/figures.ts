@@ -1,4 +1,6 @@
-/** The figures that several benches share, so that they are named and computed the same everywhere. */
+/**
+ * The figures that several benches share, so that they are named and computed the same everywhere.
+ */
 
 import type { Figure } from "./bench.js";
 import type { RawLimit } from "./raw-limit.js";

@@ -1,8 +1,9 @@
 /**
- * `limits`: how exactly four worker processes together keep to one rate limit while there is always enough to do. A
- * trigger notes every claim twice: with the time by which the engine decided it (that of its bucket, which the same
- * transaction has written), and with the time at which it was written. By the first no window may hold more than
- * burst + rate · t; by the second it may, since claims decided apart can be written close together.
+ * `limits`: how exactly four worker processes together keep to one rate limit while there is always
+ * enough to do. A trigger notes every claim twice: with the time by which the engine decided it
+ * (that of its bucket, which the same transaction has written), and with the time at which it was
+ * written. By the first no window may hold more than burst + rate · t; by the second it may, since
+ * claims decided apart can be written close together.
  */
 
 import { connect } from "pawl";
@@ -108,7 +109,9 @@ async function notedClaims(observer: pg.Client, column: "decided_at" | "written_
   return rows.map(({ seconds }) => seconds);
 }
 
-/** How many claims were above what the limit admits in the window for which that is most; 0 if none. */
+/**
+ * How many claims were above what the limit admits in the window for which that is most; 0 if none.
+ */
 function excess(times: readonly number[]): number {
   let most = 0;
   let least = Number.POSITIVE_INFINITY;

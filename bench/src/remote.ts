@@ -1,8 +1,9 @@
 /**
- * `remote`: everything through a server, which is a process of its own, as are the client and the worker. How long a run takes from the
- * call of `start` until its step is entered, and until the result is there, while runs trickle in; how much later than the start
- * is committed the step is entered; how many steps of machines a worker commits per second, and how many runs are started per second
- * meanwhile; and what a thousand workers that wait cost the server.
+ * `remote`: everything through a server, which is a process of its own, as are the client and the
+ * worker. How long a run takes from the call of `start` until its step is entered, and until the
+ * result is there, while runs trickle in; how much later than the start is committed the step is
+ * entered; how many steps of machines a worker commits per second, and how many runs are started
+ * per second meanwhile; and what a thousand workers that wait cost the server.
  */
 
 import { connect, type Pawl } from "pawl";

@@ -1,6 +1,7 @@
 /**
- * `server`: how many runs per second are started over HTTP, one request each, by name, and how long one takes; then what a thousand
- * long polls cost the server's memory. The server is a process of its own, this process is the client, Postgres beside them.
+ * `server`: how many runs per second are started over HTTP, one request each, by name, and how long
+ * one takes; then what a thousand long polls cost the server's memory. The server is a process of
+ * its own, this process is the client, Postgres beside them.
  */
 
 import { Agent, get } from "node:http";
@@ -78,7 +79,10 @@ async function startAll({ database, count, concurrency, profiling, signal }: Ben
   }
 }
 
-/** Starts so many runs, one request after the other on each connection, and answers how long each took. */
+/**
+ * Starts so many runs, one request after the other on each connection, and answers how long each
+ * took.
+ */
 async function startMany(url: string, path: string, count: number, connections: number): Promise<number[]> {
   const tookMs: number[] = [];
   let left = count;

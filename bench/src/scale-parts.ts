@@ -1,6 +1,6 @@
 /**
- * The curves of `scale`: what is varied, over which values, and how each point is prepared and measured. Everything else is the same at
- * all points of a curve.
+ * The curves of `scale`: what is varied, over which values, and how each point is prepared and
+ * measured. Everything else is the same at all points of a curve.
  */
 
 import pg from "pg";
@@ -84,7 +84,10 @@ async function curve(
   return { ...about, lines: { "": points } };
 }
 
-/** The cheapest of some slices: other load on the machine makes the same work cost more CPU time, never less. */
+/**
+ * The cheapest of some slices: other load on the machine makes the same work cost more CPU time,
+ * never less.
+ */
 async function cheapest(slice: Slice, steps: number): Promise<Cost> {
   const costs: Cost[] = [];
   for (let index = 0; index < slices; index++) costs.push(await slice((done) => done >= steps / slices));

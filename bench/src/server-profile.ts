@@ -1,7 +1,8 @@
 /**
- * Where the server's time goes while work is done: time per statement (also inside functions, if the server has
- * pg_stat_statements, as the throw-away one has), time per function, how many updates stayed HOT, and what the
- * sessions of the engine were waiting for, sampled. Only when profiling: all of it costs something.
+ * Where the server's time goes while work is done: time per statement (also inside functions, if
+ * the server has pg_stat_statements, as the throw-away one has), time per function, how many
+ * updates stayed HOT, and what the sessions of the engine were waiting for, sampled. Only when
+ * profiling: all of it costs something.
  */
 
 import type pg from "pg";

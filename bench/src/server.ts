@@ -1,7 +1,7 @@
 /**
- * The Postgres that is measured: a throw-away local one with its default, durable settings, or the one that
- * `PAWL_BENCH_DATABASE_URL` names. Every measurement gets a database of its own, migrated and empty; `close` drops
- * them and ends the local server, whatever happened in between.
+ * The Postgres that is measured: a throw-away local one with its default, durable settings, or the
+ * one that `PAWL_BENCH_DATABASE_URL` names. Every measurement gets a database of its own, migrated
+ * and empty; `close` drops them and ends the local server, whatever happened in between.
  */
 
 import { randomBytes } from "node:crypto";

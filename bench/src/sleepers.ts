@@ -1,6 +1,7 @@
 /**
- * `sleepers`: what suspended workflows cost the process that served them, which is to be nothing: the heap after a garbage
- * collection, its timers and its connections, before they were started and when all of them sleep.
+ * `sleepers`: what suspended workflows cost the process that served them, which is to be nothing:
+ * the heap after a garbage collection, its timers and its connections, before they were started and
+ * when all of them sleep.
  */
 
 import { setFlagsFromString } from "node:v8";

@@ -1,4 +1,7 @@
-/** Starts a Pawl server as a process of its own (`server-process.ts`), for the benches that go through one. */
+/**
+ * Starts a Pawl server as a process of its own (`server-process.ts`), for the benches that go
+ * through one.
+ */
 
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";

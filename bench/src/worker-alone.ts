@@ -1,6 +1,7 @@
 /**
- * A worker of the real engine on a store that keeps nothing: claims answer at once with runs out of nowhere, commits at once that they are
- * committed. So what the worker itself costs can be measured apart from the database, whose noise is greater than many a cost.
+ * A worker of the real engine on a store that keeps nothing: claims answer at once with runs out of
+ * nowhere, commits at once that they are committed. So what the worker itself costs can be measured
+ * apart from the database, whose noise is greater than many a cost.
  */
 
 import type { AnyDefinition, ServeOptions } from "pawl";

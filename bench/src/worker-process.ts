@@ -1,7 +1,7 @@
 /**
- * Starts the worker of a bench as a process of its own, as in production. Whoever starts one stops it; one that hangs
- * or takes too long is killed, so that no process is left behind. Used by the drains and by the benches that look at
- * workers while they work.
+ * Starts the worker of a bench as a process of its own, as in production. Whoever starts one stops
+ * it; one that hangs or takes too long is killed, so that no process is left behind. Used by the
+ * drains and by the benches that look at workers while they work.
  */
 
 import { type ChildProcess, fork } from "node:child_process";

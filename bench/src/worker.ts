@@ -1,7 +1,7 @@
 /**
- * The worker process of a bench: serves what it is told over IPC, says when it does and when all expected runs have
- * been through its hands, and stops when told to, or when its parent is gone. Started by
- * `worker-process.ts`.
+ * The worker process of a bench: serves what it is told over IPC, says when it does and when all
+ * expected runs have been through its hands, and stops when told to, or when its parent is gone.
+ * Started by `worker-process.ts`.
  */
 
 import { serve, type ServeOptions, type Worker } from "pawl";

@@ -1,6 +1,7 @@
 /**
- * An agent: a model that calls tools until it has an answer. Every call of the model and of a tool is a step, so a crash in the
- * twentieth turn repeats no turn and pays for none twice. The messages are rebuilt from the recorded steps.
+ * An agent: a model that calls tools until it has an answer. Every call of the model and of a tool
+ * is a step, so a crash in the twentieth turn repeats no turn and pays for none twice. The messages
+ * are rebuilt from the recorded steps.
  */
 
 import { connect, NonRetryable, serve, StepFailed, workflow } from "pawl";

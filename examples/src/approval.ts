@@ -1,6 +1,7 @@
 /**
- * A human approval: an expense waits for somebody's decision, is brought to mind once, and is rejected if nobody answers. While
- * it waits it is a row in Postgres and nothing else, over restarts and deploys, for as many days as it takes.
+ * A human approval: an expense waits for somebody's decision, is brought to mind once, and is
+ * rejected if nobody answers. While it waits it is a row in Postgres and nothing else, over
+ * restarts and deploys, for as many days as it takes.
  */
 
 import { connect, serve, signal, workflow } from "pawl";
@@ -36,7 +37,8 @@ const pawl = connect();
 const small = await pawl.start(expense, { employee: "Ada", euros: 20 });
 console.log(await pawl.result(small.runId));
 
-// In earnest this is the handler of a button: it knows the run's id, and the dedup key makes a second click harmless.
+// In earnest this is the handler of a button: it knows the run's id, and the dedup key makes a
+// second click harmless.
 const large = await pawl.start(expense, { employee: "Grace", euros: 900 });
 await pawl.signal(large.runId, "decision", { approved: true, by: "Barbara" }, { dedupKey: "click-1" });
 await pawl.signal(large.runId, "decision", { approved: true, by: "Barbara" }, { dedupKey: "click-1" });

@@ -1,6 +1,7 @@
 /**
- * Debounce: however often a product is edited, the search index is updated once, a little later. The delay gathers the edits, and
- * the unique key makes all of them one run. The run reads the product when it is executed, so it sees the last edit.
+ * Debounce: however often a product is edited, the search index is updated once, a little later.
+ * The delay gathers the edits, and the unique key makes all of them one run. The run reads the
+ * product when it is executed, so it sees the last edit.
  */
 
 import { connect, serve, workflow } from "pawl";
@@ -27,7 +28,8 @@ async function edit(id: string, text: string): Promise<{ runId: string; created:
     {
       delay: "200ms", // "30s" in earnest
       uniqueKey: `index-product/${id}`,
-      // The key is taken only until the run begins: an edit that comes while it is executed starts another.
+      // The key is taken only until the run begins: an edit that comes while it is executed starts
+      // another.
       uniqueScope: ["runnable"],
     },
   );

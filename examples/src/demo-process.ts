@@ -1,6 +1,6 @@
 /**
- * One worker process of the demo: its requests, its end, and the two ways to end it. What it asks is answered by
- * `onRequest`; an end that nobody asked for rejects `failed`.
+ * One worker process of the demo: its requests, its end, and the two ways to end it. What it asks
+ * is answered by `onRequest`; an end that nobody asked for rejects `failed`.
  */
 
 import { type ChildProcess, fork } from "node:child_process";

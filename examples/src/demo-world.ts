@@ -1,7 +1,7 @@
 /**
- * The outside world of the demo: a warehouse, a payment provider and a carrier. It counts what it is asked and
- * repeats its answer when a key is repeated, as a good payment provider does. It never answers the first charge:
- * the worker that sent it is killed while it waits.
+ * The outside world of the demo: a warehouse, a payment provider and a carrier. It counts what it
+ * is asked and repeats its answer when a key is repeated, as a good payment provider does. It never
+ * answers the first charge: the worker that sent it is killed while it waits.
  */
 
 import { setTimeout as sleep } from "node:timers/promises";

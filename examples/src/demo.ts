@@ -1,8 +1,9 @@
 /**
- * The demo: `npm run demo`. A machine of four steps is executed by a worker in a process of its own. That process is
- * killed in the middle of the second step, another one is started, and the run goes on where it stopped. The demo
- * plays the outside world that the steps talk to, so it can count what was really asked of it, and it fails if
- * Pawl did not keep its promise. Nothing is left behind, however it ends.
+ * The demo: `npm run demo`. A machine of four steps is executed by a worker in a process of its
+ * own. That process is killed in the middle of the second step, another one is started, and the run
+ * goes on where it stopped. The demo plays the outside world that the steps talk to, so it can
+ * count what was really asked of it, and it fails if Pawl did not keep its promise. Nothing is left
+ * behind, however it ends.
  */
 
 import { styleText } from "node:util";

@@ -1,7 +1,7 @@
 /**
- * The outside world as the steps of the demo see it: warehouse, payment provider and carrier. They live in the process
- * of the demo, which counts what they are asked, so a request is a message to the parent process, and so is
- * everything else that a worker of the demo says.
+ * The outside world as the steps of the demo see it: warehouse, payment provider and carrier. They
+ * live in the process of the demo, which counts what they are asked, so a request is a message to
+ * the parent process, and so is everything else that a worker of the demo says.
  */
 
 /** What a worker tells the demo. */

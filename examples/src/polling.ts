@@ -1,6 +1,7 @@
 /**
- * Polling: asks another system for a report and looks until it is ready, with growing waits and an end. The index of the look is
- * in the names of its steps, since each name may be used once. Between two looks the run is a row in Postgres.
+ * Polling: asks another system for a report and looks until it is ready, with growing waits and an
+ * end. The index of the look is in the names of its steps, since each name may be used once.
+ * Between two looks the run is a row in Postgres.
  */
 
 import { createServer } from "node:http";

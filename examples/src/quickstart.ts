@@ -25,7 +25,8 @@ const greet = job({
   },
 });
 
-// A worker executes runs, a client starts them. Usually they are different processes; here they are one.
+// A worker executes runs, a client starts them. Usually they are different processes; here they are
+// one.
 const worker = serve([signup, greet]);
 const pawl = connect();
 

@@ -1,6 +1,7 @@
 /**
- * A saga: books a trip of three parts, and takes back what was booked when one of them cannot be had. Each booking and each
- * cancellation is a step, so after a crash, also one in the middle of taking back, it goes on where it was.
+ * A saga: books a trip of three parts, and takes back what was booked when one of them cannot be
+ * had. Each booking and each cancellation is a step, so after a crash, also one in the middle of
+ * taking back, it goes on where it was.
  */
 
 import { connect, NonRetryable, serve, StepFailed, workflow } from "pawl";
@@ -32,7 +33,8 @@ const trip = workflow({
   },
 });
 
-// The agency. Both calls are idempotent: the same key books once, and what was never booked can be cancelled too.
+// The agency. Both calls are idempotent: the same key books once, and what was never booked can be
+// cancelled too.
 const booked = new Set<string>();
 
 function book(part: Part, to: string, key: string): string {

@@ -1,6 +1,7 @@
 /**
- * A receiver of deliveries: an HTTP server that believes only requests that Pawl has signed, and handles
- * each of them once. Run it: it starts a server of Pawl on your database, subscribes, and publishes.
+ * A receiver of deliveries: an HTTP server that believes only requests that Pawl has signed, and
+ * handles each of them once. Run it: it starts a server of Pawl on your database, subscribes, and
+ * publishes.
  */
 
 import { randomBytes } from "node:crypto";

@@ -1,6 +1,6 @@
 /**
- * The command line of `bench:peers`. Whatever is wrong with it becomes a `UsageError` that says what was given and what is
- * possible.
+ * The command line of `bench:peers`. Whatever is wrong with it becomes a `UsageError` that says
+ * what was given and what is possible.
  */
 
 import { parseArgs } from "node:util";

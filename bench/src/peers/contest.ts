@@ -1,6 +1,6 @@
 /**
- * The contest: every entry in turn, each in a new database with a new process, and what came of it. One that fails is noted with its
- * reason, and the others go on.
+ * The contest: every entry in turn, each in a new database with a new process, and what came of it.
+ * One that fails is noted with its reason, and the others go on.
  */
 
 import { percentile } from "../statistics.js";

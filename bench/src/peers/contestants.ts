@@ -1,6 +1,6 @@
 /**
- * Who is compared, in which ways, and who is not and why. Each contestant is a program of its own in `bench/peers/src`; how it is
- * tuned, and by which advice of its documentation, is said there.
+ * Who is compared, in which ways, and who is not and why. Each contestant is a program of its own
+ * in `bench/peers/src`; how it is tuned, and by which advice of its documentation, is said there.
  */
 
 import type { Measurement } from "./protocol.js";
@@ -38,7 +38,10 @@ const queue = {
   signal_wakeup: noSignals,
 };
 
-/** In the order in which a short run must have them: if its time does not suffice, the slow ones are left. */
+/**
+ * In the order in which a short run must have them: if its time does not suffice, the slow ones are
+ * left.
+ */
 export const contestants: readonly Contestant[] = [
   {
     name: "pawl",

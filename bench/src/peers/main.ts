@@ -1,7 +1,8 @@
 /**
- * `npm run bench:peers`: Pawl and its peers side by side, on the same Postgres in one run. Reads the arguments, gets the peers
- * ready, holds the contest, prints and writes the result. Ends with code 0, 1 if something failed, 2 if the arguments are wrong;
- * the databases and processes it made are gone in every case.
+ * `npm run bench:peers`: Pawl and its peers side by side, on the same Postgres in one run. Reads
+ * the arguments, gets the peers ready, holds the contest, prints and writes the result. Ends with
+ * code 0, 1 if something failed, 2 if the arguments are wrong; the databases and processes it made
+ * are gone in every case.
  */
 
 import { availableParallelism } from "node:os";

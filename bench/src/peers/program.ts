@@ -1,7 +1,7 @@
 /**
- * Runs the program of a contestant as a process of its own, by the Node.js that npm ships with the peers, with one order, and gives
- * its answer. The process is gone when `runProgram` settles: it is killed when it has answered, when its time is up, or when
- * the bench is interrupted.
+ * Runs the program of a contestant as a process of its own, by the Node.js that npm ships with the
+ * peers, with one order, and gives its answer. The process is gone when `runProgram` settles: it is
+ * killed when it has answered, when its time is up, or when the bench is interrupted.
  */
 
 import { type ChildProcess, fork } from "node:child_process";

@@ -1,6 +1,6 @@
 /**
- * What the orchestrator and the program of a contestant say to each other: one order, one answer. The programs import
- * the types alone, so nothing here may be more than a type or a plain list.
+ * What the orchestrator and the program of a contestant say to each other: one order, one answer.
+ * The programs import the types alone, so nothing here may be more than a type or a plain list.
  */
 
 export const measurements = [

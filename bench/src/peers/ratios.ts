@@ -1,7 +1,8 @@
 /**
- * From the repetitions to what is said about them: medians with their spread, and for each measurement Pawl against the best
- * peer, above 1 where Pawl is ahead. Rates are compared with peers on Postgres, latencies with all; a way that measures
- * only a part of what is asked is no match.
+ * From the repetitions to what is said about them: medians with their spread, and for each
+ * measurement Pawl against the best peer, above 1 where Pawl is ahead. Rates are compared with
+ * peers on Postgres, latencies with all; a way that measures only a part of what is asked is no
+ * match.
  */
 
 import { median } from "../statistics.js";

@@ -1,4 +1,7 @@
-/** What `bench:peers` prints: a table of medians with their spread for each measurement, the ratios, and what was left out. */
+/**
+ * What `bench:peers` prints: a table of medians with their spread for each measurement, the ratios,
+ * and what was left out.
+ */
 
 import { plans } from "./measurements.js";
 import type { Measurement } from "./protocol.js";

@@ -1,6 +1,7 @@
 /**
- * Who may connect. The socket directory is private, hence trusted; TCP on 127.0.0.1 is open to every user of the
- * machine, hence the password. Nothing else is let in, whatever the pg_hba.conf of the data directory says.
+ * Who may connect. The socket directory is private, hence trusted; TCP on 127.0.0.1 is open to
+ * every user of the machine, hence the password. Nothing else is let in, whatever the pg_hba.conf
+ * of the data directory says.
  */
 import { randomBytes } from "node:crypto";
 import { closeSync, fchownSync, lstatSync, openSync, rmSync, writeSync } from "node:fs";
@@ -37,8 +38,9 @@ function writePrivate(file: string, content: string, identity: Identity | undefi
 }
 
 /**
- * Gives the superuser its password. It is kept in the data directory, so that the URL stays the same from run to run.
- * A server without a port gets one as well, once: a standby copied from it may have a port, and cannot set its own.
+ * Gives the superuser its password. It is kept in the data directory, so that the URL stays the
+ * same from run to run. A server without a port gets one as well, once: a standby copied from it
+ * may have a port, and cannot set its own.
  */
 export async function ensurePassword(postmaster: Postmaster): Promise<string> {
   const { dataDirectory, identity, listensOnTcp } = postmaster.plan;

@@ -1,6 +1,6 @@
 /**
- * A user's end of the control socket. It keeps the server alive by being open, and the user's process only while a
- * request is waiting for its reply.
+ * A user's end of the control socket. It keeps the server alive by being open, and the user's
+ * process only while a request is waiting for its reply.
  */
 import { connect, type Socket } from "node:net";
 import { isFromSupervisor, receiveLines, sendLine, type Reply, type Request } from "./protocol.js";

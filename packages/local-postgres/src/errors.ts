@@ -1,6 +1,7 @@
 /**
- * The one error class of this package, and the translation of what PostgreSQL and the operating system say into it.
- * Every message names what was tried and how to put it right; failures of the server carry the end of its log.
+ * The one error class of this package, and the translation of what PostgreSQL and the operating
+ * system say into it. Every message names what was tried and how to put it right; failures of the
+ * server carry the end of its log.
  */
 
 export type LocalPostgresErrorCode =
@@ -32,7 +33,10 @@ export function toErrorMessage(error: unknown): ErrorMessage {
   return { code: known.code, message: known.message };
 }
 
-/** Names the failures of system calls that a reader can act on; all others become `StartFailed` with their cause. */
+/**
+ * Names the failures of system calls that a reader can act on; all others become `StartFailed` with
+ * their cause.
+ */
 export function toLocalPostgresError(error: unknown, what: string): LocalPostgresError {
   if (error instanceof LocalPostgresError) return error;
   const systemCode = systemCodeOf(error);
@@ -47,7 +51,10 @@ const diskFullAdvice =
   "the disk is full (or the quota is used up). Free some space (a new data directory needs about 40 MB), " +
   "or choose another place with the `directory` option or the TMPDIR environment variable";
 
-/** Reads the reason out of the output of initdb or postgres. `what` says which of the two failed, and where. */
+/**
+ * Reads the reason out of the output of initdb or postgres. `what` says which of the two failed,
+ * and where.
+ */
 export function diagnoseOutput(what: string, output: string): LocalPostgresError {
   const tail = tailOf(output);
   const because = (code: LocalPostgresErrorCode, advice: string) =>

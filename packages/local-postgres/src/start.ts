@@ -1,7 +1,7 @@
 /**
- * `startLocalPostgres`: joins the server that already runs on the named directory, or launches a supervisor for a new
- * one and joins that. The returned handle is one user of the server; it counts until `stop()`, or until the process
- * ends, however it ends.
+ * `startLocalPostgres`: joins the server that already runs on the named directory, or launches a
+ * supervisor for a new one and joins that. The returned handle is one user of the server; it counts
+ * until `stop()`, or until the process ends, however it ends.
  */
 import { mkdirSync, realpathSync } from "node:fs";
 import { dirname, resolve } from "node:path";
@@ -19,9 +19,14 @@ export interface LocalPostgres {
   readonly url: string;
   /** The data directory. */
   readonly directory: string;
-  /** The process id of the postmaster, current at call time; after `kill()` the one that was killed. */
+  /**
+   * The process id of the postmaster, current at call time; after `kill()` the one that was killed.
+   */
   readonly pid: number;
-  /** Stops the server in that mode (default `"fast"`) and starts it on the same directory at the same address. */
+  /**
+   * Stops the server in that mode (default `"fast"`) and starts it on the same directory at the
+   * same address.
+   */
   restart(options?: { mode?: "fast" | "immediate" }): Promise<void>;
   /** Shuts the server down at once, as a crash would, and leaves it down. */
   kill(): Promise<void>;
@@ -31,7 +36,10 @@ export interface LocalPostgres {
   stop(): Promise<void>;
 }
 
-/** An attempt fails only when a server has just ended or another process was first, so that a few are plenty. */
+/**
+ * An attempt fails only when a server has just ended or another process was first, so that a few
+ * are plenty.
+ */
 const joinAttempts = 20;
 
 export async function startLocalPostgres(options: LocalPostgresOptions = {}): Promise<LocalPostgres> {

@@ -1,6 +1,7 @@
 /**
- * The life of one server as seen from its users' connections: it boots when the supervisor starts, serves those who
- * attach, and ends when no user has been connected for a moment. Ending leaves no process and no temporary file.
+ * The life of one server as seen from its users' connections: it boots when the supervisor starts,
+ * serves those who attach, and ends when no user has been connected for a moment. Ending leaves no
+ * process and no temporary file.
  */
 import { rmSync } from "node:fs";
 import type { Socket } from "node:net";
@@ -22,9 +23,15 @@ import { sweepLeftovers } from "./sweep.js";
 import { trustedCache } from "./trusted-cache.js";
 import { Watcher } from "./watcher.js";
 
-/** How long a server without users waits for the next one: a test run may hand over from process to process. */
+/**
+ * How long a server without users waits for the next one: a test run may hand over from process to
+ * process.
+ */
 const graceMs = 1000;
-/** The first user connects at once, unless it was killed meanwhile; one that comes too late launches another. */
+/**
+ * The first user connects at once, unless it was killed meanwhile; one that comes too late launches
+ * another.
+ */
 const firstUserMs = 3000;
 
 export class Supervision {

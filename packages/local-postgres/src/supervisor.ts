@@ -1,8 +1,8 @@
 /**
- * The process that owns one server: started detached by the first user, it listens on a control socket and hands the
- * connections to `Supervision`. It outlives any user and belongs to none. Its command line is one JSON argument (see
- * `SupervisorArguments`); its only output is one line saying where it listens, that another supervisor was first, or
- * why it failed.
+ * The process that owns one server: started detached by the first user, it listens on a control
+ * socket and hands the connections to `Supervision`. It outlives any user and belongs to none. Its
+ * command line is one JSON argument (see `SupervisorArguments`); its only output is one line saying
+ * where it listens, that another supervisor was first, or why it failed.
  */
 import { rmSync } from "node:fs";
 import { createServer } from "node:net";

@@ -1,6 +1,7 @@
 /**
- * Removes what earlier servers of this user left behind when their supervisor and its watcher were both killed, for
- * example with a whole container: runtime directories that nobody answers for, and the postmasters that use them.
+ * Removes what earlier servers of this user left behind when their supervisor and its watcher were
+ * both killed, for example with a whole container: runtime directories that nobody answers for, and
+ * the postmasters that use them.
  */
 import { lstatSync, readFileSync } from "node:fs";
 import { readdir, rm } from "node:fs/promises";
@@ -13,7 +14,10 @@ import { runtimePaths, runtimePattern, type RuntimePaths } from "./places.js";
 /** A directory without a control socket may belong to a supervisor that is just starting. */
 const youngestMs = 60_000;
 
-/** Never fails: what cannot be removed, or is being removed by somebody else, is no concern of a server that runs. */
+/**
+ * Never fails: what cannot be removed, or is being removed by somebody else, is no concern of a
+ * server that runs.
+ */
 export async function sweepLeftovers(base: string): Promise<void> {
   const names = await readdir(base).catch(() => []);
   for (const name of names.filter((entry) => runtimePattern.test(entry))) {

@@ -1,4 +1,6 @@
-/** The cached data directory: quick when it is good, never trusted when it could be somebody else's. */
+/**
+ * The cached data directory: quick when it is good, never trusted when it could be somebody else's.
+ */
 import {
   chmodSync,
   chownSync,

@@ -1,4 +1,7 @@
-/** What another user of the machine has planted is neither read nor run: each test is a real user against another. */
+/**
+ * What another user of the machine has planted is neither read nor run: each test is a real user
+ * against another.
+ */
 import {
   chmodSync,
   chownSync,

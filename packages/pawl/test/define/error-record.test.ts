@@ -76,10 +76,12 @@ describe("the record of a thrown error", () => {
 describe("the record of what is not an error", () => {
   test("says what was thrown", () => {
     expect(describeError("boom")).toEqual({ name: "Error", message: "boom" });
-    expect(describeError(undefined).message).toBe("not an Error was thrown: undefined");
-    expect(describeError(null).message).toBe("not an Error was thrown: null");
-    expect(describeError(17n).message).toBe("not an Error was thrown: 17n");
-    expect(describeError({ status: 500 }).message).toBe("not an Error was thrown: { status: 500 }");
+    expect(describeError(undefined).message).toBe("a value that is not an Error was thrown: undefined");
+    expect(describeError(null).message).toBe("a value that is not an Error was thrown: null");
+    expect(describeError(17n).message).toBe("a value that is not an Error was thrown: 17n");
+    expect(describeError({ status: 500 }).message).toBe(
+      "a value that is not an Error was thrown: { status: 500 }",
+    );
   });
 });
 

@@ -45,7 +45,7 @@ test("what is shown is bounded, well-formed and never throws", () => {
       throw new Error("looked at");
     },
   };
-  expect(show(throwing)).toBe("an object that throws when it is looked at");
+  expect(show(throwing)).toBe("an object that throws when it is read");
 });
 
 test("a text is never cut within a surrogate pair", () => {
