@@ -25,8 +25,7 @@ const greet = job({
   },
 });
 
-// A worker executes runs, a client starts them. Usually they are different processes; here they are
-// one.
+// A worker executes runs, a client starts them. Usually they are two processes; here they are one.
 const worker = serve([signup, greet]);
 const pawl = connect();
 
