@@ -1,7 +1,7 @@
 /**
  * `children`: how many parents of ten children one worker process completes per second, and whether
- * ten times as many children of one parent cost more each. Families of one parent are served in
- * this process, one after the other.
+ * ten times as many children of one parent cost more each. This process serves families of one
+ * parent, one after the other.
  */
 
 import { connect, serve } from "pawl";

@@ -1,7 +1,7 @@
 /**
  * `keys`: how fast one worker process drains runs of one partition key, of which only one may
- * execute at a time, and of many keys; and what other work in the same queue notices of a crowd
- * that waits for its key.
+ * execute at a time, and of many keys. Then how much many waiting runs of one key slow down other
+ * work in the same queue.
  */
 
 import { connect } from "pawl";

@@ -1,7 +1,6 @@
 /**
- * `list`: how long it takes to look at runs, beside so many of them: the first page of `runs.list`
- * with each of its filters, a page from the middle, what the metrics ask for, and a count. Medians
- * of warm calls.
+ * `list`: how long queries take beside many runs: the first page of `runs.list` with each of its
+ * filters, a page from the middle, the queries of the metrics, and a count. Medians of warm calls.
  */
 
 import { connect, type ListOptions } from "pawl";

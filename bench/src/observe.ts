@@ -1,5 +1,5 @@
 /**
- * What the benches ask the database about the work of the engine, and how they empty it between two
+ * The queries of the benches about the work of the engine, and the clean-up between two
  * measurements. All times are on the database's clock, in seconds since 1970.
  */
 

@@ -1,7 +1,7 @@
 /**
  * Line plots as SVG, for the curves that benches draw: one or more panels beside each other over
- * the same x, each with axes, grid, labels and a legend. Only what they need: positive values, y
- * from zero, x linear or logarithmic.
+ * the same x, each with axes, grid, labels and a legend. Supports positive values, y from zero, x
+ * linear or logarithmic.
  */
 
 export interface Series {

@@ -1,9 +1,9 @@
 /**
- * The raw limit: what the same server does when nothing is asked of it but the writes. One
- * connection updates 100 rows per statement through `unnest`, each statement a durable commit; the
- * table is as wide as a run and has the same fillfactor, but no index beside its primary key. Every
- * rate is shown beside this one, measured in the same run, because a rate alone says more about the
- * disk than about the engine.
+ * The raw limit: how fast the same server does nothing but the writes. One connection updates 100
+ * rows per statement through `unnest`, each statement a durable commit; the table is as wide as a
+ * run and has the same fillfactor, but no index beside its primary key. Benches print every rate
+ * with this one, measured in the same run, because a rate alone says more about the disk than about
+ * the engine.
  */
 
 import { performance } from "node:perf_hooks";

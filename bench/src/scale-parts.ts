@@ -1,5 +1,5 @@
 /**
- * The curves of `scale`: what is varied, over which values, and how each point is prepared and
+ * The curves of `scale`: the quantity that grows, its values, and how each point is prepared and
  * measured. Everything else is the same at all points of a curve.
  */
 
@@ -32,7 +32,7 @@ export interface Curve {
   readonly title: string;
   readonly xLabel: string;
   readonly xScale: "log" | "linear";
-  /** The points of each line; the first point of each is what its others are compared with. */
+  /** The points of each line. The others are compared with the first. */
   readonly lines: Readonly<Record<string, readonly Point[]>>;
 }
 
@@ -57,7 +57,7 @@ interface Setup {
   readonly steady: Steady;
   /** How many steps are measured. */
   readonly steps: number;
-  /** Puts in what is to be there beside the backlog. */
+  /** Inserts the rows that exist beside the backlog. */
   readonly prepare?: (observer: pg.Client) => Promise<void>;
 }
 

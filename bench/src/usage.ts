@@ -1,7 +1,7 @@
 /**
- * What a stretch of work cost the server: WAL bytes by the difference of two log positions, and CPU
- * time of all server processes. CPU is read from /proc, so only for a local server on Linux;
- * elsewhere it is null, "not measured".
+ * The resources that some work cost the server: WAL bytes by the difference of two log positions,
+ * and CPU time of all server processes. CPU time comes from /proc, so only for a local server on
+ * Linux; elsewhere it is null, "not measured".
  */
 
 import { readdirSync, readFileSync } from "node:fs";
@@ -13,8 +13,8 @@ export interface Usage {
 }
 
 /**
- * Begins to count; the function it answers with says what was used since. The CPU time of the
- * session `without` is left out: one of the bench's own that does more than look now and then.
+ * Begins to count. The returned function gives the usage since then, without the CPU time of the
+ * session `without`, a busy connection of the bench itself.
  */
 export async function countUsage(
   database: BenchDatabase,
@@ -47,8 +47,8 @@ const ticksPerSecond = 100;
 const mostReadings = 100;
 
 /**
- * All server processes are children of the postmaster; what ended ones used is counted in the
- * postmaster's own row.
+ * All server processes are children of the postmaster, whose own row includes the time of ended
+ * ones.
  */
 function cpuMsOf(postmasterPid: number, without: number | undefined): number | null {
   if (process.platform !== "linux") return null;

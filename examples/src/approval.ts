@@ -1,7 +1,7 @@
 /**
- * A human approval: an expense waits for somebody's decision, is brought to mind once, and is
- * rejected if nobody answers. While it waits it is a row in Postgres and nothing else, over
- * restarts and deploys, for as many days as it takes.
+ * A human approval: an expense waits for a decision. The workflow sends one reminder, and rejects
+ * the expense if nobody answers. While it waits, it is only a row in Postgres, across restarts and
+ * deploys, for days.
  */
 
 import { connect, serve, signal, workflow } from "pawl";

@@ -1,7 +1,6 @@
 /**
- * A worker of the demo, started by `demo.ts` as a process of its own so that it can be killed. The
- * lease is short so that nobody has to wait long for the recovery; in production the defaults are
- * better.
+ * A worker of the demo. `demo.ts` starts it as a separate process, so that it can kill it. The
+ * lease is short, so that the recovery is quick; in production, use the defaults.
  */
 
 import { type Logger, serve } from "pawl";

@@ -1,7 +1,7 @@
 /**
- * Polling: asks another system for a report and looks until it is ready, with growing waits and an
- * end. The index of the look is in the names of its steps, since each name may be used once.
- * Between two looks the run is a row in Postgres.
+ * Polling: asks another system for a report and polls until it is ready, with backoff and a limit.
+ * The step names contain the index of the poll, since each name may be used once. Between two polls
+ * the run is only a row in Postgres.
  */
 
 import { createServer } from "node:http";

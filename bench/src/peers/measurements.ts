@@ -1,6 +1,6 @@
 /**
- * The six measurements: what is counted, how much of it, and which direction is better.
- * `bench/README.md` says how each is measured; the programs of the contestants do it.
+ * The six measurements: unit, amount of work, and which direction is better. `bench/README.md`
+ * describes each; the programs of the contestants perform them.
  */
 
 import type { Measurement } from "./protocol.js";

@@ -1,8 +1,8 @@
 /**
- * Makes the npm-shipped binaries runnable by the server's user. Normally that is node_modules
- * itself; when it cannot be (an install with --ignore-scripts into a read-only place, a project
- * that the server's user cannot read, a mount without execution), the binaries are copied once into
- * the cache, or for this server alone when there is no cache.
+ * Makes the npm-shipped binaries runnable by the server's user. Normally they run from
+ * node_modules. That fails for a read-only install with --ignore-scripts, an unreadable project or
+ * a mount without execution. Then this copies them once into the cache, or for this server only if
+ * there is no cache.
  */
 import { existsSync, lstatSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { basename, dirname, join } from "node:path";

@@ -1,10 +1,10 @@
 /**
  * Decides which supervisor serves a persistent directory, and tells users where to find it. Records
- * are numbered files in the directory, each naming a control socket. The highest number counts; a
- * record whose socket answers nobody is dead, since the kernel closes the socket with its process,
- * and is superseded by creating the next number, which only one process can do. The highest record
- * is never deleted: a slow process that saw it must find its successor's number taken. That is why
- * there is no moment in which two supervisors both hold the directory.
+ * are numbered files in the directory, each naming a control socket. The highest number counts. A
+ * record whose socket does not answer is dead, since the kernel closes the socket with its process.
+ * A process supersedes it by creating the next number, which only one process can do. The highest
+ * record is never deleted: a slow process that saw it must find the next number taken. So two
+ * supervisors never hold the directory at once.
  */
 import { randomBytes } from "node:crypto";
 import { linkSync, readdirSync, rmSync, writeFileSync } from "node:fs";
@@ -27,7 +27,7 @@ export function isServerRecord(fileName: string): boolean {
   return recordPattern.test(fileName);
 }
 
-/** Throws when the record is somebody else's: it would lead to a server of theirs. */
+/** Throws if another user wrote the record: it would lead to that user's server. */
 export function latestRecord(directory: string): ServerRecord {
   const generation = Math.max(0, ...generationsIn(directory));
   if (generation === 0) return { generation, controlSocket: undefined };

@@ -1,7 +1,7 @@
 /**
- * Copies a directory tree with owner and permissions of our choice, whatever those of the source
- * are. Used for the binaries (readable by the server's user) and for data directories (private to
- * it). Files share their blocks with the source on file systems that can.
+ * Copies a directory tree and sets owner and permissions, regardless of the source. Used for the
+ * binaries (readable by the server's user) and for data directories (private to it). Files share
+ * their blocks with the source on file systems that can.
  */
 import {
   chmodSync,

@@ -1,7 +1,7 @@
 /**
- * The one error class of this package, and the translation of what PostgreSQL and the operating
- * system say into it. Every message names what was tried and how to put it right; failures of the
- * server carry the end of its log.
+ * The error class of this package, and the translation of PostgreSQL's and the system's errors into
+ * it. Every message says what failed and how to fix it. Failures of the server include the end of
+ * its log.
  */
 
 export type LocalPostgresErrorCode =

@@ -1,7 +1,7 @@
 /**
- * Decides which operating system user runs PostgreSQL. PostgreSQL refuses to run as root, so root
- * hands it to an unprivileged user that nothing else runs as; everybody else runs it as themselves.
- * Also answers whether that user can reach a path.
+ * Decides which operating system user runs PostgreSQL. PostgreSQL refuses to run as root, so for
+ * root it runs as an unprivileged user that runs nothing else. Everybody else runs it as
+ * themselves. Also checks whether that user can reach a path.
  */
 import { readFileSync, statSync } from "node:fs";
 import { dirname } from "node:path";
@@ -44,8 +44,8 @@ export function isServerUser(uid: number): boolean {
 
 /**
  * User ids that no system gives to anybody, small enough for user namespaces that map 65,536 of
- * them. As `nobody`, or as the `postgres` of an installed PostgreSQL, the server could reach
- * whatever else runs as that user, and be reached.
+ * them. As `nobody`, or as the `postgres` of an installed PostgreSQL, the server and other
+ * processes of that user could reach each other.
  */
 const ownUsers = { first: 60_706, count: 478 };
 

@@ -1,7 +1,7 @@
 /**
- * Starts a supervisor, detached from the calling process: it shares neither terminal, process
- * group, working directory nor output with it, so that the caller can end whenever it likes and its
- * readers see the end of its output.
+ * Starts a supervisor, detached from the calling process: it shares no terminal, process group,
+ * working directory or output with it. So the caller can end at any time, and its readers see the
+ * end of its output.
  */
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";

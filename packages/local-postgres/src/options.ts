@@ -1,7 +1,6 @@
 /**
- * The options of `startLocalPostgres`, their defaults, and their validation. Everything a caller
- * can get wrong is refused here, before any process is started, with what was given and what is
- * allowed.
+ * The options of `startLocalPostgres`, their defaults and their checks. A wrong option is refused
+ * here, before any process starts, with the given value and the rule.
  */
 import { inspect } from "node:util";
 import { LocalPostgresError } from "./errors.js";

@@ -1,8 +1,8 @@
 /**
- * Deals with the postmaster.pid that a dead supervisor left in a data directory. A postmaster that
- * still runs on it is ended; a file that names some other process is removed; a server that
- * somebody else runs on the directory is left alone and reported. A process is only ever signalled
- * after its command line says that it is ours.
+ * Deals with the postmaster.pid that a dead supervisor left in a data directory. It ends a
+ * postmaster that still runs on the directory, and removes a file that names another process. It
+ * leaves a server of somebody else alone and reports it. It sends signals to a process only if its
+ * command line shows that it is ours.
  */
 import { spawnSync } from "node:child_process";
 import { readFileSync, rmSync } from "node:fs";

@@ -1,8 +1,7 @@
 /**
- * Chooses where temporary things live: a directory that this process can write, where nobody else
- * can replace them, that the server's user can reach, and that is short enough for the path of a
- * unix socket. Each server gets one runtime directory there, with everything that must vanish with
- * the server.
+ * Chooses the place for temporary files. This process can write there, nobody else can replace
+ * them, the server's user can reach them, and the path is short enough for a unix socket. Each
+ * server gets one runtime directory there, with all files that must vanish with it.
  */
 import {
   accessSync,
@@ -85,10 +84,7 @@ function whyUnusable(base: string, identity: Identity | undefined): string | und
   }
 }
 
-/**
- * Whether another user could put something else in the place of our directories there, and with
- * what right.
- */
+/** Why another user could replace our directories there; undefined if nobody can. */
 function whyReplaceable(base: string): string | undefined {
   const { uid, mode } = lstatSync(base);
   if (uid !== 0 && uid !== process.getuid?.()) return `belongs to another user (id ${uid})`;

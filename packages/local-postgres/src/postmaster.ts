@@ -1,7 +1,7 @@
 /**
- * One PostgreSQL server process on one data directory at one address: started, stopped and started
- * again by its supervisor. `start` answers when the server takes statements, or throws with the end
- * of its log.
+ * One PostgreSQL server process on one data directory at one address. Its supervisor starts, stops
+ * and restarts it. `start` resolves when the server accepts statements, or throws with the end of
+ * its log.
  */
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
@@ -33,7 +33,7 @@ export type StopMode = "fast" | "immediate";
  * stuck.
  */
 const longestStartMs = 300_000;
-/** Short enough that a server without users is gone within 5 s, whatever it is doing. */
+/** Short enough that a server without users ends within 5 s. */
 const patienceMs = { fast: 2000, immediate: 1000 };
 
 /** The eighth line of postmaster.pid. */
@@ -44,7 +44,7 @@ export class Postmaster {
   #child: ChildProcess | undefined;
   readonly #onProcessChange: (pid: number | undefined) => void;
 
-  /** `onProcessChange` is told about every process as soon as it exists, and when it is gone. */
+  /** `onProcessChange` is called when a process starts, and when it has ended. */
   constructor(plan: LaunchPlan, onProcessChange: (pid: number | undefined) => void) {
     this.plan = plan;
     this.#onProcessChange = onProcessChange;

@@ -1,7 +1,6 @@
 /**
- * Runs a short-lived program (initdb, a probe) as the server's user, and collects what it says. The
- * environment is built from nothing: PGPORT, PGOPTIONS and the like of the user must not reach the
- * server.
+ * Runs a short-lived program (initdb, a probe) as the server's user, and collects its output. The
+ * environment starts empty: the user's PGPORT, PGOPTIONS and so on must not reach the server.
  */
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";

@@ -1,7 +1,7 @@
 /**
  * `startLocalPostgres`: joins the server that already runs on the named directory, or launches a
  * supervisor for a new one and joins that. The returned handle is one user of the server; it counts
- * until `stop()`, or until the process ends, however it ends.
+ * until `stop()`, or until the process ends or is killed.
  */
 import { mkdirSync, realpathSync } from "node:fs";
 import { dirname, resolve } from "node:path";
@@ -32,13 +32,13 @@ export interface LocalPostgres {
   kill(): Promise<void>;
   /** Starts the server again after `kill()`; does nothing when it runs. */
   start(): Promise<void>;
-  /** This user lets go; resolves when the server has ended, if this was its last user. */
+  /** Releases the server. If this was its last user, resolves when the server has ended. */
   stop(): Promise<void>;
 }
 
 /**
- * An attempt fails only when a server has just ended or another process was first, so that a few
- * are plenty.
+ * An attempt fails only if a server has just ended or another process was first, so a few are
+ * enough.
  */
 const joinAttempts = 20;
 

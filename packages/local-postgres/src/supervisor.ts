@@ -21,7 +21,7 @@ function announce(announcement: Announcement): void {
 function main(): void {
   process.umask(0o077);
   process.chdir("/");
-  // The one who reads our output may be gone; that is no reason to die.
+  // The reader of our output may have ended; that must not end this process.
   process.stdout.on("error", () => {});
   process.stderr.on("error", () => {});
   const input: unknown = JSON.parse(process.argv[2] ?? "null");

@@ -1,8 +1,8 @@
 /**
  * An initialised data directory to copy from: initdb takes about a second, a copy less than a
- * tenth. The template is kept in the trusted cache with a manifest of its files; one that is
- * incomplete (a cleaner of /tmp ran) is rebuilt. Several processes may build it at once: the first
- * one to finish publishes.
+ * tenth. The trusted cache keeps the template with a manifest of its files. An incomplete template
+ * (a cleaner of /tmp ran) is rebuilt. Several processes may build it at once: the first one to
+ * finish publishes it.
  */
 import {
   chmodSync,
@@ -29,8 +29,7 @@ export interface TemplateRequest {
   binaries: string;
   version: string;
   /**
-   * Who runs initdb; it must be a user whom initdb can look up, and need not be the one who runs
-   * the server.
+   * The user that runs initdb. initdb must find its name; it need not be the user of the server.
    */
   identity: Identity | undefined;
   cache: string | undefined;
@@ -123,8 +122,7 @@ async function buildTemplate(request: TemplateRequest): Promise<string> {
   );
   if (exitCode !== 0) throw diagnoseOutput("initdb could not make a data directory", output);
   await createDefaultDatabase(request, data);
-  // In the cache it is root's, so that no other process of that user can change what later servers
-  // begin with.
+  // In the cache it belongs to root, so that no other process of that user can change it.
   if (identity) changeOwner(data, { uid: 0, gid: 0 });
   writeFileSync(join(directory, "manifest.json"), JSON.stringify(listFiles(data)));
   return directory;

@@ -1,9 +1,8 @@
 /**
- * Decides whether what lies in a data directory may be believed. Other users of the machine can
- * plant directories, records and links wherever everybody may write, so owner and mode are checked
- * before anything is read or run, and no symbolic link is followed. Root is believed everywhere;
- * beyond root, only the user of this process is, and for root the owner of the directory that it
- * was told to serve.
+ * Decides which files in a data directory to trust. Other users of the machine can plant
+ * directories, records and links in public places. So this checks owner and mode before anything is
+ * read or run, and follows no symbolic links. It trusts root and the user of this process. If that
+ * is root, it also trusts the owner of the directory that it serves.
  */
 import {
   chmodSync,
@@ -26,15 +25,15 @@ export const initialisingMarker = "pawl-initialising";
 const writableByOthers = 0o022;
 
 /**
- * Refuses a data directory that somebody else made, or could have put something into. `directory`
- * holds no links.
+ * Refuses a data directory that another user made or could have written to. `directory` contains no
+ * links.
  */
 export function requireTrustedDirectory(directory: string): void {
   const found = lstatSync(directory);
   if (!found.isDirectory()) throw untrusted(directory, "is not a directory", "Name another directory");
   requireOwner(directory, found);
   if ((found.mode & writableByOthers) !== 0) {
-    // An empty one is as good as new, once nobody else can write to it.
+    // An empty directory is safe once nobody else can write to it.
     if (listDirectory(directory).length === 0) chmodSync(directory, 0o700);
     if ((lstatSync(directory).mode & writableByOthers) !== 0 || listDirectory(directory).length > 0) {
       throw untrusted(

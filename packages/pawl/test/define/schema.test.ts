@@ -33,7 +33,9 @@ for (const library of ["zod", "valibot"] as const) {
       expect(() => parse(order[library], bad, "InvalidState", "state")).toThrow(
         /^state does not match its schema: state\.id: .*; state\.items\[1\]\.price: /,
       );
-      expect(() => parse(order[library], null, "InvalidInput", "input")).toThrow(/does not match its schema: input: /);
+      expect(() => parse(order[library], null, "InvalidInput", "input")).toThrow(
+        /does not match its schema: input: /,
+      );
     });
 
     test("gives a promise when it is asynchronous", async () => {
