@@ -28,7 +28,7 @@ const sections = readPage(page).split(/^(?=#+ )/m);
 const rowsOf = (text: string): string[] =>
   [...text.matchAll(/^\| `(--[^`]+)` /gm)].map(([, flags = ""]) => flags);
 const common = sections
-  .filter((text) => /^## (Where the runs are|What is printed)\n/.test(text))
+  .filter((text) => /^## (Where the runs are|Output)\n/.test(text))
   .flatMap(rowsOf);
 
 describe("docs/cli.md", () => {
