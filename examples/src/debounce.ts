@@ -26,7 +26,7 @@ async function edit(id: string, text: string): Promise<{ runId: string; created:
     index,
     { id },
     {
-      delay: "200ms", // "30s" in earnest
+      delay: "200ms", // "30s" in production
       uniqueKey: `index-product/${id}`,
       // The key is taken only until the run begins: an edit that comes while it is executed starts
       // another.

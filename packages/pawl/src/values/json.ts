@@ -192,7 +192,7 @@ function checkClass(value: object, walk: Walk): void {
     if (tag !== "[object Object]") {
       throw refusal(
         walk,
-        `is of class ${tag.slice(8, -1)}, which JSON cannot carry; store plain data instead`,
+        `is of class ${tag.slice(8, -1)}, which JSON cannot represent; store plain data instead`,
       );
     }
   }
