@@ -103,6 +103,6 @@ async function whyNotRunnable(
 function cannotRun(native: NativePackage, reason: string): LocalPostgresError {
   return unsupported(
     `the PostgreSQL binaries in ${native.directory} do not run on this system. Use a PostgreSQL of your own by its ` +
-      `URL, or install what is missing. They say: ${reason}`,
+      `URL, or install the missing parts. They print: ${reason}`,
   );
 }

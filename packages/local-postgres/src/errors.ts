@@ -72,7 +72,7 @@ export function diagnoseOutput(what: string, output: string): LocalPostgresError
   if (unknownUser) {
     return because(
       "NoPasswdEntry",
-      `user id ${unknownUser[1]} has no entry in /etc/passwd, and PostgreSQL's initdb insists on one. Run as a ` +
+      `user id ${unknownUser[1]} has no entry in /etc/passwd, which PostgreSQL's initdb needs. Run as a ` +
         `user that has one (for example \`docker run --user node\`), or add one to the image: ` +
         `echo "app:x:${unknownUser[1]}:${unknownUser[1]}::/tmp:/bin/sh" >> /etc/passwd`,
     );
@@ -87,7 +87,7 @@ export function diagnoseOutput(what: string, output: string): LocalPostgresError
   ) {
     return because("InvalidOption", "PostgreSQL refuses one of the `settings`; the log names it");
   }
-  return because("StartFailed", "the server did not come up; the log below says why");
+  return because("StartFailed", "the server did not start; see the log below");
 }
 
 /** The last lines of a log: enough to see the reason, little enough to read in a terminal. */

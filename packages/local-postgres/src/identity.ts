@@ -95,8 +95,8 @@ function readIfThere(file: string): string {
  */
 export function cannotBecome(identity: Identity, cause: unknown): LocalPostgresError {
   return unsupported(
-    `PostgreSQL refuses to run as root, and this root cannot become user id ${identity.uid} (a container whose user ` +
-      "namespace maps only root?). Run as an ordinary user, or map more user ids into the container",
+    `PostgreSQL refuses to run as root, and this root cannot become user id ${identity.uid}. Run as ` +
+      "an ordinary user, or map more user ids into the user namespace of the container",
     cause,
   );
 }

@@ -90,7 +90,7 @@ function whyReplaceable(base: string): string | undefined {
   if (uid !== 0 && uid !== process.getuid?.()) return `belongs to another user (id ${uid})`;
   const isSticky = (mode & 0o1000) !== 0;
   if ((mode & 0o002) === 0 || isSticky) return undefined;
-  return "lets everybody replace what is in it (chmod +t makes it safe)";
+  return "lets everybody replace its content (chmod +t makes it safe)";
 }
 
 /**

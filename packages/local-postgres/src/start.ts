@@ -50,7 +50,10 @@ export async function startLocalPostgres(options: LocalPostgresOptions = {}): Pr
     const handle = await joinOrLaunch(valid, native);
     if (handle) return handle;
   }
-  throw new LocalPostgresError("StartFailed", "the server ended whenever it was joined");
+  throw new LocalPostgresError(
+    "StartFailed",
+    "the server ended each time this process tried to join it; call startLocalPostgres again",
+  );
 }
 
 function createDirectory(directory: string): string {
@@ -90,7 +93,7 @@ function readRecord(directory: string): ReturnType<typeof latestRecord> {
   } catch (error) {
     throw toLocalPostgresError(
       error,
-      `the data directory ${directory} cannot be read; is it another user's?`,
+      `cannot read the data directory ${directory}; check its owner and mode`,
     );
   }
 }

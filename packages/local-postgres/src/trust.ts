@@ -38,7 +38,7 @@ export function requireTrustedDirectory(directory: string): void {
     if ((lstatSync(directory).mode & writableByOthers) !== 0 || listDirectory(directory).length > 0) {
       throw untrusted(
         directory,
-        `can be written by other users (mode ${octal(found.mode)}), who may have changed what is in it`,
+        `can be written by other users (mode ${octal(found.mode)}), who may have changed its content`,
         `If you know all of it, close it (chmod -R go-w ${directory}); else name another directory`,
       );
     }

@@ -22,9 +22,9 @@ const maxMs = 36_525 * day;
 export function toMilliseconds(value: unknown, what: string): number {
   const ms = typeof value === "string" ? parse(value) : typeof value === "number" ? value : Number.NaN;
   if (ms >= 0 && ms <= maxMs) return Math.round(ms);
-  const problem = ms > maxMs ? "at most 100 years" : "not negative";
+  const bound = ms > maxMs ? " of at most 100 years" : ms < 0 ? " that is not negative" : "";
   throw new InvalidOption(
-    `${what} must be a duration, ${problem}: milliseconds such as 1500, or a number and one of ` +
+    `${what} must be a duration${bound}: milliseconds such as 1500, or a number and one of ` +
       `ms, s, m, h, d, w such as "1.5s" or "30d"; not ${show(value)}`,
   );
 }
