@@ -73,7 +73,7 @@ it("a system without the C library of the binaries (musl) is told so", async () 
   expect(failure).toMatchObject({ code: "UnsupportedPlatform", message: /need glibc/ });
 });
 
-it("a full disk is DiskFull, and what was begun is removed", async () => {
+it("a full disk is DiskFull, and leaves no half-made directory", async () => {
   const small = temporaryDirectory(0o755);
   const mounted = runCommand(["mount", "-t", "tmpfs", "-o", "size=20m,mode=1777", "none", small]);
   if (!mounted) {

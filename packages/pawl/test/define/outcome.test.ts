@@ -70,7 +70,7 @@ test("the names of an await are a list, each once", () => {
   expect(awaitedNames(awaitSignal(["b", "a", "b"], "ship", 1))).toEqual(["b", "a"]);
 });
 
-describe("what is not an outcome is refused, showing what was returned", () => {
+describe("a value that is not an outcome is refused, with the returned value", () => {
   const refused: [unknown, RegExp][] = [
     [
       undefined,
@@ -91,7 +91,7 @@ describe("what is not an outcome is refused, showing what was returned", () => {
     });
   }
 
-  test("in a bounded message, whatever it is", () => {
+  test("always in a bounded message", () => {
     fc.assert(
       fc.property(fc.anything({ withBigInt: true, withMap: true, withNullPrototype: true }), (returned) => {
         try {
@@ -163,7 +163,7 @@ describe("an outcome that cannot be carried out is refused", () => {
     expect(check(untypedNext("ship", 1, { priority: undefined }))).toMatchObject({ kind: "next" });
   });
 
-  test("when its partition key is no text of at most 512 bytes", () => {
+  test("when its partition key is not a string of at most 512 bytes", () => {
     refuses(next("ship", 1, { partitionKey: "" }), /partitionKey must be a string that is not empty, not ""/);
     refuses(next("ship", 1, { partitionKey: "é".repeat(257) }), /partitionKey must be at most 512 bytes/);
     refuses(untypedNext("ship", 1, { partitionKey: 7 }), /partitionKey must be a string .* not 7/);
@@ -179,7 +179,7 @@ describe("an outcome that cannot be carried out is refused", () => {
     refuses(next("ship", 1, { rateLimit: "stripe", weight: 0 }), /weight must be a whole number from 1 to/);
   });
 
-  test("when it awaits what cannot be the names of signals", () => {
+  test("when it awaits names that no signal can have", () => {
     const rule = /the name of a signal must be 1 to 128 characters/;
     for (const names of [
       undefined,

@@ -20,7 +20,7 @@ describe("a rate limit", () => {
   });
 });
 
-describe("what is not a rate limit is refused, saying what would be", () => {
+describe("a value that is not a rate limit is refused with the rule", () => {
   const refused: [rateLimit: unknown, weight: unknown, message: string | RegExp][] = [
     [
       undefined,

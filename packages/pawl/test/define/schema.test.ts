@@ -76,7 +76,7 @@ describe("a schema that is not stable is refused with an explanation", () => {
     await expect(checkStable(schema, { n: "1" }, "input")).rejects.toThrow(SchemaNotStable);
   });
 
-  test("and not one that revives what it stored", () => {
+  test("and not one that revives its stored value", () => {
     const at = "2024-02-29T12:00:00.000Z";
     const schema = z.object({ at: z.coerce.date() });
     expect(checkStable(schema, { at: new Date(at) }, "input")).toMatchObject({ value: { at } });
