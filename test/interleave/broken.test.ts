@@ -28,9 +28,9 @@ async function breakSignal({ sql }: TestDatabase): Promise<void> {
     returns table ("position" int, verdict text, run_name text, trace text, claimable text, queue text, handed text) language plpgsql set search_path = pawl, pg_temp as $f$
     begin
       insert into signals (run_id, seq, name, payload, inserted_at)
-      select u.run_id, 1 + (select count(*) from signals s where s.run_id = u.run_id), u.name, u.payload::jsonb, now()
+      select u.run_id, 1 + (select count(*) from signals s where s.run_id = u.run_id), u.name, u.payload::jsonb, clock()
       from unnest(p_run_id, p_name, p_payload) u(run_id, name, payload);
-      update runs r set status = 'runnable', eligible_at = least(r.eligible_at, now())
+      update runs r set status = 'runnable', eligible_at = least(r.eligible_at, clock())
       from (select u.run_id, u.name from unnest(p_run_id, p_name) u(run_id, name) order by u.run_id) v
       where r.id = v.run_id and r.status = 'awaiting_signal' and r.awaits -> 'names' ? v.name;
       perform 1 from runs r where r.id = any (p_run_id) order by r.id for no key update;

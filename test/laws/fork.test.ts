@@ -135,7 +135,7 @@ describe("a fork", { timeout: 90_000 }, () => {
       "select eligible_at, (select due_at from steps where run_id = r.id) from runs r where id = $1";
     expect(await there.sql(due, [runId])).toEqual(await here.sql(due, [runId]));
     await there.sql(
-      "create or replace function pawl.now() returns timestamptz language sql volatile as $$select clock_timestamp() + interval '9 h'$$",
+      "create or replace function pawl.clock() returns timestamptz language sql volatile as $$select clock_timestamp() + interval '9 h'$$",
     );
     await there.serve([nap]);
     await there.pawl.result(runId, { timeout: "50s" });

@@ -220,14 +220,14 @@ describe("a role that owns nothing", () => {
     // As a table or function of a later version would be: there, and nothing granted on it.
     const quoted = `"${app.name.replaceAll('"', '""')}"`;
     await sql(`revoke all on renewed.steps from ${quoted}`);
-    await sql(`revoke execute on function renewed.now() from public, ${quoted}`);
+    await sql(`revoke execute on function renewed.clock() from public, ${quoted}`);
     const other = await makeRole("another");
     await migrate({ url: directUrl, schema, grant: other.name });
     const held = async (role: string): Promise<unknown> =>
       (
         await sql(
           `select has_table_privilege($1, 'renewed.steps', 'insert') as steps,
-             has_function_privilege($1, 'renewed.now()', 'execute') as now`,
+             has_function_privilege($1, 'renewed.clock()', 'execute') as now`,
           [role],
         )
       )[0];

@@ -96,7 +96,7 @@ it("a claim whose answer is still on its way is not released, although nobody ex
   const relay = await relayTo(database.url, ({ client, database: server }) => {
     let isComparison = false;
     client.on("data", (chunk: Buffer) => {
-      isComparison = chunk.includes(".holdings(");
+      isComparison = chunk.includes(".claims_of_worker(");
       if (chunk.includes(".beat(")) beats++;
       server.write(chunk);
     });

@@ -199,7 +199,7 @@ describe("an await", () => {
     await sql("insert into clock values ('2040-01-01T00:00:00Z')");
     const turn = (body: string): Promise<unknown> =>
       sql(
-        `create or replace function now() returns timestamptz language sql volatile parallel safe as $$ ${body} $$`,
+        `create or replace function clock() returns timestamptz language sql volatile parallel safe as $$ ${body} $$`,
       );
     await turn("select at from pawl.clock");
     try {

@@ -26,7 +26,7 @@ const open: pg.Client[] = [];
 afterEach(async () => {
   for (const client of open.splice(0)) await client.end();
   await sql("delete from runs");
-  await sql("delete from left_keys");
+  await sql("delete from keys_to_repair");
 });
 
 const line = (partitionKey: string, count: number, priority = 0): Promise<string[]> =>
@@ -208,7 +208,7 @@ describe("a key that another transaction decides about", () => {
       await other.commit();
       await store.recover({ limit: 1_000, repairs: true, marks: null });
       expect(await sql("select from runs where id = $1 and hold = 0", [second])).toHaveLength(1);
-      expect(await sql("select from left_keys")).toEqual([]);
+      expect(await sql("select from keys_to_repair")).toEqual([]);
     },
   );
 
@@ -216,7 +216,7 @@ describe("a key that another transaction decides about", () => {
     const [, second] = await line("zz", 2);
     const run = await claimOne(database);
     const locked = await decidingAbout("hot");
-    await sql("select leave_keys(array(select 'hot' from generate_series(1, 300)))");
+    await sql("select note_keys_to_repair(array(select 'hot' from generate_series(1, 300)))");
     const other = await decidingAbout("zz");
     await commit(database, run, done());
     await other.commit();
@@ -224,7 +224,7 @@ describe("a key that another transaction decides about", () => {
     expect(await claimedIds()).toEqual([second]);
     await locked.commit();
     await store.repairKeys(null, 200);
-    expect(await sql("select from left_keys")).toEqual([]);
+    expect(await sql("select from keys_to_repair")).toEqual([]);
   });
 });
 

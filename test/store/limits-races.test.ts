@@ -13,7 +13,7 @@ await register(database, "worker");
 await sql("create table public.clock (ahead interval not null)");
 await sql("insert into public.clock values ('0')");
 await sql(
-  "create or replace function pawl.now() returns timestamptz language sql volatile as 'select clock_timestamp() + ahead from public.clock'",
+  "create or replace function pawl.clock() returns timestamptz language sql volatile as 'select clock_timestamp() + ahead from public.clock'",
 );
 const pass = (ms: number): Promise<unknown> =>
   sql("update public.clock set ahead = ahead + $1 * interval '1 millisecond'", [ms]);
@@ -76,7 +76,7 @@ describe("several claimers at once", () => {
     const count = 1_000;
     await limited(count);
     const clock = async (): Promise<number> => {
-      const [row] = await sql<{ ms: number }>("select (extract(epoch from pawl.now()) * 1000)::float8 as ms");
+      const [row] = await sql<{ ms: number }>("select (extract(epoch from pawl.clock()) * 1000)::float8 as ms");
       return row!.ms;
     };
     const beginMs = await clock();
@@ -122,7 +122,7 @@ describe("several claimers at once", () => {
     const [run] = await limited(1);
     const [free] = await start(database, {});
     const other = await transaction(
-      "insert into buckets (name, key, tokens, updated_at, promised_at) values ('api', '', 4, pawl.now(), pawl.now())",
+      "insert into buckets (name, key, tokens, updated_at, promised_at) values ('api', '', 4, pawl.clock(), pawl.clock())",
     );
     expect(await claimedIds()).toEqual([free]);
     await other.commit();

@@ -11,7 +11,7 @@ await register(database, "worker");
 await sql("create table public.clock (at timestamptz not null)");
 await sql("insert into public.clock values ('2030-01-01 12:00:00Z')");
 await sql(
-  "create or replace function pawl.now() returns timestamptz language sql volatile as 'select at from public.clock'",
+  "create or replace function pawl.clock() returns timestamptz language sql volatile as 'select at from public.clock'",
 );
 const pass = (ms: number): Promise<unknown> =>
   sql("update public.clock set at = at + $1 * interval '1 millisecond'", [ms]);
@@ -31,7 +31,7 @@ const claimedIds = async (options: Parameters<typeof claim>[1] = {}): Promise<st
 /** When runs are due, in milliseconds from now. */
 const dueIn = async (ids: readonly string[]): Promise<number[]> => {
   const rows = await sql<{ ms: number }>(
-    `select (extract(epoch from r.eligible_at - pawl.now()) * 1000)::float8 as ms
+    `select (extract(epoch from r.eligible_at - pawl.clock()) * 1000)::float8 as ms
      from unnest($1::bigint[]) with ordinality u(id, o) join runs r on r.id = u.id order by u.o`,
     [ids],
   );

@@ -157,7 +157,7 @@ async function hotCalls(database: TestDatabase): Promise<string[]> {
     "select * from claim('hot2', 'w', 79, 50, '{counter}', '{1}', null, null)",
     `select release(${released}, ${all("79::bigint")})`,
     "select * from beat('w', 0)",
-    `select * from held(${released}, ${all("79::bigint")})`,
+    `select * from still_held(${released}, ${all("79::bigint")})`,
     "select * from recover(1000, true, null)",
     "select * from claim('hot2', 'w', 80, 50, '{counter}', '{1}', null, null)",
     "update workers set seen_at = seen_at - interval '1 day'",

@@ -8,7 +8,7 @@ const { store, sql } = database;
 await register(database, "worker");
 afterEach(async () => {
   await sql("delete from runs");
-  await sql("delete from left_keys");
+  await sql("delete from keys_to_repair");
 });
 
 const ids = ({ runs }: { runs: readonly { runId: string }[] }): string[] => runs.map(({ runId }) => runId);

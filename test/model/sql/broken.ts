@@ -66,7 +66,7 @@ export const faults: readonly Fault[] = [
   },
   {
     says: "a crash that is put off from the first on",
-    of: "claims_ending",
+    of: "rows_after_claim",
     piece: "p_crashes > 0 and r.crashes > 0",
     instead: "p_crashes > 0",
   },

@@ -69,7 +69,7 @@ const definitions = served.map((name) => ({
 const setUp = `
   create table public.clock (ms bigint not null);
   insert into public.clock values (0);
-  create or replace function pawl.now() returns timestamptz language sql volatile as
+  create or replace function pawl.clock() returns timestamptz language sql volatile as
     $$ select timestamptz 'epoch' + ms * interval '1 millisecond' from public.clock $$;
   create or replace function pawl.require_durable_commit() returns void language plpgsql as $$
     begin perform set_config('synchronous_commit', 'off', true); end $$;

@@ -11,7 +11,7 @@ export const clockSql = `
   create schema pawl_testing;
   create table pawl_testing.clock (at timestamptz not null);
   insert into pawl_testing.clock values (date_trunc('milliseconds', clock_timestamp()));
-  create or replace function pawl.now() returns timestamptz language sql volatile parallel safe
+  create or replace function pawl.clock() returns timestamptz language sql volatile parallel safe
     as 'select c.at from pawl_testing.clock c';
 `;
 

@@ -47,7 +47,7 @@ function settingsOf({ kind, notes }: SchemaFile, schema: string): string[] {
   const isPlannedAnew = notes.includes("custom plans");
   const lockTimeout = notes.find((note) => note.startsWith("lock_timeout "))?.split(" ")[1];
   return [
-    // By value: the schema first, because its now() is the engine's clock; pg_temp last.
+    // By value: the schema first, so that no other object of the same name is found; pg_temp last.
     `search_path = ${quoteName(schema)}, pg_catalog, pg_temp`,
     "jit = off",
     ...(isPlannedAnew ? ["plan_cache_mode = force_custom_plan"] : planner),

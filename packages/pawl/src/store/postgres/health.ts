@@ -59,7 +59,7 @@ const lines = `with recursive line(queue, name, version, priority, n) as (
       select r.id, r.name, r.version, r.queue, r.eligible_at from runs r
       where r.queue = l.queue and r.name = l.name and r.version = l.version and r.priority = l.priority and ${claimable}
       order by r.eligible_at, r.id limit 200) d
-    where d.eligible_at <= now())`;
+    where d.eligible_at <= clock())`;
 
 /** The server, whether there is a schema of Pawl or not; of transactions those that are older than `oldMs`. */
 export function readServerHealth(address: Address, { oldMs }: { oldMs: number }): Promise<ServerHealth> {
@@ -134,7 +134,7 @@ export function readSchemaHealth(address: Address): Promise<SchemaHealth> {
     );
     const [oldestDue] = await query<DueFact>(
       `${lines} select d.id::text as "runId", d.name, d.version, d.queue,
-        ms_until(now(), d.eligible_at) as "lateMs"
+        ms_until(clock(), d.eligible_at) as "lateMs"
       from due d where is_served(d.name, d.version, d.queue) order by d.eligible_at, d.id limit 1`,
     );
     return {
@@ -185,7 +185,7 @@ function findUnserved(query: Query): Promise<UnservedFact[]> {
       select d.name, d.version, d.queue, d.eligible_at from due d)
     select g.name, g.version, g.queue, g.runs, g."dueMs" from (
       select w.name, w.version, w.queue, count(*)::int4 as runs,
-        greatest(0, ms_until(now(), min(w.eligible_at))) as "dueMs"
+        greatest(0, ms_until(clock(), min(w.eligible_at))) as "dueMs"
       from waiting w group by w.name, w.version, w.queue) g
     where not is_served(g.name, g.version, g.queue) order by g.runs desc, g.name, g.version limit 20`,
   );
@@ -213,7 +213,7 @@ function findBlockedKeys(query: Query): Promise<BlockedKeyFact[]> {
     from blocked b left join lateral (
       select r.id, r.locked_by, r.lease_expires_at from runs r
       where r.partition_key = b.key and (r.locked_by is not null or r.lease_expires_at is not null) limit 1) h on true
-    left join lateral (select r.hold from runs r where r.id = first_of_key(b.key, now()) limit 1) f on true
+    left join lateral (select r.hold from runs r where r.id = first_of_key(b.key, clock()) limit 1) f on true
     where b.key is not null and case when h.id is null then f.hold <> 0 else h.lease_expires_at is null and not exists (
       select 1 from workers w where w.id = h.locked_by and w.seen_at + w.lease > transaction_timestamp()) end
     order by b.key limit 20`,

@@ -207,7 +207,7 @@ const migrationsTable = `create table migrations (
 )`;
 
 const firstSettings = `insert into settings (identity, home, beats_since, timeline)
-  select gen_random_uuid(), place(), clock_timestamp(), timeline() where not exists (select 1 from settings)`;
+  select gen_random_uuid(), location(), clock_timestamp(), timeline() where not exists (select 1 from settings)`;
 
 /** Takes everything of Pawl away, with all runs, and nothing that somebody else has put into the schema. */
 async function remove(

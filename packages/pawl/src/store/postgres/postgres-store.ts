@@ -317,16 +317,16 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
   }
 
   async held(claims: readonly { readonly runId: string; readonly claimId: string }[]): Promise<string[]> {
-    const rows = await this.#callFor<{ held: string }>({ claims }, "held", [
+    const rows = await this.#callFor<{ still_held: string }>({ claims }, "still_held", [
       column(claims, (claim) => claim.runId),
       column(claims, (claim) => claim.claimId),
     ]);
-    return rows.map((row) => row.held);
+    return rows.map((row) => row.still_held);
   }
 
   async holdings(workerId: string): Promise<Readonly<Record<string, string>>> {
-    const [row] = await this.#callFor<{ holdings: string }>({ workerId }, "holdings", [workerId]);
-    return claimsOf(row!.holdings);
+    const [row] = await this.#callFor<{ claims_of_worker: string }>({ workerId }, "claims_of_worker", [workerId]);
+    return claimsOf(row!.claims_of_worker);
   }
 
   async recover({ limit, repairs, marks }: Parameters<WorkerStore["recover"]>[0]): Promise<Recovered> {

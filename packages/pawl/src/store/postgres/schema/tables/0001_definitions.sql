@@ -1,5 +1,5 @@
 -- pawl: table; grant select, insert, update
--- What workers have registered: the defaults for starts by name.
+-- The definitions that workers have registered, with the defaults for starts by name.
 create table definitions (
   name       text collate "C"        not null,
   version    int         not null,

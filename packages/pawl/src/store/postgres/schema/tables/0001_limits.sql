@@ -5,7 +5,7 @@ create table limits (
   allowed    double precision not null check (allowed > 0),
   period     interval not null check (period > interval '0'),
   burst      double precision not null check (burst > 0),
-  changed_at timestamptz not null,                       -- when it last began to let runs through sooner
-  changes    int not null default 0,                     -- how often it did: promises of buckets from before do not count
-  forward    jsonb                                       -- how far bring_forward has come; null: nothing is to be brought forward
+  changed_at timestamptz not null,                       -- last change that lets runs start sooner
+  changes    int not null default 0,                     -- number of these; voids older promises
+  forward    jsonb                                       -- progress of bring_forward; null: done
 );

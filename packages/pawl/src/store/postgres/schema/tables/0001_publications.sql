@@ -1,5 +1,5 @@
 -- pawl: table; grant select, insert, update, delete
--- A publication that had a dedup key, kept for a day: publishing it again does nothing and answers
+-- A publication that had a dedup key, kept for a day. Publishing it again does nothing and answers
 -- the same numbers.
 create table publications (
   topic      text collate "C" not null,
@@ -11,5 +11,5 @@ create table publications (
   primary key (topic, dedup_key)
 );
 
--- publications whose day is over
+-- expire: publications whose day is over
 create index publications_expiry on publications (expires_at);

@@ -2,11 +2,11 @@
 -- One row for the whole schema.
 create table settings (
   only_row          boolean     primary key default true check (only_row),
-  identity          uuid        not null,                -- the same in every copy, until that is adopted
-  home              jsonb       not null,                -- where it was migrated or adopted (place); anywhere else it is a copy
-  held              boolean     not null default false,  -- nothing of it is claimed, and nothing deleted
-  held_copy         text,                                -- the name of a copy that is to be held from its first moment on
+  identity          uuid        not null,                -- the same in every copy until adopted
+  home              jsonb       not null,                -- location() at migrate or adopt
+  held              boolean     not null default false,  -- no claims, no deletions
+  held_copy         text,                                -- name of a copy to hold from its start
   retention_ceiling interval    not null default '365 days',
-  beats_since       timestamptz not null,                -- since when beats have come without a gap of half a lease
-  timeline          text        not null                 -- of the server, as of the claims on workflows (begin_timeline)
+  beats_since       timestamptz not null,                -- since then no gap of half a lease
+  timeline          text        not null                 -- the server's, at begin_timeline
 );

@@ -13,5 +13,5 @@ create table signals (
 
 -- a run's inbox, however many consumed signals with dedup keys it has
 create index signals_inbox on signals (run_id, seq) where consumed_at is null;
--- redelivery of a signal is a no-op
+-- invariant: a signal that is delivered twice changes nothing
 create unique index signals_dedup on signals (run_id, dedup_key) where dedup_key is not null;

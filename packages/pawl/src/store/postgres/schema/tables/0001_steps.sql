@@ -1,5 +1,6 @@
 -- pawl: table; grant select, insert, update, delete
--- A workflow run's journal. A row is pending until completed_at; seq is the order of delivery to the body.
+-- The journal of workflow runs. A row is pending until completed_at. seq is the order of delivery
+-- to the body.
 create table steps (
   run_id       bigint      not null,
   name         text collate "C"        not null,

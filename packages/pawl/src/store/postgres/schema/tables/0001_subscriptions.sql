@@ -1,10 +1,11 @@
 -- pawl: table; grant select, insert, update, delete
+-- Subscriptions to topics: a pattern and its target (functions/topics/patterns.sql).
 create table subscriptions (
   id          bigint generated always as identity primary key,
   pattern     text collate "C"        not null,
   target      jsonb       not null,
   secret      text,
-  owner       text collate "C",                          -- the token that made it; null: somebody without one
+  owner       text collate "C",                          -- the token that made it; null: no token
   inserted_at timestamptz not null
 );
 

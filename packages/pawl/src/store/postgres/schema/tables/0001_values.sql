@@ -1,5 +1,6 @@
 -- pawl: table
--- Large values are compressed by lz4 where the server has it: a third less time for them than with pglz.
+-- Compresses large values with lz4 where the server has it: a third less time for them than with
+-- pglz.
 do $do$
 declare
   c record;

@@ -8,5 +8,5 @@ create table workers (
   info          jsonb       not null default '{}',
   registered_at timestamptz not null,
   seen_at       timestamptz not null,
-  owner         text                                     -- the name of the token that registered it (require_owner); null: none did
+  owner         text                                     -- the token that registered it; null: none
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0);

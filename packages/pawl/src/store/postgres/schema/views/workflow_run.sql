@@ -1,5 +1,5 @@
 -- pawl: view; grant select
--- For people who query by hand.
+-- For people who query by hand: runs and the steps of workflows, in the words of other engines.
 create or replace view workflow_run as
 select r.id as run_id, r.name as workflow_name, r.version as workflow_version,
   case when r.status = 'done' then 'completed'

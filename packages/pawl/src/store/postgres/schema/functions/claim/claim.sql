@@ -34,7 +34,7 @@ declare
   c_many constant int := 50;                              -- definitions: of more, the caller asks for some alone now and then
   c_inline constant int := 8 * 1024 * 1024;               -- what all inboxes and journals together may add
   c_bytes constant int := 15 * 1024 * 1024;               -- what one call may answer, with them: 16 MiB, less what names and keys take
-  v_now timestamptz := now();
+  v_now timestamptz := clock();
   v_timeline text;
   v_is_held boolean;
   v_lowest int := -32769;                                 -- looks behind this priority

@@ -13,5 +13,5 @@ begin
     cross join lateral (select r.id from runs r
       where r.id = v.id and r.claim_id = v.claim_id and r.locked_by is not null
       limit 1 for no key update skip locked) l);
-  return query select * from let_go(v_locked, 0);
+  return query select * from end_claims(v_locked, 0);
 end $f$;

@@ -8,7 +8,7 @@ returns table (id bigint, code text, message text) language plpgsql as $f$
 #variable_conflict use_column
 declare
   c_runs constant int := 2000;
-  v_now timestamptz := now();
+  v_now timestamptz := clock();
   v_run record;
 begin
   perform require_read_committed();

@@ -14,7 +14,7 @@ begin
     error = jsonb_build_object('name', 'ClaimFailed', 'code', p_code, 'message', p_message)
   where r.id = p_id;
   if v_key is not null then
-    perform leave_keys(array[v_key]);
+    perform note_keys_to_repair(array[v_key]);
   end if;
   return true;
 end $f$;

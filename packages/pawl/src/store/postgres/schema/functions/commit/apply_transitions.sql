@@ -23,7 +23,7 @@ create or replace function apply_transitions(
   out others jsonb, out claimable jsonb, out handed jsonb
 ) language plpgsql as $f$
 declare
-  v_now timestamptz := now();
+  v_now timestamptz := clock();
   v_keeps boolean := 'keep' = any (p_op);
   v_ends boolean := p_op && '{done,stop}';
   v_goes_on boolean := p_op && '{next,retry,await,spawn}';

@@ -11,7 +11,7 @@ returns table (verdict text, status run_status, cancelled text, names text, lost
 language plpgsql as $f$
 #variable_conflict use_column
 declare
-  v_now timestamptz := now();
+  v_now timestamptz := clock();
   v_tree bigint[];
   v_new bigint[];
   v_missed bigint[] := '{}';

@@ -2,7 +2,7 @@
 -- is_copy: it was migrated, or last adopted, elsewhere. Only what is known of both places is compared.
 create or replace function database_state() returns table (identity uuid, is_held boolean, is_copy boolean) language plpgsql stable as $f$
 declare
-  v_place jsonb := place();
+  v_place jsonb := location();
 begin
   return query
     select s.identity, is_held(), exists (
@@ -34,7 +34,7 @@ begin
   perform require_durable_commit();
   perform 1 from settings s for update;
   select d.is_held, d.is_copy into was_held, was_copy from database_state() d;
-  update settings s set held = false, held_copy = null, home = place(),
+  update settings s set held = false, held_copy = null, home = location(),
     identity = case when was_copy then gen_random_uuid() else s.identity end;
   return next;
 end $f$;

@@ -6,7 +6,7 @@ create or replace function apply_records(
   p_output text[], p_error text[], p_delay_ms bigint[], p_detail text[], p_inbox_seq int[], p_skip_locked boolean
 ) returns jsonb language plpgsql as $f$
 declare
-  v_now timestamptz := now();
+  v_now timestamptz := clock();
   v_guard text[];            -- by position: held, lost, or null: somebody else has the run locked, or it is gone
   v_has_seq int[];           -- and how far its inbox goes
   v_written int;

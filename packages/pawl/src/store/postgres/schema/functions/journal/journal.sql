@@ -8,7 +8,7 @@ returns table (name text, kind text, seq int, attempt int, child_id bigint, due_
 language plpgsql stable as $f$
 #variable_conflict use_column
 declare
-  v_now timestamptz := now();
+  v_now timestamptz := clock();
 begin
   return query
     select p.name, p.kind, p.seq, p.attempt, p.child_id, ms_until(p.due_at, v_now), iso(p.due_at),

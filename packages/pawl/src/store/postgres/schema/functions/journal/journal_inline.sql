@@ -3,7 +3,7 @@
 -- it is too big to come along with the run (then the worker reads it page by page).
 create or replace function journal_inline(p_run_id bigint, p_budget int) returns text language plpgsql stable as $f$
 declare
-  v_now timestamptz := now();
+  v_now timestamptz := clock();
   v_count bigint;
   v_bytes bigint;
   v_journal text;

@@ -11,7 +11,7 @@ language plpgsql stable as $f$
 declare
   c_bytes constant int := 16 * 1024 * 1024;
   c_around constant int := 300;      -- what an entry takes beside its values
-  v_now timestamptz := now();
+  v_now timestamptz := clock();
   v_bytes bigint := 0;
   v_size bigint;
   v_key text;

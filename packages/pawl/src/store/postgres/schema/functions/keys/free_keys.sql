@@ -1,8 +1,8 @@
 -- pawl: inner
 -- Leaves keys to the repair, which looks at them within a second.
-create or replace function leave_keys(p_key text[]) returns void language plpgsql as $f$
+create or replace function note_keys_to_repair(p_key text[]) returns void language plpgsql as $f$
 begin
-  insert into left_keys (partition_key) select k.key from unnest(p_key) k(key);
+  insert into keys_to_repair (partition_key) select k.key from unnest(p_key) k(key);
 end $f$;
 
 -- Lets the first due run of each key in, if nobody holds the key and that run is blocked. The caller has the advisory
@@ -22,7 +22,7 @@ begin
   from first f left join lateral (select r.id from runs r where r.id = f.id and r.hold = 1
     limit 1 for no key update skip locked) l on true;
   if v_left is not null then
-    perform leave_keys(v_left);
+    perform note_keys_to_repair(v_left);
   end if;
   if v_ids is null then
     return '[]';
@@ -67,7 +67,7 @@ begin
     end if;
   end loop;
   if v_left <> '{}' then
-    perform leave_keys(v_left);
+    perform note_keys_to_repair(v_left);
   end if;
   if p_worker is not null then
     for i in 1 .. cardinality(p_key) loop

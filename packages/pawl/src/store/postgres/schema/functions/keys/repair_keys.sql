@@ -1,6 +1,6 @@
 -- pawl: call
 -- Repair, part of recover and expire: keys that have blocked runs although nobody holds them let their first run in. First
--- up to p_limit keys that were left to the repair (left_keys), whatever other keys have blocked runs. Then, because a run
+-- up to p_limit keys that were left to the repair (keys_to_repair), whatever other keys have blocked runs. Then, because a run
 -- may also lose its place in line by the death of the workers that serve it, up to p_limit keys after p_after, a skip scan
 -- over runs_blocked. Answers how many keys it has looked at, where it stopped (null: at the end), the queues that got work,
 -- as JSON, and whether more keys are left. Waits for nothing: a key that another transaction is deciding about stays.
@@ -8,7 +8,7 @@ create or replace function repair_keys(p_after text, p_limit int)
 returns table (looked int, last text, queues text, is_left boolean)
 language plpgsql as $f$
 declare
-  v_now timestamptz := now();
+  v_now timestamptz := clock();
   v_left bigint[];
   v_keys text[];
   v_claimable jsonb := '[]';
@@ -16,13 +16,13 @@ begin
   perform require_read_committed();
   -- more than it lets in: a key may be there many times, and one that somebody has locked stays there
   select array_agg(l.id), array_agg(distinct l.partition_key) into v_left, v_keys from (
-    select k.id, k.partition_key from left_keys k order by k.id limit 10 * p_limit for update skip locked) l;
+    select k.id, k.partition_key from keys_to_repair k order by k.id limit 10 * p_limit for update skip locked) l;
   looked := coalesce(cardinality(v_keys), 0);
   is_left := coalesce(cardinality(v_left), 0) = 10 * p_limit;
   if v_keys is not null then
     v_keys := array(select k.key from unnest(v_keys) k(key) where pg_try_advisory_xact_lock(key_lock(k.key)) limit p_limit);
     is_left := is_left or cardinality(v_keys) = p_limit;
-    delete from left_keys k where k.id = any (v_left) and k.partition_key = any (v_keys);
+    delete from keys_to_repair k where k.id = any (v_left) and k.partition_key = any (v_keys);
     -- whose first run is locked, it leaves again
     v_claimable := unblock_first(v_keys, v_now);
   end if;

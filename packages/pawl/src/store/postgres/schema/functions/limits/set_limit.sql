@@ -6,7 +6,7 @@ create or replace function set_limit(p_name text, p_allowed double precision, p_
 language plpgsql as $f$
 declare
   c_most constant int := 10000;    -- list_limits answers all of them
-  v_now timestamptz := now();
+  v_now timestamptz := clock();
   v_period interval := p_period_ms * interval '1 millisecond';
   v_old limits;
 begin

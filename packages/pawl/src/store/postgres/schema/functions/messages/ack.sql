@@ -6,7 +6,7 @@
 create or replace function ack(p_queue text[], p_id bigint[], p_receipt bigint[]) returns table (acked text, queues text)
 language plpgsql as $f$
 declare
-  v_now timestamptz := now();
+  v_now timestamptz := clock();
   v_done text[];
   v_keys text[];
 begin

@@ -41,7 +41,7 @@ begin
     select array_agg(k.key) filter (where k.mine), array_agg(k.key) filter (where not k.mine) into v_keys, v_left
     from (select u.key, pg_try_advisory_xact_lock(key_lock(u.key)) as mine from (select distinct a.key from unnest(v_keys) a(key)) u) k;
     if v_left is not null then
-      perform leave_keys(v_left);
+      perform note_keys_to_repair(v_left);
     end if;
     if v_keys is not null then
       perform unblock_first(v_keys, p_now);

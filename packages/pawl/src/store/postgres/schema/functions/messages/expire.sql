@@ -11,7 +11,7 @@ language plpgsql as $f$
 declare
   c_late constant interval := '5 seconds';
   c_keys constant int := 200;
-  v_now timestamptz := now();
+  v_now timestamptz := clock();
   v_clock timestamptz := clock_timestamp();
   v_marks jsonb := coalesce(p_marks::jsonb, '{}');
   v_looked timestamptz := timestamptz 'epoch' + (v_marks ->> 'looked')::bigint * interval '1 microsecond';

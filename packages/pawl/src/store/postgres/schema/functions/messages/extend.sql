@@ -5,7 +5,7 @@ create or replace function extend(
   p_queue text[], p_id bigint[], p_receipt bigint[], p_visibility_ms bigint[], p_unreceived boolean
 ) returns table (extended text, queues text) language plpgsql as $f$
 declare
-  v_now timestamptz := now();
+  v_now timestamptz := clock();
   v_clock timestamptz := clock_timestamp();
   v_done text[];
   v_keys text[];

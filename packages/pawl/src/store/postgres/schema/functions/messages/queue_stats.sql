@@ -8,7 +8,7 @@ returns table (queue text, visible bigint, in_flight bigint, delayed bigint, old
 language plpgsql stable as $f$
 #variable_conflict use_column
 declare
-  v_now timestamptz := now();
+  v_now timestamptz := clock();
 begin
   return query
     with recursive known(queue) as (

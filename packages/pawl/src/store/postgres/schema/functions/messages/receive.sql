@@ -2,7 +2,7 @@
 -- Receives up to p_limit visible messages of a queue, oldest first, of a group only its first and only while none of it is in flight:
 -- they are in flight under the receipt p_receipt until their visibility ends, and nobody else receives them. With p_match only those
 -- whose body contains it; the others stay. A message that was received p_max_receives times (null: no bound) is moved to the
--- dead-letter queue instead (bury). Nothing is received in a database that is held.
+-- dead-letter queue instead (move_to_dead_letters). Nothing is received in a database that is held.
 -- Answers them in order, then one row with id null whose meta says what the receiver needs for its next call:
 --   floor   µs of the first message received: the next call may begin there instead of at the dead head
 --   after   [µs, id] where it stopped walking: 1,000 messages that do not match or whose group is busy, or 50 ms of them, lay in the way
@@ -21,7 +21,7 @@ declare
   c_walk constant int := 1000;                            -- messages passed over in one call
   c_patience constant interval := '50 milliseconds';      -- and for how long: bodies may be large
   c_bytes constant int := 16 * 1024 * 1024;               -- what one call may answer
-  v_now timestamptz := now();
+  v_now timestamptz := clock();
   v_until timestamptz := clock_timestamp() + c_patience;
   v_lease timestamptz := clock_timestamp() + p_visibility_ms * interval '1 millisecond';
   v_match jsonb := p_match::jsonb;
@@ -121,7 +121,7 @@ begin
     if v_dead is not null and v_ids is not null then
       v_dead := array(select u.id from unnest(v_ids) u(id) where u.id = any (v_dead));
       if cardinality(v_dead) > 0 then
-        perform bury(p_queue, v_dead, v_now);
+        perform move_to_dead_letters(p_queue, v_dead, v_now);
         v_ids := nullif(array(select u.id from unnest(v_ids) with ordinality u(id, o) where u.id <> all (v_dead) order by u.o), '{}');
         v_buried := true;
       end if;

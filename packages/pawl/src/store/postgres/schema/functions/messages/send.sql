@@ -16,7 +16,7 @@ create or replace function send(
 ) returns table (id bigint, created boolean) language plpgsql as $f$
 #variable_conflict use_column
 declare
-  v_now timestamptz := now();
+  v_now timestamptz := clock();
   v_ids bigint[];
   v_created boolean[];
   v_pending int[];           -- null: all

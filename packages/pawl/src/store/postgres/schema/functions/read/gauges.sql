@@ -10,7 +10,7 @@ language plpgsql stable as $f$
 declare
   c_lines constant int := 1000;
   c_names constant int := 200;
-  v_now timestamptz := now();
+  v_now timestamptz := clock();
 begin
   return query
     with recursive line(queue, name, version, n) as (

@@ -4,7 +4,7 @@
 -- first in line for it.
 create or replace function why(p_id bigint) returns jsonb language plpgsql stable as $f$
 declare
-  v_now timestamptz := now();
+  v_now timestamptz := clock();
   v_clock timestamptz := clock_timestamp();
   v_run runs;
 begin

@@ -28,7 +28,7 @@ language plpgsql as $f$
 declare
   c_inbox constant int := 10000;
   c_sent constant int := 16;
-  v_now timestamptz := now();
+  v_now timestamptz := clock();
   v_verdicts text[];
   v_run_names text[];
   v_traces text[];

@@ -20,7 +20,7 @@ create or replace function start(
 language plpgsql as $f$
 #variable_conflict use_column
 declare
-  v_now timestamptz := now();
+  v_now timestamptz := clock();
   v_ceiling interval;
   v_is_held boolean;
   v_ids bigint[];

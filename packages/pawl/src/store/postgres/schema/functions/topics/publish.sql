@@ -10,7 +10,7 @@ returns table (runs int, messages int, deliveries int, created boolean, queues t
 declare
   c_most constant bigint := 256 * 1024 * 1024;
   c_at_once constant int := 16 * 1024 * 1024;
-  v_now timestamptz := now();
+  v_now timestamptz := clock();
   v_body jsonb := p_body::jsonb;
   v_wanted bigint[];         -- the subscriptions
   v_each int := greatest(1, c_at_once / greatest(1, octet_length(p_body)));

@@ -25,7 +25,7 @@ begin
       'subscribe one workflow that passes the message on, or delete some', c_meeting, quote_literal(p_pattern) using errcode = 'PW422';
   end if;
   return query
-    insert into subscriptions as s (pattern, target, secret, owner, inserted_at) values (p_pattern, p_target, p_secret, p_owner, now())
+    insert into subscriptions as s (pattern, target, secret, owner, inserted_at) values (p_pattern, p_target, p_secret, p_owner, clock())
     on conflict (pattern, target) do update set secret = coalesce(excluded.secret, s.secret)
     returning s.id, s.xmax = 0;
 end $f$;

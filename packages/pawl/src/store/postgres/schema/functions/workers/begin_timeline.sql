@@ -20,6 +20,6 @@ begin
       order by h.id) v
     cross join lateral (select r.id from runs r where r.id = v.id and (r.locked_by is not null) is true
       limit 1 for no key update) l);
-  perform let_go(v_ids, 0);
+  perform end_claims(v_ids, 0);
   update settings set timeline = timeline();
 end $f$;

@@ -1,6 +1,6 @@
 -- pawl: call; lock_timeout 100ms
 -- Crash recovery, a repeated sweep: the claims of workers whose lease has passed, or (with p_orphans) that have no row, end.
--- Their runs are runnable again with attempt and crashes + 1 (let_go). Workers are judged only after beats have
+-- Their runs are runnable again with attempt and crashes + 1 (end_claims). Workers are judged only after beats have
 -- reached the database for a whole lease (settings.beats_since). A worker's row is locked while it is judged, so that a
 -- beat in flight counts. At most p_limit runs a call.
 -- Rides runs_holders: the range of each dead worker, and the gaps between the workers that have a row. The ranges of live
@@ -60,7 +60,7 @@ begin
     cross join lateral (select r.id from runs r
       where r.id = v.id and (r.locked_by = any (v_dead)) is true
       limit 1 for no key update skip locked) l);
-  v_ids := array(select g.id from let_go(v_ids, 1) g(id));
+  v_ids := array(select g.id from end_claims(v_ids, 1) g(id));
   reaped := cardinality(v_ids);
 
   if v_held is null or cardinality(v_held) < p_limit then

@@ -7,7 +7,7 @@
 create or replace function sweep(p_limit int, p_after_us bigint default null) returns table (swept int, last bigint)
 language plpgsql as $f$
 declare
-  v_now timestamptz := now();
+  v_now timestamptz := clock();
   v_after timestamptz := coalesce(timestamptz 'epoch' + p_after_us * interval '1 microsecond', '-infinity');
   v_ids bigint[];
 begin

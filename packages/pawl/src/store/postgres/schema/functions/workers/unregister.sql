@@ -10,7 +10,7 @@ begin
   update workers w set serves = '{}', queues = '{}' where w.id = p_worker;
   v_held := array(select r.id from runs r where r.locked_by = p_worker);
   if cardinality(v_held) > 0 then
-    perform let_go(array(
+    perform end_claims(array(
       select l.id from (select u.id from unnest(v_held) u(id) order by u.id) v
       cross join lateral (select r.id from runs r where r.id = v.id and (r.locked_by = p_worker) is true
         limit 1 for no key update skip locked) l), 0);

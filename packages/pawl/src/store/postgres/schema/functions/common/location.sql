@@ -2,7 +2,7 @@
 -- Where this schema is: what differs in a copy of it. A copy within the server has another database oid, a restored dump another
 -- table oid, another server another system identifier, if the server tells it. A renamed database is still the same; and so is, as far
 -- as can be told, a standby that was promoted, or a restored snapshot of the whole server.
-create or replace function place() returns jsonb language plpgsql stable as $f$
+create or replace function location() returns jsonb language plpgsql stable as $f$
 declare
   v_system text;
 begin

@@ -4,10 +4,10 @@
 -- min(1 s · 2^crashes, 1 min) from the second on. If one row cannot be written, each is tried by itself: a run that
 -- re-enters its unique scope while its key is taken gives the key up, any other bad row is left and reported. The next
 -- runs of their partition keys are let in.
-create or replace function let_go(p_id bigint[], p_crashes int) returns setof bigint
+create or replace function end_claims(p_id bigint[], p_crashes int) returns setof bigint
 language plpgsql as $f$
 declare
-  v_now timestamptz := now();
+  v_now timestamptz := clock();
   v_id bigint;
   v_ended bigint[];
   v_keys text[];
@@ -18,7 +18,7 @@ begin
     with ended as (
       update runs r set
         locked_by = null, status = v.status, attempt = v.attempt, crashes = v.crashes, crash_seq = v.crash_seq, eligible_at = v.eligible_at
-      from (select * from claims_ending(p_id, p_crashes, v_now) limit cardinality(p_id)) v
+      from (select * from rows_after_claim(p_id, p_crashes, v_now) limit cardinality(p_id)) v
       where r.id = v.id and (r.locked_by is not null) is true
       returning r.id, r.partition_key)
     select array_agg(ended.id), array_agg(ended.partition_key) filter (where ended.partition_key is not null)
@@ -39,7 +39,7 @@ begin
         update runs r set
           locked_by = null, status = v.status, attempt = v.attempt, crashes = v.crashes, crash_seq = v.crash_seq, eligible_at = v.eligible_at,
           unique_key = case when v_try = 1 then r.unique_key end
-        from (select * from claims_ending(array[v_id], p_crashes, v_now) limit 1) v
+        from (select * from rows_after_claim(array[v_id], p_crashes, v_now) limit 1) v
         where r.id = v.id and (r.locked_by is not null) is true
         returning array_remove(array[r.partition_key], null) into v_keys;
         if found then
@@ -61,4 +61,29 @@ begin
       end;
     end loop;
   end loop;
+end $f$;
+
+-- What runs become when their claim ends without an outcome (see end_claims).
+create or replace function rows_after_claim(p_id bigint[], p_crashes int, p_now timestamptz)
+returns table (id bigint, status run_status, attempt int, crashes int, crash_seq int, eligible_at timestamptz)
+language plpgsql stable as $f$
+#variable_conflict use_column
+begin
+  return query
+    select r.id,
+      case when r.status = 'executing' then 'runnable'::run_status else r.status end,
+      case when r.status = 'executing' then r.attempt + least(p_crashes, 2147483647 - r.attempt) else r.attempt end,
+      case when r.status = 'executing' then r.crashes + least(p_crashes, 2147483647 - r.crashes) else r.crashes end,
+      r.crash_seq,
+      case when r.status = 'executing' and p_crashes > 0 and r.crashes > 0
+        then p_now + least(interval '1 second' * 2 ^ (least(r.crashes, 9) + 1), interval '1 minute')
+        else r.eligible_at end
+    from unnest(p_id) v(id)
+    cross join lateral (
+      select t.id, t.status, t.attempt, t.eligible_at, greatest(t.crash_seq, j.seq) as crash_seq,
+        case when j.seq > t.crash_seq then 0 else t.crashes end as crashes    -- recorded steps are progress
+      from runs t
+      left join lateral (select max(s.seq) as seq from steps s
+        where p_crashes > 0 and (t.kind = 'workflow') is true and s.run_id = t.id) j on true
+      where t.id = v.id limit 1) r;
 end $f$;

@@ -2,7 +2,7 @@
 -- Moves messages that were received too often to the dead-letter queue `<queue>-dead`, where they are messages like any other: with
 -- body, group and id, and in `state` where they came from. The caller has locked them, and the keys of their groups; the next of each
 -- group is let in.
-create or replace function bury(p_queue text, p_id bigint[], p_now timestamptz) returns void language plpgsql as $f$
+create or replace function move_to_dead_letters(p_queue text, p_id bigint[], p_now timestamptz) returns void language plpgsql as $f$
 declare
   v_keys text[];
 begin
