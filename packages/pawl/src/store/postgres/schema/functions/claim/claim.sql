@@ -1,25 +1,30 @@
 -- pawl: call; lock_timeout 100ms
--- Claims up to p_limit due runs of one queue that are of the definitions (p_names, p_versions), in the order (priority,
--- eligible_at, id), and answers them in that order, then one row with id null whose meta says what the feeder needs for
--- its next call:
---   floor   [priority, µs] of the first run claimed, or of where it stopped behind 1,000 runs that it could not claim: the
---           next call may begin there instead of at the dead head
---   more    whether it stopped because p_limit or 16 MiB were reached, or behind such runs
---   due_ms  milliseconds until the next run is due, when there was nothing left to claim
---   busy    of more than 50 definitions: the positions of those that have due runs
---   throttled  how many runs were put off by their rate limits
--- (What is claimable is written as the CASE of the index everywhere: no other index can serve that.)
--- Reads unlocked pages of runs_claim: for each definition a skip scan over its priorities and the first due runs of each,
--- merged. A line that may go on behind its share of the page bounds the page, so that the order is exact. Runs of other
--- definitions are never walked over. Then it takes the advisory locks of the partition keys (a key that it does not get at
--- once is left for the next call), locks by primary key with SKIP LOCKED and decides in statements of their own: who is
--- first in line for its key (claim_keyed), and for whom its rate limit has tokens (claim_limited). A wait whose deadline
--- has passed is claimed as timed out. A look from the floor on that finds less than asked looks again without it, unless
--- p_bounded. With p_only it looks at that run alone, which has the priority of the floor (set_aside).
--- A run's inbox comes along if it is small (inbox_inline), or the journal of a workflow (journal_inline).
--- A worker whose lease has passed gets nothing: it would be taken from it at once (its next beat tells it). Nor does any in a database
--- that is held.
--- Committed asynchronously: a lost claim is only a lease that was never given, and its random id never returns.
+-- Claims up to p_limit due runs of one queue, of the definitions (p_names, p_versions). Answers
+-- them in the order (priority, eligible_at, id), then one row with id null. The meta of that row
+-- tells the claimer:
+--   floor      [priority, µs] of the first run claimed, or of the place where claim stopped behind
+--              1,000 runs that it could not claim. The next call may begin there instead of at the
+--              dead head.
+--   more       whether claim stopped because of p_limit, 16 MiB, or such runs
+--   due_ms     milliseconds until the next run is due, when nothing was left to claim
+--   busy       with more than 50 definitions: the positions of those that have due runs
+--   throttled  how many runs their rate limits put off
+-- First it reads unlocked pages of runs_claim: for each definition a skip scan over its priorities
+-- and the first due runs of each, merged. A line that may have more runs than its share of the page
+-- bounds the page, so that the order is exact. It never walks over runs of other definitions. Every
+-- condition for "claimable" is the CASE of the index: no other index can serve that.
+-- Then it tries the advisory locks of the partition keys (a busy key is left to the next call) and
+-- locks the runs by primary key with SKIP LOCKED. It decides in later statements: which run is
+-- first in line for its key (claim_keyed), and which runs get tokens of their rate limit
+-- (claim_limited). A wait whose deadline has passed is claimed as timed out.
+-- If a look from the floor on finds less than asked, it looks again without the floor, unless
+-- p_bounded. With p_only it looks at that run alone, whose priority is that of the floor
+-- (set_aside).
+-- A small inbox (inbox_inline) or journal (journal_inline) is part of the answer.
+-- A worker whose lease has passed gets nothing, because the reaper would end its claims at once.
+-- Its next beat tells it so. In a held database no worker gets anything.
+-- Commits asynchronously: a lost claim is only a lease that was never given, and its random id
+-- never returns.
 create or replace function claim(
   p_queue text, p_worker text, p_claim_id bigint, p_limit int, p_names text[], p_versions int[],
   p_floor_priority smallint, p_floor_us bigint, p_bounded boolean default false, p_only bigint default null
@@ -30,15 +35,15 @@ create or replace function claim(
 language plpgsql as $f$
 #variable_conflict use_column
 declare
-  c_passed constant int := 1000;                          -- runs passed over in one call: not claimable yet
-  c_many constant int := 50;                              -- definitions: of more, the caller asks for some alone now and then
-  c_inline constant int := 8 * 1024 * 1024;               -- what all inboxes and journals together may add
-  c_bytes constant int := 15 * 1024 * 1024;               -- what one call may answer, with them: 16 MiB, less what names and keys take
+  c_passed constant int := 1000;                          -- runs that one call passes over
+  c_many constant int := 50;                              -- from here on, meta says which are busy
+  c_inline constant int := 8 * 1024 * 1024;               -- of all inboxes and journals together
+  c_bytes constant int := 15 * 1024 * 1024;             -- answered; names and keys get the 16th MiB
   v_now timestamptz := clock();
   v_timeline text;
   v_is_held boolean;
   v_lowest int := -32769;                                 -- looks behind this priority
-  v_is_bound boolean := p_floor_priority is not null;     -- at the priority of the bound only past (at, id)
+  v_is_bound boolean := p_floor_priority is not null;     -- look only behind (priority, at, id)
   v_bound_priority int := coalesce(p_floor_priority, 32768);
   v_bound_at timestamptz := coalesce(timestamptz 'epoch' + p_floor_us * interval '1 microsecond', '-infinity');
   v_bound_id bigint := -1;
@@ -49,27 +54,27 @@ declare
   v_examined int;
   v_block int;                                            -- how many to examine at once
   v_block_min int := 0;
-  v_is_left boolean;                                      -- there may be more behind what was looked at
+  v_is_left boolean;                                      -- there may be more runs behind the page
   v_keys text[];
   v_limited boolean;
-  v_resumed boolean;                                      -- the time of some workflows' waits has come
+  v_resumed boolean;                                   -- the time of some workflows' waits has come
   v_refused record;
   v_contended boolean := false;
   v_throttled int := 0;
   v_inline int;
   v_passed int := 0;
-  v_is_decided boolean := false;                          -- some that lay in the way do so no longer
-  v_is_stopped boolean := false;                          -- by those that do
+  v_is_decided boolean := false;                          -- some runs are now blocked or put off
+  v_is_stopped boolean := false;                          -- too many runs that cannot be claimed
   v_busy bigint[];
   v_one_lines bigint[];
-  v_lines bigint[];                                       -- positions of the definitions that have runs
-  v_busy_lines bigint[];                                  -- and of those that have due ones
+  v_lines bigint[];                                   -- positions of the definitions that have runs
+  v_busy_lines bigint[];                                  -- and of those that have due runs
   v_found int := 0;
   v_bytes bigint := 0;
   v_is_full boolean;
   v_page_rows int;
   v_page_bytes bigint;
-  v_first_priority smallint;                              -- no run of this page is before
+  v_first_priority smallint;                              -- no run of this page comes before it
   v_first_at timestamptz;
   v_last_priority smallint;
   v_last_at timestamptz;
@@ -85,7 +90,8 @@ begin
   if timeline() <> v_timeline then
     perform begin_timeline();
   end if;
-  perform set_config('synchronous_commit', 'off', true);  -- in the body: a SET clause is undone before the commit
+  -- in the body: a SET clause is undone before the commit
+  perform set_config('synchronous_commit', 'off', true);
   -- a worker without queues has stopped
   if v_is_held or not exists (select 1 from workers w
       where w.id = p_worker and w.seen_at + w.lease > clock_timestamp() and w.queues <> '{}') then
@@ -114,11 +120,11 @@ begin
             order by r.priority, r.eligible_at, r.id limit 1)
           limit 1) n
     ), line as materialized (
-      -- of more lines than are asked for, those that begin first have all of the page
+      -- if there are more lines than asked for, those that begin first share the page
       select l.name, l.version, l.priority from level l
       where l.at <= v_now and (p_only is null or l.priority = p_floor_priority) order by l.priority, l.at, l.id limit v_page
     ), share(rows) as materialized (
-      -- of an even share more than enough
+      -- more than an even share
       select least(v_page, 3 * v_page / (2 * greatest(count(*), 1)) + 5)::int from line
     ), found as (
       select d.* from line l cross join lateral (
@@ -131,14 +137,14 @@ begin
             and (p_only is null or r.id = p_only)
           order by r.eligible_at, r.id limit (select s.rows from share s)) t) d
     ), merged as (
-      -- what is behind the last of a line that may go on
+      -- is_behind: behind the last run of a line that may have more
       select f.*, f.n = (select s.rows from share s) as is_edge, bool_or(f.n = (select s.rows from share s))
         over (order by f.priority, f.eligible_at, f.id rows between unbounded preceding and 1 preceding) as is_behind
       from found f
     ), page as materialized (
       select m.* from merged m where m.is_behind is not true limit v_page
     ), marked as (
-      -- is its key at hand?
+      -- tries the advisory lock of the key
       select p.*, p.partition_key is null or pg_try_advisory_xact_lock(key_lock(p.partition_key)) as mine
       from page p
     )
@@ -147,8 +153,8 @@ begin
       (select array_agg(distinct l.o) from level l where l.at < 'infinity'),
       case when cardinality(p_names) > c_many then (select array_agg(distinct l.o) from level l where l.at <= v_now) end
     into v_ids, v_page_rows, v_one, v_is_left, v_last_priority, v_last_at, v_last_id, v_one_lines, v_busy
-    from marked m;    -- in order, as the page is: the last is the last
-    if v_lowest = -32769 then    -- the first page of a look: of all priorities
+    from marked m;    -- in the order of the page, so the last element is the last run
+    if v_lowest = -32769 then    -- the first page of a look sees all priorities
       v_lines := v_one_lines;
       v_busy_lines := v_busy;
     end if;
@@ -161,11 +167,12 @@ begin
 
     v_block := greatest(p_limit - v_found, v_block_min);
     if v_ids is not null then
-      -- lock, bounded by count (and by bytes, below: compressed values are measured, others bounded by their stored size);
-      -- by primary key: a plain predicate on status in there would lure the planner to runs_claim. With it, what another has claimed
-      -- or blocked meanwhile is passed over and not locked, which would keep its commit waiting, or who frees its key from
-      -- letting it in. The aggregates get the rows in the order of v_ids: a lateral join has no other, and none of them sorts
-      -- (a DISTINCT would, for all).
+      -- Locks by primary key, bounded by count, and by bytes below: compressed values are measured,
+      -- others counted with their stored size. A plain predicate on status would lure the planner
+      -- to runs_claim. The hidden one passes over runs that others have claimed or blocked since. To
+      -- lock such a run would delay its commit, or the transaction that frees its key. The
+      -- aggregates get the rows in the order of v_ids: a lateral join keeps it, and none of them
+      -- sorts (a DISTINCT would sort for all).
       with locked as materialized (
         select l.* from unnest(v_ids) c(id)
         cross join lateral (
@@ -183,7 +190,7 @@ begin
       into v_ids, v_sizes, v_page_bytes, v_examined, v_keys, v_limited, v_resumed, v_first_priority, v_first_at
       from locked l;
       if v_page_bytes > c_bytes / 64 then
-        -- as text it may be much more (a number such as 1e308 is short as it is stored): these are worth a look
+        -- as text they may be much longer (1e308 is stored in a few bytes): measure them
         select array_agg(t.bytes order by u.o), sum(t.bytes) into v_sizes, v_page_bytes from unnest(v_ids) with ordinality u(id, o)
         cross join lateral (select octet_length(coalesce(r.state, r.input)::text) as bytes
           from runs r where r.id = u.id limit 1) t;
@@ -199,7 +206,7 @@ begin
     end if;
 
     if (v_keys is not null or v_limited) and v_examined = v_block then
-      -- some may be refused while the page has more: look on behind what was examined
+      -- some may be refused while the page has more: go on behind the last run examined
       v_is_left := true;
       select r.priority, r.eligible_at, r.id into v_last_priority, v_last_at, v_last_id
         from runs r where r.id = v_ids[cardinality(v_ids)];
@@ -223,14 +230,14 @@ begin
     if v_examined > coalesce(cardinality(v_ids), 0) then
       v_passed := v_passed + v_examined - coalesce(cardinality(v_ids), 0);
       v_is_decided := true;
-      v_block_min := 200;    -- a crowd that may not be claimed: look at more of it at once
+      v_block_min := 200;    -- many runs that may not be claimed: examine more at once
     end if;
     if cardinality(v_ids) > p_limit - v_found then
       v_ids := v_ids[1 : p_limit - v_found];
     end if;
 
     if v_ids is not null then
-      -- for an inbox, or for a journal and the names in an inbox each, within what is left
+      -- the share of each inbox or journal in the bytes that are left
       v_inline := greatest(least(262144, c_inline / p_limit, (c_bytes - v_bytes - v_page_bytes) / (2 * cardinality(v_ids))), 0);
       if v_resumed then
         perform end_lone_wait(r.id, r.awaits, null, v_now) from unnest(v_ids) u(id)
@@ -255,7 +262,7 @@ begin
     if v_is_left and v_passed < c_passed then
       v_lowest := v_last_priority - 1; v_is_bound := true;
       v_bound_priority := v_last_priority; v_bound_at := v_last_at; v_bound_id := v_last_id;
-      -- each key of a page is locked until the end: of few runs more than are wanted
+      -- a page keeps the locks of all its keys until the end, so pages with keys stay small
       v_page := case when v_keys is null and not v_contended then least(c_passed, greatest(100, 4 * v_page)) else greatest(200, p_limit - v_found) end;
     elsif not v_is_left and v_bounded and not p_bounded then
       v_lowest := -32769; v_is_bound := false; v_bound_priority := 32768; v_bounded := false; v_page := p_limit;
@@ -266,12 +273,12 @@ begin
   end loop;
 
   if v_is_stopped then
-    -- the next call looks behind them; after a look at the whole queue the mark of the caller stays
+    -- the next call begins behind them; after a look at the whole queue the caller keeps its floor
     if v_floor is null and v_bounded = (p_floor_priority is not null) then
       v_floor := jsonb_build_array(v_last_priority, to_us(v_last_at));
     end if;
   elsif v_found < p_limit and v_is_full is not true and v_lines is not null then
-    -- bounded: of the priority of the floor alone, since entries of ended runs may be before it
+    -- p_bounded: only at the floor's priority, because dead index entries may lie before it
     with recursive level(name, version, priority) as (
         select p_names[l.o], p_versions[l.o], case when p_bounded then p_floor_priority else -32769 end from unnest(v_lines) l(o)
       union all
@@ -291,7 +298,7 @@ begin
     where l.priority > -32769;
   end if;
   if v_contended then
-    v_due_ms := least(v_due_ms, 5);    -- another transaction is deciding about some: look again soon
+    v_due_ms := least(v_due_ms, 5);  -- another transaction decides about some runs: look again soon
   end if;
   meta := jsonb_build_object('floor', v_floor, 'due_ms', v_due_ms, 'busy', v_busy_lines, 'throttled', v_throttled,
     'more', v_found >= p_limit or v_is_full is true or v_is_stopped and (v_found > 0 or v_is_decided))::text;

@@ -1,9 +1,11 @@
 -- pawl: inner
--- Claims one run that is not yet in its unique scope (see claim, which has locked it). If another run
--- holds the key by now, this one gives its key up and goes on: the collision costs one row, never the
--- batch. A run that gave its key up before, when something else made it enter its scope, is told so
--- now (unique_lost). No row if a start that is not committed yet holds the key: the run waits for
--- another claim.
+-- Claims one run that is not yet in its unique scope. The caller (claim) has locked it. If another
+-- run holds the key by now, this run gives its key up and goes on: the collision costs one row,
+-- never the batch.
+-- A run that gave its key up before, when something else made it enter its scope, learns so now
+-- (unique_lost).
+-- Answers no row if a start that is not committed yet holds the key: the run waits for another
+-- claim.
 create or replace function claim_entering_scope(p_id bigint, p_worker text, p_claim_id bigint, p_now timestamptz, p_inline int)
 returns setof claimed_run language plpgsql as $f$
 declare

@@ -1,9 +1,11 @@
 -- pawl: inner
--- Ends the claims on runs that the caller has locked: executing becomes runnable, cancelled only loses its holder.
--- p_crashes is 0 for a release; 1 for a crash, which also counts as an attempt and is put off by
--- min(1 s · 2^crashes, 1 min) from the second on. If one row cannot be written, each is tried by itself: a run that
--- re-enters its unique scope while its key is taken gives the key up, any other bad row is left and reported. The next
--- runs of their partition keys are let in.
+-- Ends the claims on runs that the caller has locked: an executing run becomes runnable, a
+-- cancelled run only loses its holder. Answers the ids.
+-- p_crashes is 0 for a release. It is 1 for a crash, which also counts as an attempt and, from the
+-- second on, delays the run by min(1 s · 2^crashes, 1 min).
+-- If one row cannot be written, tries each row by itself. A run that re-enters its unique scope
+-- while its key is taken gives the key up. Any other bad row stays as it is and is reported as a
+-- warning. Then the next runs of the partition keys are let in (free_keys).
 create or replace function end_claims(p_id bigint[], p_crashes int) returns setof bigint
 language plpgsql as $f$
 declare
@@ -14,7 +16,7 @@ declare
   v_constraint text;
 begin
   begin
-    -- into a variable: what RETURN QUERY has handed out, a rollback does not take back
+    -- into a variable: a rollback does not take back rows of RETURN QUERY
     with ended as (
       update runs r set
         locked_by = null, status = v.status, attempt = v.attempt, crashes = v.crashes, crash_seq = v.crash_seq, eligible_at = v.eligible_at
@@ -55,7 +57,7 @@ begin
         end if;
         get stacked diagnostics v_constraint = constraint_name;
         if v_try = 2 or v_constraint is distinct from 'runs_unique' then
-          raise warning 'pawl: run % cannot be let go: %', v_id, sqlerrm;
+          raise warning 'pawl: the claim on run % cannot be ended: %', v_id, sqlerrm;
           exit;
         end if;
       end;
@@ -63,7 +65,7 @@ begin
   end loop;
 end $f$;
 
--- What runs become when their claim ends without an outcome (see end_claims).
+-- The columns that a run has after its claim ended without an outcome, for end_claims.
 create or replace function rows_after_claim(p_id bigint[], p_crashes int, p_now timestamptz)
 returns table (id bigint, status run_status, attempt int, crashes int, crash_seq int, eligible_at timestamptz)
 language plpgsql stable as $f$
@@ -81,7 +83,8 @@ begin
     from unnest(p_id) v(id)
     cross join lateral (
       select t.id, t.status, t.attempt, t.eligible_at, greatest(t.crash_seq, j.seq) as crash_seq,
-        case when j.seq > t.crash_seq then 0 else t.crashes end as crashes    -- recorded steps are progress
+        -- recorded steps are progress
+        case when j.seq > t.crash_seq then 0 else t.crashes end as crashes
       from runs t
       left join lateral (select max(s.seq) as seq from steps s
         where p_crashes > 0 and (t.kind = 'workflow') is true and s.run_id = t.id) j on true

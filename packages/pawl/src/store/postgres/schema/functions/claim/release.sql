@@ -1,7 +1,8 @@
 -- pawl: call; lock_timeout 100ms
--- Lets claims go without an outcome: the run is runnable again at once, its attempt unchanged. A cancelled run is
--- only let go. Guarded by the claim id; what is no longer claimed, or locked by somebody, is left alone (the reaper
--- finds it). Answers the ids released.
+-- Ends claims without an outcome: the run is runnable again at once, its attempt unchanged. A
+-- cancelled run only loses its holder. Answers the ids released.
+-- Guarded by the claim id. Locks in id order with SKIP LOCKED. A run that is no longer claimed, or
+-- that another transaction has locked, stays as it is; the reaper finds it.
 create or replace function release(p_id bigint[], p_claim_id bigint[]) returns setof bigint
 language plpgsql as $f$
 declare

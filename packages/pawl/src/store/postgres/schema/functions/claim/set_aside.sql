@@ -1,8 +1,10 @@
 -- pawl: call; lock_timeout 100ms
--- A worker calls this when claim has failed and no outage is the reason. Of the first 2,000 due runs, those that make claim
--- fail by themselves are set aside (hold bit 8), so that they keep no other run of the queue waiting. Each run is claimed by
--- itself in a subtransaction, which is undone. Answers the runs set aside, with the error, which the run keeps for `why`. A run
--- that somebody has locked is left for the next call.
+-- A worker calls this when claim has failed and no outage is the reason. It finds those of the
+-- first 2,000 due runs that make claim fail by themselves. It sets them aside (hold bit 8), so that
+-- they keep no other run of the queue waiting.
+-- Claims each run by itself in a subtransaction, and undoes that. Answers the runs set aside with
+-- their error, which the run keeps for `why`. A run that another transaction has locked is left to
+-- the next call. Rides runs_claim.
 create or replace function set_aside(p_queue text, p_worker text, p_names text[], p_versions int[])
 returns table (id bigint, code text, message text) language plpgsql as $f$
 #variable_conflict use_column

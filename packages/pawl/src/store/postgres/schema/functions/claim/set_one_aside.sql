@@ -1,6 +1,7 @@
 -- pawl: inner
--- Sets a run aside that can be claimed; false if it cannot any more, or somebody has it locked. It is in line for its key no
--- longer: the repair lets the next in.
+-- Sets one claimable run aside. Answers false if it is no longer claimable, or if another
+-- transaction has locked it. The run leaves the line for its key, and the repair lets the next run
+-- in.
 create or replace function set_one_aside(p_id bigint, p_code text, p_message text) returns boolean language plpgsql as $f$
 declare
   v_key text;

@@ -1,5 +1,7 @@
 -- pawl: inner
--- The engine's clock: due times, backoff, limits, retention. A test replaces this one function to travel in time.
--- A function reads it once into a variable: a volatile call inside a WHERE is no index condition.
+-- The engine's clock: due times, backoff, limits and retention follow it. A test replaces this one
+-- function to travel in time.
+-- Every function reads it once, into a variable: a volatile call inside a WHERE is no index
+-- condition.
 -- Liveness and leases never use it: they ask clock_timestamp().
 create or replace function clock() returns timestamptz language sql volatile parallel safe as $$ select clock_timestamp() $$;

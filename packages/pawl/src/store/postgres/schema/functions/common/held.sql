@@ -1,5 +1,6 @@
 -- pawl: call
--- is_copy: it was migrated, or last adopted, elsewhere. Only what is known of both places is compared.
+-- The state of this database. is_copy: it was migrated, or last adopted, at another location.
+-- Compares only the parts of a location that both sides know.
 create or replace function database_state() returns table (identity uuid, is_held boolean, is_copy boolean) language plpgsql stable as $f$
 declare
   v_place jsonb := location();
@@ -10,8 +11,8 @@ begin
     from settings s;
 end $f$;
 
--- Holds the database, or lets it go on; answers whether that changed anything. Claims that are held already stay: their workers
--- hear of it by a beat, and begin no further step.
+-- Holds the database or resumes it. Answers whether that changed anything. Existing claims stay:
+-- their workers learn of the hold from a beat, and begin no further step.
 create or replace function set_held(p_held boolean) returns boolean language plpgsql as $f$
 begin
   perform require_read_committed();
@@ -20,14 +21,15 @@ begin
   return found;
 end $f$;
 
--- The copy of this name that is about to be made is to be held, from its first moment on; null: none.
+-- Names a copy that is about to be made: it is held from its first moment on. Null: no copy.
 create or replace function set_held_copy(p_name text) returns void language plpgsql as $f$
 begin
   perform require_read_committed();
   update settings s set held_copy = p_name where s.held_copy is distinct from p_name;
 end $f$;
 
--- Takes this for its own database from now on, whatever it is a copy of, and lets it go on. Answers what it was before.
+-- Makes this the schema's own database from now on, whatever it is a copy of, and resumes it.
+-- Answers the state before. Locks the row of settings.
 create or replace function adopt() returns table (was_held boolean, was_copy boolean) language plpgsql as $f$
 begin
   perform require_read_committed();

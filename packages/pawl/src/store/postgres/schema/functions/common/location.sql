@@ -1,7 +1,9 @@
 -- pawl: inner
--- Where this schema is: what differs in a copy of it. A copy within the server has another database oid, a restored dump another
--- table oid, another server another system identifier, if the server tells it. A renamed database is still the same; and so is, as far
--- as can be told, a standby that was promoted, or a restored snapshot of the whole server.
+-- Where this schema is: the facts that differ in a copy of it. A copy within the server has another
+-- database oid, a restored dump another table oid, and another server another system identifier, if
+-- the server tells it.
+-- A renamed database has the same location. So have a promoted standby and a restored snapshot of
+-- the whole server: nothing tells them apart.
 create or replace function location() returns jsonb language plpgsql stable as $f$
 declare
   v_system text;
@@ -9,7 +11,7 @@ begin
   begin
     v_system := (select c.system_identifier::text from pg_control_system() c);
   exception when others then
-    null;    -- managed servers may refuse it, each in its own way
+    null;    -- managed servers may refuse it, each with its own error
   end;
   return jsonb_strip_nulls(jsonb_build_object('system', v_system,
     'database', (select d.oid::text from pg_database d where d.datname = current_database()),

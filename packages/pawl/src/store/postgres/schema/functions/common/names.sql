@@ -1,6 +1,7 @@
 -- pawl: inner
--- Refuses names and keys that are too long. Here and not as a constraint of runs: it would be prepared anew for every
--- statement that writes a run, a tenth of the time of a single commit.
+-- Raises if a name or key is too long. A check here instead of a constraint of runs: PostgreSQL
+-- would prepare the constraint anew for every statement that writes a run, a tenth of the time of a
+-- single commit.
 create or replace function require_names(
   p_name text[], p_queue text[], p_step text[], p_idempotency_key text[], p_unique_key bytea[], p_partition_key text[], p_rate_limit text[]
 ) returns void language plpgsql as $f$
@@ -19,11 +20,11 @@ begin
     or octet_length(u.partition_key) > 512 or octet_length(u.rate_limit) > 512
   limit 1;
   if found then
-    raise exception '% is too long: names have at most 256 bytes, keys 512', v_what using errcode = 'PW422';
+    raise exception '% is too long: shorten it, a name has at most 256 bytes, a key 512', v_what using errcode = 'PW422';
   end if;
 end $f$;
 
--- Refuses names of signals or topics that are too long, whoever sends them.
+-- Raises if the name of a signal or topic is too long, whatever way it came.
 create or replace function require_short_names(p_what text, p_name text[]) returns void language plpgsql as $f$
 declare
   v_name text;
@@ -35,12 +36,13 @@ begin
   end if;
 end $f$;
 
--- start, signal, send and publish for people and programs that speak SQL: one run, one signal, one message, named arguments, checked like
--- those of the library. They run in whatever transaction they are called in, wait for a key or a run that somebody has locked, and
--- raise: PW404 no such run, PW409 keys or a run that cannot take it, PW413 a full inbox, PW422 a wrong argument.
+-- The functions in functions/sql (start, signal, send, publish) are for people and programs that
+-- use SQL. They take named arguments and check them like the library. They run in the caller's
+-- transaction and wait for a locked key or run. They raise PW404 (no such run), PW409 (keys of two
+-- runs, or a run that has ended), PW413 (a full inbox) or PW422 (a wrong argument).
 
--- Refuses a name that the library would refuse. Short ones are those of definitions and queues, long ones of steps and signals.
--- Short names that begin with pawl- are the engine's own.
+-- Raises on a name that the library would refuse. Short names are those of definitions and queues,
+-- long names those of steps and signals. Short names that begin with pawl- are the engine's own.
 create or replace function require_name(p_what text, p_name text, p_is_short boolean) returns void language plpgsql as $f$
 begin
   if p_is_short and starts_with(p_name, 'pawl-') then
