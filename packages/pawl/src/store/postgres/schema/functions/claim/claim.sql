@@ -169,8 +169,8 @@ begin
     if v_ids is not null then
       -- Locks by primary key, bounded by count, and by bytes below: compressed values are measured,
       -- others counted with their stored size. A plain predicate on status would lure the planner
-      -- to runs_claim. The hidden one passes over runs that others have claimed or blocked since. To
-      -- lock such a run would delay its commit, or the transaction that frees its key. The
+      -- to runs_claim. The hidden one passes over runs that others have claimed or blocked since.
+      -- To lock such a run would delay its commit, or the transaction that frees its key. The
       -- aggregates get the rows in the order of v_ids: a lateral join keeps it, and none of them
       -- sorts (a DISTINCT would sort for all).
       with locked as materialized (

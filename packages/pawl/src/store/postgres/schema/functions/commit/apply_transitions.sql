@@ -1,21 +1,23 @@
 -- pawl: inner
 -- Applies each transition whose guard (id, claim id, turn, executing) still holds, with all that
--- belongs to it: signals consumed, children started, parents woken, the next runs of partition keys
--- let in. Three updates: the claim is kept (keep), the claim ends and the run goes on (next, retry,
--- await, spawn), or the run ends (done, stop).
--- Where anything is to be decided, it locks the runs and the parents of those that end first, in id
--- order, and decides in later statements: a decision in the locking statement would see the run's
--- newest version but old signals, and park over a match. Else the one update locks in id order, and
--- checks the guard again where it had to wait.
--- p_detail is JSON that only some transitions have: consumed, awaits, shown, children, partitionKey,
--- rateLimit, weight. Answers
---   others     [{position, verdict: already | stale | busy, inboxSeq}, …], and {verdict: fresh} of
+-- belongs to it: it consumes signals, starts children, wakes parents, and lets in the next runs of
+-- partition keys.
+-- There are three updates: the claim is kept (keep), the claim ends and the run goes on (next,
+-- retry, await, spawn), or the run ends (done, stop).
+-- If anything must be decided, it first locks the runs, and the parents of those that end, in id
+-- order, and decides in later statements. A decision in the locking statement would see the newest
+-- version of the run but old signals, and would park over a match. Otherwise the one update locks
+-- in id order, and checks the guard again after a wait.
+-- p_detail is JSON that only some transitions have: consumed, awaits, shown, children,
+-- partitionKey, rateLimit, weight. Answers
+--   others     [{position, verdict: already | stale | busy, inboxSeq}, …], and {verdict: fresh} for
 --              kept claims whose inbox has more than the worker knows
 --   claimable  the claimable runs it made, by queue
---   handed     [[position, run], …] that were handed over to p_worker, next in line for freed keys
--- Joins runs by primary key, never by ctid: a row whose lock had to wait has moved. In every function
--- of this kind the batch comes first in the join, whatever the planner believes of the table: a LIMIT
--- fences the batch, and no other condition on runs can use an index (else 200 ms a batch).
+--   handed     [[position, run], …]: runs next in line for freed keys, handed over to p_worker
+-- Joins runs by primary key, never by ctid: a row has moved if its lock had to wait. Here and in
+-- similar functions the batch comes first in the join, whatever the planner believes of the table:
+-- a LIMIT fences the batch, and no other condition on runs can use an index. (Otherwise a batch
+-- took 200 ms.)
 create or replace function apply_transitions(
   p_id bigint[], p_claim_id bigint[], p_turn bigint[], p_op text[], p_step text[], p_state text[],
   p_result text[], p_error text[], p_delay_ms bigint[], p_priority smallint[],
@@ -28,7 +30,7 @@ declare
   v_ends boolean := p_op && '{done,stop}';
   v_goes_on boolean := p_op && '{next,retry,await,spawn}';
   v_locked bigint[];         -- null: all
-  v_more jsonb[];            -- what only some transitions have; null: none has
+  v_more jsonb[];            -- the decided details by position; null: no transition has any
   v_kept int[];
   v_ended int[];
   v_passed int[];
@@ -47,7 +49,7 @@ begin
     v_locked := array(
       select l.id from (select distinct u.id from unnest(p_id || p_parent_id) u(id) where u.id is not null order by u.id) v
       cross join lateral (select r.id from runs r where r.id = v.id limit 1 for no key update skip locked) l);
-    -- a run whose parent somebody else has locked waits too
+    -- a run whose parent another transaction has locked is busy too
     v_locked := array(
       select u.id from unnest(p_id, p_parent_id) u(id, parent_id)
       where u.id = any (v_locked) and (u.parent_id is null or u.parent_id = any (v_locked)
@@ -60,8 +62,9 @@ begin
     v_more := decide_details(p_id, p_claim_id, p_turn, p_op, p_detail, v_locked, v_now);
   end if;
 
-  -- the claim is kept: no indexed column changes, so the update is HOT. (status is named only because it costs
-  -- less: without any column of the generated one, PostgreSQL 18 seems to prepare its expression for every row.)
+  -- The claim is kept: no indexed column changes, so the update is HOT. It names status only
+  -- because that costs less: if no column of the generated one is set, PostgreSQL 18 seems to
+  -- prepare its expression for every row.
   if v_keeps then
     with kept as (
       update runs r set status = r.status, turn = r.turn + 1, attempt = 0, crashes = 0, step = v.step,
@@ -121,7 +124,7 @@ begin
     into v_passed, claimable from passed p;
   end if;
 
-  -- the run ends; after those that go on, so that a parent which began to wait in this call is woken
+  -- the run ends; after those that go on, so that it wakes a parent that began to wait in this call
   if v_ends then
     with ended as (
       update runs r set turn = r.turn + 1, locked_by = null, status = v.status, step = coalesce(v.step, r.step),
@@ -160,7 +163,7 @@ begin
       cross join lateral jsonb_array_elements_text(u.detail::jsonb -> 'consumed') x
       where u.detail is not null and u.o = any (v_applied)) c having count(*) > 0;
   end if;
-  -- last, so that a run that is handed over, perhaps one of these, is as it will be
+  -- last, because a run that is handed over may be one of these, and must be in its final state
   if p_key is not null then
     v_keys := array(select case when u.o = any (v_ended) or u.o = any (v_passed) then u.key end
       from unnest(p_key) with ordinality u(key, o));

@@ -1,11 +1,14 @@
 -- pawl: call; lock_timeout 100ms
--- Cancels a run, and with p_cascade everything below it, at once and for good. Answers `verdict`: cancelled, already (it was
--- cancelled before), ended (done or failed, see status) or not_found; the ids cancelled and their definitions;
--- those of them that gave their unique key up, as JSON [[id, name, version], …]; and the claimable runs made, by queue.
--- A run that a worker executes keeps its holder, and so its partition key, until the worker lets it go; whatever that
--- worker still commits is refused by the guard. Locks what it can without waiting, level by level, so that a tree cannot
--- outgrow it; then waits for the rest in id order, and looks again. Whatever is locked for longer than lock_timeout fails the call
--- with 55P03, nothing is written, and the client sends it again. Rides runs_children.
+-- Cancels a run, and with p_cascade everything below it, at once and for good. Answers `verdict`:
+-- cancelled, already (it was cancelled before), ended (done or failed, see status) or not_found.
+-- Also answers the cancelled ids and their definitions, those that gave up their unique key as JSON
+-- [[id, name, version], …], and the claimable runs made, by queue.
+-- An executing run keeps its holder, and so its partition key, until the worker ends the claim. The
+-- guard refuses whatever that worker still commits.
+-- Locks the run and its parent in id order, then level by level without waiting, so that a tree
+-- cannot outgrow it. Then it waits for the missed rows in id order, and looks again. A row that
+-- stays locked longer than lock_timeout fails the call with 55P03: nothing is written, and the
+-- client sends it again. Rides runs_children.
 create or replace function cancel(p_id bigint, p_reason text, p_cascade boolean)
 returns table (verdict text, status run_status, cancelled text, names text, lost text, claimable text)
 language plpgsql as $f$
@@ -26,7 +29,7 @@ begin
   perform require_durable_commit();
   v_tree := array[p_id];
   v_new := v_tree;
-  -- parent before child, like everybody who locks both
+  -- parent before child, like every function that locks both
   perform 1 from (select u.id from unnest(v_tree || (select r.parent_id from runs r where r.id = p_id)) u(id)
       where u.id is not null order by u.id) v
     cross join lateral (select 1 from runs r where r.id = v.id limit 1 for no key update) l;
@@ -36,7 +39,7 @@ begin
       left join lateral (select r.id from runs r where r.id = u.id limit 1 for no key update skip locked) l on true
       where l.id is null and (select r.id from runs r where r.id = u.id limit 1) is not null);
     if p_cascade then
-      -- what they have spawned before they were locked; a locked run spawns no more
+      -- the children that they spawned before they were locked; a locked run spawns no more
       v_new := array(
         with recursive grown(id) as (
             select c.id from unnest(v_new) u(id)
@@ -49,7 +52,7 @@ begin
       continue when cardinality(v_new) > 0;
     end if;
     exit when cardinality(v_missed) = 0;
-    -- the rest is in other hands just now: wait for it, and look at what came of it
+    -- other transactions have the rest locked: wait for them, and look again
     perform 1 from (select distinct u.id from unnest(v_missed) u(id) order by u.id) v
       cross join lateral (select 1 from runs r where r.id = v.id limit 1 for no key update) l;
     v_new := v_missed;
@@ -68,13 +71,14 @@ begin
     cross join lateral (select t.status from runs t where t.id = u.id limit 1) r
     where r.status not in ('done', 'failed', 'cancelled'));
 
-  -- before they change: which keys lose the first in their line
+  -- read before the update: the keys that lose the first run of their line
   v_keys := array(
     select r.partition_key from unnest(v_live) u(id)
     cross join lateral (select t.partition_key, t.locked_by from runs t where t.id = u.id limit 1) r
     where r.partition_key is not null and r.locked_by is null);
-  -- a scope that includes `cancelled` is entered now: whose key is taken, also by another of these, gives it up. Who gave it up
-  -- before is told of too, since no claim will
+  -- A run whose scope includes `cancelled` enters it now. It gives its key up if another run has
+  -- it, also another one of these. Runs that gave it up before are reported too: no claim will do
+  -- it.
   for v_try in 1 .. 2 loop
     begin
       with given_up as (

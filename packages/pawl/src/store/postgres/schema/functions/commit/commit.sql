@@ -1,19 +1,22 @@
 -- pawl: call; lock_timeout 100ms
--- Commits one transition per position, of claims that p_worker's steps hold. One transaction, one
--- answer row: how many were committed; the others as JSON [{position, verdict, …}]; the claimable runs
--- made, by queue ([[queue, priority, µs], …]); and the runs handed over to p_worker ([[position, run],
--- …]): with a claim id at its position (p_next_claim_id), a transition that frees a partition key
+-- Commits one transition per position, for claims that p_worker holds. One transaction, one answer
+-- row: the number committed; the others as JSON [{position, verdict, …}]; the claimable runs made,
+-- by queue ([[queue, priority, µs], …]); and the runs handed over to p_worker ([[position, run],
+-- …]). With a claim id at its position (p_next_claim_id), a transition that frees a partition key
 -- claims the next run in line for it. A verdict is one of
---   already      applied by an earlier call whose reply was lost (turn is one ahead)
+--   already      an earlier call applied it and its reply was lost (turn is one ahead)
 --   stale        the claim is gone; nothing was written
---   busy         somebody's open transaction holds the row; nothing was written, send it again later
---   failed       the database refused the values (code is the SQLSTATE); nothing was written, the claim goes on
---   unique_lost  committed, but the run re-entered its unique scope while its key was taken and gave the key up
---   fresh        committed with the claim kept; the inbox holds more than the worker knows (inboxSeq)
--- All rows are locked in id order, waiting at most lock_timeout. If that or any value fails, each run
--- is tried by itself, so that one bad or locked row never costs the others. A lone transition has no
--- others: the error of the row is raised, nothing was written, and the caller sends it again with
--- p_patient = false. That goes one by one at once (the slow lane).
+--   busy         another open transaction has the row locked; nothing was written, send it again
+--                later
+--   failed       the database refused the values (code is the SQLSTATE); nothing was written, and
+--                the worker keeps the claim
+--   unique_lost  committed, but the run re-entered its unique scope while its key was taken and
+--                gave the key up
+--   fresh        committed with the claim kept; the inbox has more than the worker knows (inboxSeq)
+-- Locks all rows in id order, waiting at most lock_timeout. If a lock or a value fails, tries each
+-- run by itself, so that one bad or locked row never costs the others.
+-- For a lone transition it raises the error of the row: nothing was written, and the caller sends
+-- it again with p_patient = false. That goes one by one at once (the slow lane).
 create or replace function commit(
   p_id bigint[], p_claim_id bigint[], p_turn bigint[], p_op text[], p_step text[], p_state text[],
   p_result text[], p_error text[], p_delay_ms bigint[], p_priority smallint[],

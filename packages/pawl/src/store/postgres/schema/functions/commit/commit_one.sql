@@ -1,6 +1,6 @@
 -- pawl: inner
--- One transition in a subtransaction of its own (see commit): `verdict` is null if it is committed. An array is null where
--- its one value is, so that what a run does not have costs nothing.
+-- Applies one transition in a subtransaction of its own, for commit. `verdict` is null if it is
+-- committed. An array is null where its one value is, so that absent parts cost nothing.
 create or replace function commit_one(
   p_id bigint, p_claim_id bigint, p_turn bigint, p_op text, p_step text, p_state text,
   p_result text, p_error text, p_delay_ms bigint, p_priority smallint,
@@ -14,7 +14,7 @@ begin
   for v_try in 1 .. 2 loop
     begin
       if v_try = 2 then
-        -- the run re-enters its unique scope and another holds the key: it gives the key up and goes on
+        -- the run re-enters its unique scope while another run has the key: it gives the key up
         perform 1 from runs r where r.id = p_id for no key update skip locked;
         if not found then
           verdict := '{"verdict": "busy"}';
@@ -29,7 +29,7 @@ begin
         case when p_parent_id is not null then array[p_parent_id] end, case when p_key is not null then array[p_key] end,
         case when p_detail is not null then array[p_detail] end, p_worker, array[p_next_claim_id], true) a;
       if v_try = 2 and verdict ->> 'verdict' = 'busy' then
-        raise lock_not_available;    -- somebody has locked its parent since: it keeps its key until it is sent again
+        raise lock_not_available;  -- its parent is locked by now: it keeps its key until sent again
       elsif v_try = 2 then
         verdict := coalesce(verdict, '{"verdict": "unique_lost"}');
       end if;

@@ -1,9 +1,10 @@
 -- pawl: inner
--- What only some transitions of a batch have, decided for apply_transitions, which has locked the runs before: the children of
--- a spawn are started, and a wait looks into the inbox. Answers one JSON object per position (null: nothing special):
---   awaits, shown            what the run waits for, and what it has seen of it
---   pending                  how many children it waits for
---   status, at               what becomes of it, and when it is due
+-- Decides the parts that only some transitions of a batch have, for apply_transitions, which has
+-- locked the runs. Starts the children of a spawn, and looks into the inbox for a wait. Answers one
+-- JSON object per position (null: no details):
+--   awaits, shown  the wait, and the signals it has seen already
+--   pending        how many children the run waits for
+--   status, at     the new status, and when the run is due
 --   partitionKey, rateLimit, weight
 create or replace function decide_details(
   p_id bigint[], p_claim_id bigint[], p_turn bigint[], p_op text[], p_detail text[], p_locked bigint[], p_now timestamptz
@@ -38,7 +39,8 @@ begin
         perform require_limits(array[v_detail ->> 'rateLimit'], array[(v_detail ->> 'weight')::int]);
       end if;
       if octet_length(v_detail ->> 'partitionKey') > 512 then
-        raise exception 'the partition key is too long: at most 512 bytes' using errcode = 'PW422';
+        raise exception 'the partition key is % bytes long: shorten it to at most 512 bytes', octet_length(v_detail ->> 'partitionKey')
+          using errcode = 'PW422';
       end if;
       v_more[i] := v_detail - 'consumed';
     end if;

@@ -1,7 +1,8 @@
 -- pawl: inner
--- Runs that a workflow has invoked have ended: their results come into the inboxes of their parents (locked by the caller), as
--- signals named ~ and the run's id, which no user can send, and wake the parents that wait for them. However full an inbox
--- is. Answers like wake_runs.
+-- Puts the results of ended runs that workflows invoked into the inboxes of their parents, which
+-- the caller has locked, and wakes the parents that wait for them. The signals are named ~ and the
+-- run's id; no user can send such a name. Delivers however full an inbox is. Answers like
+-- wake_runs.
 create or replace function deliver_replies(p_child_id bigint[], p_now timestamptz) returns jsonb language plpgsql as $f$
 declare
   v_ids bigint[];

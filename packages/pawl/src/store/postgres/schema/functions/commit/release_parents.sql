@@ -1,6 +1,7 @@
 -- pawl: inner
--- Children have ended: their parents (locked by the caller) count down, and those that waited for the last one go on, once.
--- The number of the spawn (child_of) keeps children of an earlier spawn from counting. Answers like wake_runs.
+-- Counts ended children down in their parents, which the caller has locked. A parent that waited
+-- for the last child goes on, once. The number of the spawn (child_of) keeps children of an earlier
+-- spawn from counting. Answers like wake_runs.
 create or replace function release_parents(p_parent_id bigint[], p_child_of int[], p_now timestamptz) returns jsonb
 language plpgsql as $f$
 declare

@@ -1,7 +1,9 @@
 -- pawl: inner
--- Starts the children of the spawns in a batch of transitions (see apply_transitions, which has locked the parents), of those
--- whose guard holds. A child whose key is taken is not started: the holder is noted, and not waited for.
--- Answers by position of the transition: {"1": {"children": all, "pending": started, "held": [{position, runId, name, status}, …]}, …}.
+-- Starts the children of the spawns in a batch, for transitions whose guard holds. The caller
+-- (apply_transitions, by decide_details) has locked the parents. A child whose key is taken is not
+-- started: the answer notes the holder, and the parent does not wait for it.
+-- Answers by position of the transition: {"1": {"children": all, "pending": started, "held":
+-- [{position, runId, name, status}, …]}, …}.
 create or replace function spawn_children(
   p_id bigint[], p_claim_id bigint[], p_turn bigint[], p_op text[], p_detail text[], p_locked bigint[]
 ) returns jsonb language plpgsql as $f$

@@ -1,7 +1,7 @@
 -- pawl: inner
--- Makes waiting runs runnable now (the caller has locked them): a spawn whose children have ended, or a wait that a
--- signal has ended. A run that re-enters its unique scope while its key is taken gives the key up. Answers the claimable runs by
--- queue: [[queue, priority, µs], …].
+-- Makes waiting runs runnable now: a spawn whose children have ended, or a wait that a signal has
+-- ended. The caller has locked them. A run that re-enters its unique scope while its key is taken
+-- gives the key up. Answers the claimable runs by queue: [[queue, priority, µs], …].
 create or replace function wake_runs(p_id bigint[], p_now timestamptz) returns jsonb language plpgsql as $f$
 declare
   v_id bigint;

@@ -1,14 +1,14 @@
 -- pawl: inner
--- The entries of record, after the runs are locked: completed steps in one statement, the others one by one. An array may be
--- null: then all its values are.
+-- Locks the runs in id order and writes the entries of record: completed steps in one statement,
+-- the others one by one. An array may be null: then all its values are.
 create or replace function apply_records(
   p_run_id bigint[], p_claim_id bigint[], p_name text[], p_op text[], p_seq int[], p_attempt int[],
   p_output text[], p_error text[], p_delay_ms bigint[], p_detail text[], p_inbox_seq int[], p_skip_locked boolean
 ) returns jsonb language plpgsql as $f$
 declare
   v_now timestamptz := clock();
-  v_guard text[];            -- by position: held, lost, or null: somebody else has the run locked, or it is gone
-  v_has_seq int[];           -- and how far its inbox goes
+  v_guard text[];            -- by position: held, lost, or busy (another transaction has it locked)
+  v_has_seq int[];           -- by position: the last seq of the run's inbox
   v_written int;
   v_others jsonb := '[]';
 begin
@@ -29,7 +29,7 @@ begin
       limit 1 for no key update) r on true;
   end if;
 
-  -- steps that have completed at their first attempt: nothing is known of them, so a plain insert will do
+  -- steps that completed at their first attempt have no row yet, so a plain insert will do
   if not p_skip_locked then
     insert into steps (run_id, name, kind, seq, attempt, output, error, started_at, completed_at)
     select u.run_id, u.name, u.op, u.seq, 0, u.output::jsonb, u.error::jsonb, v_now - u.delay_ms * interval '1 millisecond', v_now
@@ -55,7 +55,7 @@ begin
         record_wait(p_run_id[i], p_name[i], p_op[i], p_seq[i], p_attempt[i], p_error[i]::jsonb, p_delay_ms[i], p_detail[i]::jsonb, v_now),
         '{position}', to_jsonb(i));
     elsif p_skip_locked or p_attempt[i] > 0 then
-      -- tried before, or perhaps recorded by an earlier call whose answer was lost
+      -- tried before, or perhaps recorded by an earlier call whose reply was lost
       insert into steps (run_id, name, kind, seq, attempt, output, error, started_at, completed_at)
         values (p_run_id[i], p_name[i], p_op[i], p_seq[i], p_attempt[i], p_output[i]::jsonb, p_error[i]::jsonb,
           v_now - p_delay_ms[i] * interval '1 millisecond', v_now)

@@ -1,7 +1,8 @@
 -- pawl: inner
--- A workflow that is suspended for one wait alone, which has just ended (by its time, or by a signal with p_output): recorded here and
--- now, so that its body goes on without another call. Of several, the body decides which came first. The caller has locked the run.
--- Answers whether there was such a wait.
+-- Records the end of a wait, by its time or by a signal (p_output), if it is the only wait of a
+-- suspended workflow. So the body goes on without another call. If there are several waits, the
+-- body decides which came first. The caller has locked the run. Answers whether there was such a
+-- wait.
 create or replace function end_lone_wait(p_run_id bigint, p_awaits jsonb, p_output jsonb, p_now timestamptz) returns boolean
 language plpgsql as $f$
 begin

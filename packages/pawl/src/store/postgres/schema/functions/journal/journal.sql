@@ -1,7 +1,7 @@
 -- pawl: call
--- A page of a workflow run's journal after a name, by name: at most 1,000 entries and about 1 MiB (at least one). `seq` is the
--- order in which completed steps are given to the body; a pending one has none, and due_ms until its due time, if it has
--- one. Rides the primary key.
+-- A page of a workflow run's journal after a name, by name: at most 1,000 entries and about 1 MiB
+-- (at least one). `seq` is the order in which the body gets completed steps. A pending step has no
+-- seq; it has due_ms if it has a due time. Rides the primary key.
 create or replace function journal(p_run_id bigint, p_after text)
 returns table (name text, kind text, seq int, attempt int, child_id bigint, due_ms double precision, due_at text, output text, error text,
   started_at text, completed_at text)

@@ -1,6 +1,7 @@
 -- pawl: inner
--- The whole journal as JSON [[name, kind, seq, attempt, child_id, due_ms, due_at, output, error], …], for claim; null if there is none, '' if
--- it is too big to come along with the run (then the worker reads it page by page).
+-- The whole journal for claim, as JSON [[name, kind, seq, attempt, child_id, due_ms, due_at,
+-- output, error], …]. Null if it is empty, '' if it is too big to come along with the run: then the
+-- worker reads it page by page.
 create or replace function journal_inline(p_run_id bigint, p_budget int) returns text language plpgsql stable as $f$
 declare
   v_now timestamptz := clock();

@@ -1,19 +1,23 @@
 -- pawl: call; lock_timeout 100ms
--- Writes into the journals of workflow runs that p_claim_id's steps hold, one entry per position, several of one run in the
--- order given. One transaction, one answer: JSON [{position, verdict, …}] of all that is not simply recorded, or null. An op is
+-- Writes into the journals of claimed workflow runs, one entry per position, entries of one run in
+-- the order given. One transaction, one answer: JSON [{position, verdict, …}] of all that is not
+-- simply recorded, or null. An op is
 --   run, transaction     a step that has completed: output or error; p_delay_ms is how long it took
---   retry                a step that failed and will be tried again after p_delay_ms: attempt and error
---   due                  is it time for that?
---   sleep, wait, invoke  begins the wait, or looks whether it is over: p_delay_ms until its end, or {"at": …} in p_detail; a wait
---                        takes {"event", "match"}, an invoke {"children"}: the run to start (see new_runs)
--- and a verdict one of
---   done     the wait is over, or the step was recorded by an earlier call (seq, output, error)
---   pending  not yet: due_ms and due_at, if it has a due time, and inbox_seq, up to which signals were tried
+--   retry                a step that failed and runs again after p_delay_ms: attempt and error
+--   due                  asks whether the time of a retry has come
+--   sleep, wait, invoke  begins the wait, or asks whether it is over: p_delay_ms until its end, or
+--                        {"at": …} in p_detail; a wait takes {"event", "match"}, an invoke
+--                        {"children"}: the run to start (new_runs)
+-- A verdict is one of
+--   done     the wait is over, or an earlier call recorded the step (seq, output, error)
+--   pending  not yet: due_ms and due_at if it has a due time, and inbox_seq, up to which signals
+--            were tried
 --   fresh    recorded, and the inbox has more than the worker knows (inbox_seq)
 --   stale, busy, failed: as in commit
--- p_seq is the place in the order of delivery to the body, if the entry completes by this. The run is neither changed nor
--- passed on, only locked, so that its guard holds. Rows are locked in id order first, waiting at most lock_timeout; if that or any
--- value fails, each entry is tried by itself.
+-- p_seq is the place in the order of delivery to the body, if this call completes the entry. The
+-- call does not change the run. It only locks it, so that the guard holds.
+-- Locks rows in id order first, waiting at most lock_timeout. If a lock or a value fails, tries
+-- each entry by itself.
 create or replace function record(
   p_run_id bigint[], p_claim_id bigint[], p_name text[], p_op text[], p_seq int[], p_attempt int[],
   p_output text[], p_error text[], p_delay_ms bigint[], p_detail text[], p_inbox_seq int[], p_patient boolean
@@ -50,7 +54,7 @@ begin
   for i in 1 .. cardinality(p_run_id) loop
     begin
       if p_run_id[i] = any (v_busy) then
-        raise lock_not_available;    -- never before an earlier entry of its run
+        raise lock_not_available;    -- entries of one run keep their order
       end if;
       v_one := apply_records(p_run_id[i : i], p_claim_id[i : i], p_name[i : i], p_op[i : i], p_seq[i : i], p_attempt[i : i],
         p_output[i : i], p_error[i : i], p_delay_ms[i : i], p_detail[i : i], p_inbox_seq[i : i], true) -> -1;

@@ -1,7 +1,9 @@
 -- pawl: inner
--- One entry of record that waits: for a retry, a time, a signal or a child. The caller has locked the run and checked the guard.
--- A signal wins over a timeout that has passed. The entry of an invoke and the run that it starts are one transaction; that run has a
--- parent but no number of a spawn, and its end comes back as a signal (deliver_replies).
+-- Records one entry that waits: for a retry, a time, a signal or a child. The caller
+-- (apply_records) has locked the run and checked the guard. A signal wins over a timeout that has
+-- passed.
+-- The entry of an invoke and the run that it starts are one transaction. That run has a parent but
+-- no number of a spawn; its end comes back as a signal (deliver_replies).
 create or replace function record_wait(
   p_run_id bigint, p_name text, p_op text, p_seq int, p_attempt int, p_error jsonb, p_delay_ms bigint, p_detail jsonb,
   p_now timestamptz
@@ -31,7 +33,8 @@ begin
       select n.id, not n.created into v_child_id, v_is_taken
         from new_runs(p_detail -> 'children', array[p_run_id], array[null::int], array[null::int]) n;
     elsif p_op = 'invoke' then
-      -- it may be refused (an unknown limit, keys of two runs): recorded like any other end, because on replay it perhaps would not be
+      -- The start may be refused (an unknown limit, keys of two runs). That is recorded like any
+      -- other end, because a replay might not be refused.
       begin
         select n.id, not n.created into v_child_id, v_is_taken
           from new_runs(p_detail -> 'children', array[p_run_id], array[null::int], array[null::int]) n;

@@ -1,11 +1,15 @@
 -- pawl: inner
--- Partition keys, for claim: of the runs p_id, which claim has locked and whose keys are p_key, those it may take, in order. Runs without
--- a key may always be taken; one with a key only if nobody holds the key and it is the first due run of it, locked by
--- somebody or not (SKIP LOCKED alone would break the order). The claim is the lock of the key; the advisory lock only makes
--- sure that one transaction at a time looks at a key. The caller has it already, before it locked the runs, so that whoever frees a
--- key never finds its first run locked by a claim that came too late for it; here it is tried for runs that got another key since.
--- The others of a key are blocked (hold bit 1) and leave the claim index, with up to 1,000 siblings behind them, until
--- free_keys lets them in one by one. Rides runs_active_key and runs_keyed.
+-- Partition keys, for claim and receive: answers those of the runs p_id, in order, that the caller
+-- may take. The caller has locked the runs; p_key are their keys. A run without a key may always be
+-- taken. A run with a key may be taken only if no run holds the key and it is the first due run of
+-- the key, locked or not. (SKIP LOCKED alone would break the order.)
+-- The claim is the lock of the key. The advisory lock only makes one transaction at a time look at
+-- a key. The caller took it before it locked the runs, so that a transaction that frees a key never
+-- finds its first run locked by a claim that came too late. Here it is tried again for runs that
+-- got another key since.
+-- The other runs of a key, with up to 1,000 siblings behind them, are blocked (hold bit 1) and
+-- leave the claim index until free_keys lets them in one by one. Rides runs_active_key and
+-- runs_keyed.
 create or replace function claim_keyed(
   p_id bigint[], p_key text[], p_now timestamptz, out allowed bigint[], out contended boolean)
 language plpgsql as $f$
@@ -15,7 +19,7 @@ begin
   v_mine := array(select k.key from unnest(p_key) k(key) where pg_try_advisory_xact_lock(key_lock(k.key)));
   contended := cardinality(v_mine) < cardinality(p_key);
 
-  -- in a statement of its own: whoever had the lock before has committed
+  -- in a statement of its own: the last holder of the lock has committed before it begins
   allowed := array(
     select u.id from unnest(p_id) with ordinality u(id, o)
     cross join lateral (select t.partition_key, t.priority, t.eligible_at from runs t where t.id = u.id limit 1) r
@@ -29,7 +33,7 @@ begin
     update runs r set hold = r.hold | 1
     from (select u.id from unnest(p_id) u(id) where u.id <> all (allowed) limit cardinality(p_id)) v
     where r.id = v.id and (r.partition_key = any (v_mine)) is true;
-    -- the crowd behind them, so that no claim has to walk over it
+    -- the siblings behind them, so that no claim has to walk over these
     update runs r set hold = r.hold | 1
     from (select behind.id from (
         select distinct on (t.partition_key, t.queue, t.name, t.version)

@@ -1,9 +1,12 @@
 -- pawl: inner
--- The first due run of a key, in the order (priority, eligible_at, id), or null. Held runs are not in line, nor are runs
--- that no live worker serves and that have been due for a minute (its worker may just be replaced), if there are others:
--- they must not keep the key from those. Rides runs_keyed: the first
--- entry, if that is due and the key has runs of one definition alone; else a skip scan over definitions and priorities, so
--- that neither runs that are not due yet nor runs that nobody serves are walked over.
+-- The first due run of a key, in the order (priority, eligible_at, id), or null. Held runs are not
+-- in line.
+-- If the key has other runs, those come first that a live worker serves, or that have been due for
+-- less than a minute (their worker may just be replaced): runs that no worker serves must not keep
+-- the key from the others.
+-- Rides runs_keyed: the first entry, if it is due and the key has runs of one definition only.
+-- Otherwise a skip scan over definitions and priorities, so that it walks over neither runs that
+-- are not due yet nor runs that no worker serves.
 create or replace function first_of_key(p_key text, p_now timestamptz) returns bigint language plpgsql stable as $f$
 declare
   v_first record;

@@ -1,12 +1,13 @@
 -- pawl: inner
--- Leaves keys to the repair, which looks at them within a second.
+-- Notes keys for the repair, which looks at them within a second.
 create or replace function note_keys_to_repair(p_key text[]) returns void language plpgsql as $f$
 begin
   insert into keys_to_repair (partition_key) select k.key from unnest(p_key) k(key);
 end $f$;
 
--- Lets the first due run of each key in, if nobody holds the key and that run is blocked. The caller has the advisory
--- locks of the keys. A run that somebody has locked is left to the repair, and no other is let in instead of it.
+-- Lets in the first due run of each key, if no run holds the key and that run is blocked. The
+-- caller has the advisory locks of the keys. If another transaction has that run locked, it is left
+-- to the repair, and no other run is let in instead.
 -- Answers the claimable runs it made, by queue: [[queue, priority, µs], …].
 create or replace function unblock_first(p_key text[], p_now timestamptz) returns jsonb language plpgsql as $f$
 declare
@@ -38,18 +39,20 @@ begin
   return coalesce(v_claimable, '[]');
 end $f$;
 
--- Runs of these keys have ended, given up their claim, or left the line: lets the next run of each key
--- in. Takes the locks of the keys in one order, after all row locks. A key that stays locked too long
--- is left to the repair; from then on this waits for no other. Null keys are passed over.
--- With p_worker and a claim id at the same position, the next run of the key that p_run has freed is
--- handed over to that worker, if it serves it, instead of going through the claim index (hand_over).
+-- Lets in the next run of each key after runs of these keys have ended, lost their claim, or left
+-- the line. Takes the advisory locks of the keys in one order, after all row locks. A key that
+-- stays locked longer than lock_timeout is left to the repair; from then on this waits for no
+-- other. Passes over null keys.
+-- With p_worker and a claim id at the same position, it hands the next run of the key that p_run
+-- has freed over to that worker, if the worker serves it, instead of going through the claim index
+-- (hand_over).
 -- Answers the claimable runs made, by queue, and `handed`: [[position, run], …].
 create or replace function free_keys(
   p_key text[], p_now timestamptz, p_worker text default null, p_claim_id bigint[] default null, p_run bigint[] default null,
   out claimable jsonb, out handed jsonb)
 language plpgsql as $f$
 declare
-  c_bytes constant int := 8 * 1024 * 1024;    -- what one call hands over, and one run more
+  c_bytes constant int := 8 * 1024 * 1024;    -- one call hands over this much, and one run more
   v_bytes bigint := 0;
   v_key text;
   v_mine text[] := '{}';

@@ -1,8 +1,10 @@
 -- pawl: inner
--- Claims the first due run of a key for the worker that has just freed it: one call less between two
--- runs of a key. Only a run of the same queue, blocked by the key or not seen by a claim yet, without
--- a rate limit, that needs nothing else than the key; not p_run itself, which has freed it.
--- Answers it like claim does; null if there is none. The caller has the advisory lock of the key.
+-- Claims the first due run of a key for the worker that has just freed it: one call less between
+-- two runs of a key. Takes only a run of the same queue, blocked by the key or not seen by a claim
+-- yet, that needs nothing but the key: no rate limit, no unsettled unique key. Never takes p_run
+-- itself, which has freed the key.
+-- Answers the run like claim does; null if there is none. The caller has the advisory lock of the
+-- key. Locks the run with SKIP LOCKED.
 create or replace function hand_over(p_key text, p_worker text, p_claim_id bigint, p_now timestamptz, p_run bigint)
 returns jsonb language plpgsql as $f$
 declare
@@ -16,7 +18,7 @@ begin
   if not found or is_key_held(p_key) then
     return null;
   end if;
-  -- decided anew in a statement after the lock: whoever had the row may have changed it
+  -- decide again in a statement after the lock: another transaction may have changed the row
   perform 1 from runs r where r.id = v_id and r.status in ('runnable', 'awaiting_signal') and (r.hold & 14) = 0 and r.eligible_at <= p_now;
   if not found then
     return null;

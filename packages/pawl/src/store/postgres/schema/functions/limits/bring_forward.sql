@@ -1,8 +1,10 @@
 -- pawl: call
--- Brings forward up to p_limit runs that a limit had put off before it was changed (set_limit): in their order, each to when
--- the limit as it is now has tokens for it. Called by whoever changes a limit, for the first of them, and by recover for the
--- others. Rides runs_throttled, from where the last call stopped. Skips what is locked, and then goes over all once more.
--- Answers how many it has looked at, how many of those it moved, and their queues, as JSON.
+-- Moves up to p_limit runs that a limit had put off before it was changed (set_limit), in their
+-- order, each to the time when the changed limit has tokens for it. set_limit's caller asks for the
+-- first of them, recover for the others.
+-- Rides runs_throttled, from where the last call stopped. Locks the row of the limit, then runs,
+-- both with SKIP LOCKED. If it skipped a run, it goes over all once more. Answers how many it
+-- looked at, how many it moved, and their queues as JSON.
 create or replace function bring_forward(p_limit int) returns table (looked int, moved int, queues text) language plpgsql as $f$
 declare
   v_limit limits;

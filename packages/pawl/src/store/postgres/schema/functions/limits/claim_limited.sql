@@ -1,12 +1,14 @@
 -- pawl: inner
--- Rate limits, for claim: of the runs p_id, which claim has locked, those it may take, at most p_want. One without a limit
--- may always be taken; one with a limit takes its weight out of the bucket, or is put off (throttled) to when its tokens
--- will be there, behind those that were put off before it (promised_at). Who comes new takes tokens only if they are not
--- needed, when they are due, by the first that was put off. Whoever was put off and finds too little stays at the front.
--- A bucket that another claim has at hand is not waited for (contended). `freed` are the keys whose first run was put off,
--- `throttled` says how many were.
--- Each run is put off once, to when its tokens will be there, instead of being woken with all others. Nothing refills a bucket: its
--- tokens are computed from updated_at. Rides runs_throttled.
+-- Rate limits, for claim: answers those of the runs p_id, at most p_want, that claim may take.
+-- claim has locked them. A run without a limit may always be taken. A run with a limit takes its
+-- weight from the bucket. If the bucket has too little, the run is put off (throttled) to the time
+-- of its tokens, behind the runs put off before it (promised_at).
+-- A new run takes tokens only if the first run that was put off will not need them when it is due.
+-- A run that was put off before and finds too little stays at the front.
+-- Does not wait for a bucket that another claim has locked (contended). `freed` are the keys whose
+-- first run was put off, `throttled` says how many were.
+-- Each run is put off once, to the time of its tokens, instead of waking with all others. Nothing
+-- refills a bucket: its tokens are computed from updated_at. Rides runs_throttled.
 create or replace function claim_limited(
   p_id bigint[], p_want int, p_now timestamptz, out allowed bigint[], out freed text[], out contended boolean,
   out throttled int)
@@ -15,17 +17,17 @@ declare
   v_run record;
   v_limit record;
   v_bucket buckets;
-  v_access text;             -- to the bucket at hand: 'mine', 'busy' or 'unlimited'
-  v_known text;              -- the rate limit at hand; null: none yet
+  v_access text;             -- to the current bucket: 'mine', 'busy' or 'unlimited'
+  v_known text;              -- the current rate limit; null: none yet
   v_tokens double precision;
   v_rate double precision;   -- tokens per second
   v_need double precision;
   v_promised timestamptz;    -- the end of the line
-  v_front timestamptz;       -- the last of those that stay at its front
-  v_first_at timestamptz;    -- when the first in line is due, and what it needs; null: nobody waits
+  v_front timestamptz;       -- due time of the last run that stays at its front
+  v_first_at timestamptz;    -- due time of the first in line, and its need; null: none waits
   v_first_need double precision;
-  v_is_looked boolean;       -- whether that is known
-  v_off_first_at timestamptz;    -- the same of those that this call puts off
+  v_is_looked boolean;       -- whether v_first_at is known
+  v_off_first_at timestamptz;    -- the same for the runs that this call puts off
   v_off_first_need double precision;
   v_taken bigint[] := '{}';
   v_off bigint[] := '{}';
@@ -53,7 +55,8 @@ begin
         v_bucket := take_bucket(v_run.name, v_run.key, v_limit.burst, p_now);
         v_access := case when v_bucket.name is null then 'busy' else 'mine' end;
         v_rate := tokens_per_second(v_limit.allowed, v_limit.period);
-        -- another claim may have read its clock later and come earlier: no stretch of time counts twice
+        -- Another claim may have read the clock later and locked the bucket earlier: no stretch of
+        -- time counts twice.
         v_tokens := least(v_limit.burst,
           v_bucket.tokens + greatest(ms_until(p_now, v_bucket.updated_at) / 1000, 0) * v_rate);
         v_promised := case when v_bucket.changes = v_limit.changes then v_bucket.promised_at else p_now end;
@@ -117,7 +120,7 @@ begin
   update runs r set throttled = true, eligible_at = v.at
   from (select u.id, u.at from unnest(v_off, v_off_at) u(id, at) limit cardinality(v_off)) v
   where r.id = v.id and (r.status in ('runnable', 'awaiting_signal')) is true;
-  -- those that have taken tokens, and what fits in besides; in the order they came
+  -- the runs that took tokens first, then runs without a limit up to p_want; in the order of p_id
   allowed := array(
     select c.id from (
       select u.id, u.o from unnest(p_id) with ordinality u(id, o)
@@ -129,7 +132,8 @@ begin
   throttled := cardinality(v_off);
 end $f$;
 
--- Locks a bucket, making it full if there is none; all null if another transaction has it at hand, or is just making it.
+-- Locks a bucket, and creates a full one if there is none. Answers null if another transaction has
+-- it locked or is just creating it.
 create or replace function take_bucket(p_name text, p_key text, p_burst double precision, p_now timestamptz) returns buckets
 language plpgsql as $f$
 declare
@@ -151,6 +155,7 @@ begin
   return null;
 end $f$;
 
+-- Writes a bucket that take_bucket has locked.
 create or replace function put_bucket(
   p_name text, p_key text, p_tokens double precision, p_now timestamptz, p_promised timestamptz, p_changes int)
 returns void language plpgsql as $f$

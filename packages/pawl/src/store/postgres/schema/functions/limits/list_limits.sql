@@ -1,4 +1,5 @@
 -- pawl: call
+-- All rate limits, by name; set_limit keeps their number within 10,000.
 create or replace function list_limits() returns table (name text, allowed double precision, period_ms double precision, burst double precision)
 language plpgsql stable as $f$
 #variable_conflict use_column

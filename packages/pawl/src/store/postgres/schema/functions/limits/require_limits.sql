@@ -1,6 +1,6 @@
 -- pawl: inner
--- Refuses rate limits that nobody has set, and weights that their limit can never let through.
--- A rate limit is written `limit` or `limit:key`; names of limits have no colon.
+-- Raises on unknown rate limits, and on weights that their limit can never let through. A rate
+-- limit is written `limit` or `limit:key`; names of limits have no colon.
 create or replace function require_limits(p_rate_limit text[], p_weight int[]) returns void language plpgsql as $f$
 declare
   v_bad record;
@@ -16,6 +16,6 @@ begin
   if v_bad.burst is null then
     raise exception 'there is no rate limit "%"; set it with serve(…, { limits }) or pawl.limits.set', v_bad.name using errcode = 'PW422';
   end if;
-  raise exception 'weight % is more than the burst of the rate limit "%", which is %: it could never be let through',
+  raise exception 'weight % is more than the burst of the rate limit "%", which is %: the run could never start; lower the weight or raise the burst',
     v_bad.weight, v_bad.name, v_bad.burst using errcode = 'PW422';
 end $f$;

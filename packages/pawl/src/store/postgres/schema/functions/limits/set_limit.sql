@@ -1,7 +1,7 @@
 -- pawl: call
--- Sets a rate limit; the last writer wins. Answers whether runs that the old one put off are to be brought forward
--- (bring_forward): if the new one lets them through sooner. If not, the claim puts them off again when they are due. Writes one
--- row, however many runs or buckets there are.
+-- Sets a rate limit; the last writer wins. Answers whether bring_forward must move runs that the
+-- old limit put off, because the new one lets them through sooner. Otherwise claim puts them off
+-- again when they are due. Writes one row, however many runs or buckets there are.
 create or replace function set_limit(p_name text, p_allowed double precision, p_period_ms bigint, p_burst double precision) returns boolean
 language plpgsql as $f$
 declare
@@ -16,7 +16,7 @@ begin
     on conflict (name) do nothing;
   if found then
     if (select count(*) from limits) > c_most then
-      raise exception 'there are % rate limits, which is as many as there may be: change one of them, or use one limit with keys', c_most
+      raise exception 'there are % rate limits, the most there may be: change one of them, or use one limit with keys', c_most
         using errcode = 'PW422';
     end if;
     return false;

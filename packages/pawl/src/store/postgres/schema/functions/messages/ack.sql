@@ -1,8 +1,11 @@
 -- pawl: call; lock_timeout 100ms
--- Deletes messages that were dealt with, one per position of the arrays: those of that queue that still have that receipt, in flight,
--- or visible again and not received by another. Answers those it deleted as JSON, each as `id/receipt`, null if that is all of them; the
--- rest is gone, or has another receipt. The next of each group is let in; `queues` are those that got a visible message by that, as JSON.
--- Locks in id order in a statement of its own, then the keys of the groups.
+-- Deletes messages that a receiver has dealt with, one per position of the arrays. Deletes those of
+-- that queue that still have that receipt: in flight, or visible again and not received by another.
+-- Answers the deleted ones as JSON, each as `id/receipt`; null if that is all of them. The others
+-- are gone, or have another receipt.
+-- Lets in the next message of each group; `queues` are those that got a visible message by that, as
+-- JSON.
+-- Locks the messages in id order in a statement of its own, then the keys of the groups.
 create or replace function ack(p_queue text[], p_id bigint[], p_receipt bigint[]) returns table (acked text, queues text)
 language plpgsql as $f$
 declare

@@ -1,6 +1,7 @@
 -- pawl: inner
--- The messages p_id, which the caller has locked, are visible again. All at once; if one cannot be written, each by itself, and that
--- one is left and reported. Whoever is first of their groups is let in, unless another transaction is deciding about the group.
+-- Makes messages visible again that the caller has locked, all at once. If one cannot be written,
+-- tries each by itself, and reports the bad one as a warning. Lets in the first message of each
+-- group, unless another transaction decides about the group: then the repair does it.
 create or replace function end_visibility(p_id bigint[], p_now timestamptz, out ended int, out queues text)
 language plpgsql as $f$
 declare
@@ -12,7 +13,7 @@ declare
 begin
   ended := 0;
   for v_try in 1 .. 1 + cardinality(p_id) loop
-    -- first all of them, then one after the other
+    -- first all of them together, then each by itself
     v_batch := case when v_try = 1 then p_id else p_id[v_try - 1 : v_try - 1] end;
     begin
       with shown as (

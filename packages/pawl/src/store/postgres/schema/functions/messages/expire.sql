@@ -1,11 +1,14 @@
 -- pawl: call
--- What queues of messages need again and again; part of recover, and of every receiver that waits. Messages whose visibility has ended
--- are visible again, in the place they had: their receipt counts until another receives them. Groups that have blocked messages and none in flight let
--- their first in (repair_keys). Publications whose dedup keys have had their time are deleted,
--- unless the database is held. At most p_limit of each.
--- p_marks is what the last call answered as `marks`. `queues` got visible messages, as JSON. Never waits for a lock. Rides runs_receipts
--- from a little before the last look on: an old transaction keeps an entry there for every message that was acked since; what was
--- committed later than that is found by the look over everything, once a minute.
+-- The maintenance of message queues; recover and every waiting receiver call it. Makes messages
+-- visible again whose visibility has ended, in their old place; their receipt counts until another
+-- receives them. Lets in the first message of groups that have blocked messages and none in flight
+-- (repair_keys). Deletes publications whose dedup keys have expired, unless the database is held.
+-- At most p_limit of each.
+-- p_marks is the `marks` of the last answer. `queues` got visible messages, as JSON. Never waits
+-- for a lock.
+-- Rides runs_receipts, from a little before the last look on: an old transaction keeps an entry
+-- there for every message acked since. A look over everything, once a minute, finds rows that were
+-- committed later than that.
 create or replace function expire(p_limit int, p_marks text) returns table (expired int, queues text, marks text)
 language plpgsql as $f$
 declare
@@ -36,14 +39,15 @@ begin
   v_ended := end_visibility(v_ids, v_now);
   expired := v_ended.ended;
   queues := v_ended.queues;
-  -- what was locked, or is more than p_limit, is looked for again
+  -- the next call looks again for messages that were locked or beyond p_limit
   if v_ended.ended = cardinality(v_due) and cardinality(v_due) < p_limit then
     v_marks := v_marks || jsonb_build_object('looked', to_us(v_clock));
   else
     v_marks := v_marks - 'looked';
   end if;
   if expired = 0 then
-    select k.last, k.queues into v_repaired from repair_keys(coalesce(v_marks ->> 'key', '~'), c_keys) k;    -- keys of groups begin with ~
+    -- keys of groups begin with ~
+    select k.last, k.queues into v_repaired from repair_keys(coalesce(v_marks ->> 'key', '~'), c_keys) k;
     queues := v_repaired.queues;
     v_marks := v_marks || jsonb_build_object('key', v_repaired.last);
     if not is_held() then

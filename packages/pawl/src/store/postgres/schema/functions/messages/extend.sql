@@ -1,6 +1,8 @@
 -- pawl: call; lock_timeout 100ms
--- Changes how long messages in flight stay invisible, from now on, one per position of the arrays; 0 gives them back at once, with
--- p_unreceived as if they had never been received. Only what is in flight under that receipt; answers like ack.
+-- Changes how long messages in flight stay invisible, counted from now, one per position of the
+-- arrays. 0 gives them back at once; with p_unreceived as if they had never been received. Only
+-- messages in flight under that receipt; answers like ack.
+-- Locks the messages in id order in a statement of its own, then the keys of the groups.
 create or replace function extend(
   p_queue text[], p_id bigint[], p_receipt bigint[], p_visibility_ms bigint[], p_unreceived boolean
 ) returns table (extended text, queues text) language plpgsql as $f$

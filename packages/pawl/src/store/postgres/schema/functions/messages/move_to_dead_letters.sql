@@ -1,7 +1,7 @@
 -- pawl: inner
--- Moves messages that were received too often to the dead-letter queue `<queue>-dead`, where they are messages like any other: with
--- body, group and id, and in `state` where they came from. The caller has locked them, and the keys of their groups; the next of each
--- group is let in.
+-- Moves messages that were received too often to the dead-letter queue `<queue>-dead`. There they
+-- are ordinary messages with the same body, group and id; `state` says where they came from. The
+-- caller has locked them and the keys of their groups. Lets in the next message of each group.
 create or replace function move_to_dead_letters(p_queue text, p_id bigint[], p_now timestamptz) returns void language plpgsql as $f$
 declare
   v_keys text[];

@@ -1,8 +1,8 @@
 -- pawl: call
--- How many messages one queue has, or each: visible (blocked ones of a group count), in flight and
--- delayed, and how long the oldest visible one has waited, in milliseconds. At most 10,000 queues, by
--- name. A queue without messages is left out, unless the caller named it. Rides runs_claim (a skip
--- scan over queues), runs_receipts and runs_blocked.
+-- Counts the messages of one queue, or of each: visible (with blocked ones of a group), in flight
+-- and delayed. Also answers how long the oldest visible one has waited, in milliseconds. At most
+-- 10,000 queues, by name. Leaves out queues without messages, unless the caller named the queue.
+-- Rides runs_claim (a skip scan over queues), runs_receipts and runs_blocked.
 create or replace function queue_stats(p_queue text)
 returns table (queue text, visible bigint, in_flight bigint, delayed bigint, oldest_ms double precision)
 language plpgsql stable as $f$

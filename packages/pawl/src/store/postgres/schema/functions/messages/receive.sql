@@ -1,16 +1,24 @@
 -- pawl: call
--- Receives up to p_limit visible messages of a queue, oldest first, of a group only its first and only while none of it is in flight:
--- they are in flight under the receipt p_receipt until their visibility ends, and nobody else receives them. With p_match only those
--- whose body contains it; the others stay. A message that was received p_max_receives times (null: no bound) is moved to the
--- dead-letter queue instead (move_to_dead_letters). Nothing is received in a database that is held.
--- Answers them in order, then one row with id null whose meta says what the receiver needs for its next call:
---   floor   µs of the first message received: the next call may begin there instead of at the dead head
---   after   [µs, id] where it stopped walking: 1,000 messages that do not match or whose group is busy, or 50 ms of them, lay in the way
---   more    whether it stopped because p_limit or 16 MiB were reached
---   due_ms  milliseconds until the next delayed message is visible, when nothing was left to receive
--- Like claim it reads pages of runs_claim and tries the advisory locks of their groups, then locks by primary key with SKIP LOCKED and
--- decides in statements of their own (claim_keyed for groups); it never waits. Committed asynchronously: a lost receive is a message that was never in flight, and
--- its random receipt never returns. eligible_at stays, so that a message that comes back is first again.
+-- Receives up to p_limit visible messages of a queue, oldest first. From a group it takes only the
+-- first message, and only while none of the group is in flight. The messages are in flight under
+-- the receipt p_receipt until their visibility ends, and no other call receives them.
+-- With p_match it takes only messages whose body contains it; the others stay. A message that was
+-- received p_max_receives times (null: no bound) goes to the dead-letter queue instead
+-- (move_to_dead_letters). In a held database nothing is received.
+-- Answers the messages in order, then one row with id null. The meta of that row tells the
+-- receiver:
+--   floor   µs of the first message received: the next call may begin there instead of at the dead
+--           head
+--   after   [µs, id] where it stopped: it passed over 1,000 messages, or 50 ms of them, that do not
+--           match or whose group is busy
+--   more    whether it stopped because of p_limit or 16 MiB
+--   due_ms  milliseconds until the next delayed message is visible, when nothing was left to
+--           receive
+-- Like claim it reads pages of runs_claim, tries the advisory locks of their groups, locks by
+-- primary key with SKIP LOCKED, and decides in later statements (claim_keyed for groups). It never
+-- waits for a lock.
+-- Commits asynchronously: a lost receive is a message that was never in flight, and its random
+-- receipt never returns. eligible_at stays, so that a message that comes back is first again.
 create or replace function receive(
   p_queue text, p_receipt bigint, p_limit int, p_visibility_ms bigint, p_max_receives int, p_match text,
   p_floor_us bigint, p_after_us bigint, p_after_id bigint
@@ -18,9 +26,9 @@ create or replace function receive(
 language plpgsql as $f$
 #variable_conflict use_column
 declare
-  c_walk constant int := 1000;                            -- messages passed over in one call
-  c_patience constant interval := '50 milliseconds';      -- and for how long: bodies may be large
-  c_bytes constant int := 16 * 1024 * 1024;               -- what one call may answer
+  c_walk constant int := 1000;                            -- messages that one call passes over
+  c_patience constant interval := '50 milliseconds';      -- and how long: bodies may be large
+  c_bytes constant int := 16 * 1024 * 1024;               -- of one answer
   v_now timestamptz := clock();
   v_until timestamptz := clock_timestamp() + c_patience;
   v_lease timestamptz := clock_timestamp() + p_visibility_ms * interval '1 millisecond';
@@ -55,8 +63,9 @@ begin
   if current_setting('transaction_isolation') <> 'read committed' then
     perform require_read_committed();
   end if;
-  perform set_config('synchronous_commit', 'off', true);  -- in the body: a SET clause is undone before the commit
-  -- receivers do not register: also a copy that is to be held and was not told so yet
+  -- in the body: a SET clause is undone before the commit
+  perform set_config('synchronous_commit', 'off', true);
+  -- receivers do not register: so this also checks for a copy that register has not marked as held
   if (select s.held or coalesce(s.held_copy = current_database(), false) from settings s where s.only_row) then
     meta := '{"floor": null, "after": null, "due_ms": null, "more": false}';
     return next;
@@ -67,7 +76,7 @@ begin
       (array_agg(p.eligible_at))[count(*)], (array_agg(p.id))[count(*)]
     into v_ids, v_rows, v_contended, v_last_at, v_last_id
     from (
-      -- fits, and its group is at hand? null: does not fit
+      -- mine: the advisory lock of its group; null: the body does not match
       select r.id, r.eligible_at, case when v_match is null or r.input @> v_match
         then r.partition_key is null or pg_try_advisory_xact_lock(key_lock(r.partition_key)) end as mine
       from runs r
@@ -82,12 +91,12 @@ begin
     v_dead := null;
     v_block := greatest(p_limit - v_found, v_block_min);
     if v_ids is not null then
-      -- like claim: lock by primary key, in order, and pass over what another has received meanwhile
+      -- like claim: lock by primary key, in order; pass over messages that others received since
       with locked as materialized (
         select l.* from unnest(v_ids) c(id)
         cross join lateral (
           select r.id, r.eligible_at, r.status, r.queue, r.hold, r.partition_key, r.attempt,
-            -- as text, which of a small value is at most six times as long
+            -- a small value is at most six times as long as text
             case when pg_column_compression(r.input) is null and pg_column_size(r.input) < 2000 then 6 * pg_column_size(r.input)
               else octet_length(r.input::text) end as bytes
           from runs r where r.id = c.id and (r.status = 'runnable' and r.hold = 0) is true
@@ -128,7 +137,7 @@ begin
     end if;
     if v_examined > coalesce(cardinality(v_ids), 0) then
       v_passed := v_passed + v_examined - coalesce(cardinality(v_ids), 0);
-      v_block_min := 200;    -- a crowd that may not be received: look at more of it at once
+      v_block_min := 200;    -- many messages that may not be received: examine more at once
     end if;
     if cardinality(v_ids) > p_limit - v_found then
       v_ids := v_ids[1 : p_limit - v_found];
@@ -166,7 +175,8 @@ begin
       order by r.eligible_at limit 1;
   end if;
   if v_contended or v_buried then
-    v_due_ms := least(v_due_ms, 5);    -- the next of a group was let in, or another transaction is deciding about it: look again soon
+    -- the next of a group was let in, or another transaction decides about it: look again soon
+    v_due_ms := least(v_due_ms, 5);
   end if;
   meta := jsonb_build_object('floor', v_floor, 'due_ms', v_due_ms, 'more', v_found >= p_limit or v_is_full,
     'after', case when v_found < p_limit and v_is_left and not v_is_full then

@@ -1,16 +1,19 @@
 -- pawl: call
--- Queues of messages. A message is a row of runs of the kind `message`, whose input is the body.
--- Its id is at least first_message_id(), so no call for a run finds it and no list shows it. Its name
+-- Queues of messages. A message is a row of runs of the kind `message`; its input is the body. Its
+-- id is at least first_message_id(), so no call for a run finds it and no list shows it. Its name
 -- is `~queue`, which no definition can have, so no worker claims it. The columns mean:
 --   partition_key     `~queue:group`: a group is received in order, one message at a time
 --   claim_id          the receipt
---   lease_expires_at  the end of its visibility timeout; a message in flight is executing and has no worker
+--   lease_expires_at  the end of its visibility timeout; a message in flight is executing and has
+--                     no worker
 --   attempt           how often it was received
 
--- Sends messages, one per position of the arrays (a missing array is all null), in one statement, and answers one row per position, in
--- order. A dedup key that a message of the same queue has sends nothing and answers that one, as long as it exists. Rows are inserted
--- sorted by key, so that concurrent batches cannot deadlock. Messages of several callers (not p_patient) wait at most 100 ms for a key
--- that an open transaction is about to take. Rides runs_idempotency.
+-- Sends messages, one per position of the arrays (a missing array is all null), in one statement.
+-- Answers one row per position, in order. If a message of the same queue has the dedup key, sends
+-- nothing and answers that message, as long as it exists.
+-- Inserts rows sorted by key, so that concurrent batches cannot deadlock. Messages of several
+-- callers (not p_patient) wait at most 100 ms for a key that an open transaction is about to take.
+-- Rides runs_idempotency.
 create or replace function send(
   p_queue text[], p_body text[], p_delay_ms bigint[], p_group text[], p_dedup_key text[], p_patient boolean
 ) returns table (id bigint, created boolean) language plpgsql as $f$
@@ -50,7 +53,7 @@ begin
     get diagnostics v_inserted = row_count;
     exit when v_inserted = coalesce(cardinality(v_pending), cardinality(v_ids));
 
-    -- who has the keys of the rest? Nobody any more: insert those again
+    -- look up the holders of the other keys; if a key has no holder by now, insert again
     v_again := '{}';
     for v_taken in
       select u.o::int, h.id
@@ -71,7 +74,7 @@ begin
     exit when cardinality(v_pending) = 0;
   end loop;
   if cardinality(v_pending) > 0 then
-    raise exception 'a dedup key was taken and freed again too often, or its message is not visible to this transaction'
+    raise exception 'a dedup key was taken and freed too often, or this transaction cannot see its message: send again in a new transaction'
       using errcode = 'serialization_failure';
   end if;
   return query select u.id, u.created from unnest(v_ids, v_created) u(id, created);
