@@ -37,8 +37,8 @@ language plpgsql as $f$
 declare
   c_passed constant int := 1000;                          -- runs that one call passes over
   c_many constant int := 50;                              -- from here on, meta says which are busy
-  c_inline constant int := 8 * 1024 * 1024;               -- of all inboxes and journals together
-  c_bytes constant int := 15 * 1024 * 1024;             -- answered; names and keys get the 16th MiB
+  c_inline constant int := 8 * 1024 * 1024;               -- for all inboxes and journals together
+  c_bytes constant int := 15 * 1024 * 1024;               -- the 16th MiB is for names and keys
   v_now timestamptz := clock();
   v_timeline text;
   v_is_held boolean;
@@ -57,7 +57,7 @@ declare
   v_is_left boolean;                                      -- there may be more runs behind the page
   v_keys text[];
   v_limited boolean;
-  v_resumed boolean;                                   -- the time of some workflows' waits has come
+  v_resumed boolean;                                      -- waits of some workflows are due
   v_refused record;
   v_contended boolean := false;
   v_throttled int := 0;
@@ -67,8 +67,8 @@ declare
   v_is_stopped boolean := false;                          -- too many runs that cannot be claimed
   v_busy bigint[];
   v_one_lines bigint[];
-  v_lines bigint[];                                   -- positions of the definitions that have runs
-  v_busy_lines bigint[];                                  -- and of those that have due runs
+  v_lines bigint[];                                       -- positions of definitions that have runs
+  v_busy_lines bigint[];                                  -- positions of those that have due runs
   v_found int := 0;
   v_bytes bigint := 0;
   v_is_full boolean;

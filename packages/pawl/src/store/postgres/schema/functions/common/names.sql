@@ -31,7 +31,7 @@ declare
 begin
   select u.name into v_name from unnest(p_name) u(name) where octet_length(u.name) > 256 limit 1;
   if found then
-    raise exception 'the name of a % has at most 256 bytes, not %: %…', p_what, octet_length(v_name), quote_literal(left(v_name, 60))
+    raise exception 'the name of a % has at most 256 bytes, not %; shorten %…', p_what, octet_length(v_name), quote_literal(left(v_name, 60))
       using errcode = 'PW422';
   end if;
 end $f$;

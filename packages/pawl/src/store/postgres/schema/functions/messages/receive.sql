@@ -28,7 +28,7 @@ language plpgsql as $f$
 declare
   c_walk constant int := 1000;                            -- messages that one call passes over
   c_patience constant interval := '50 milliseconds';      -- and how long: bodies may be large
-  c_bytes constant int := 16 * 1024 * 1024;               -- of one answer
+  c_bytes constant int := 16 * 1024 * 1024;               -- the most that one call answers
   v_now timestamptz := clock();
   v_until timestamptz := clock_timestamp() + c_patience;
   v_lease timestamptz := clock_timestamp() + p_visibility_ms * interval '1 millisecond';

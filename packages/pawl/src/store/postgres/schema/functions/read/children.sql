@@ -1,7 +1,8 @@
 -- pawl: call
--- A page of the children of a run's last spawn in order, after place p_after, at most 1,000 and about 1 MiB (at least one).
--- Children that were not created, because another run held their key, are kept in `awaits`: the holder answers for them,
--- as it is now, or (swept meanwhile) as it was then. Rides runs_children.
+-- A page of the children of a run's last spawn, in order, after place p_after: at most 1,000 and
+-- about 1 MiB (at least one).
+-- `awaits` keeps the children that were not created because another run held their key. The holder
+-- answers for them, as it is now, or as it was then if it was swept since. Rides runs_children.
 create or replace function children(p_run_id bigint, p_after int)
 returns table ("position" int, id bigint, name text, status run_status, result text, error text, created boolean)
 language plpgsql stable as $f$

@@ -1,5 +1,6 @@
 -- pawl: call; custom plans
--- How many runs such a listing would show on all its pages. Reads every one of them: for people who look, not for loops.
+-- Counts the runs that such a list would show on all its pages. Reads every one of them: for
+-- people, not for loops.
 create or replace function count_listed(
   p_name text, p_version int, p_status run_status[], p_queue text, p_kind text, p_error text, p_parent_id bigint,
   p_since timestamptz, p_until timestamptz, p_input text

@@ -1,6 +1,7 @@
 -- pawl: call; custom plans
--- How many runs there are of each name, by what they look like from outside; registered names that have none too, except the engine's own
--- (pawl-…). Up to p_limit names in their order. Reads every run once: for people who look, not for loops.
+-- Counts the runs of each name, by the status that people see. Includes registered names without
+-- runs, except the engine's own (pawl-…). Up to p_limit names in their order. Reads every run once:
+-- for people, not for loops.
 create or replace function count_runs(p_limit int)
 returns table (name text, running bigint, completed bigint, failed bigint, cancelled bigint)
 language plpgsql stable as $f$

@@ -1,9 +1,11 @@
 -- pawl: call
--- What the metrics show of a database, one row each: `gauge`, its labels, its value. Counts stop at p_most: a longer queue
--- is told by its age. Every one is read off an index that has just these runs, by queue and definition (runs_claim), by
--- definition (runs_unplaced) or limit (runs_throttled), each by a skip scan over at most 1,000 or 200 of them, so that no
--- number of other runs slows it down. `unserved` are due runs of definitions that no live worker serves in their queue,
--- whether any worker looks there or not, and those whose definition none has ever registered.
+-- The gauges of a database for the metrics, one row each: `gauge`, its labels, its value. Counts
+-- stop at p_most: a longer queue shows by its age.
+-- Reads each off an index that has just these runs: by queue and definition (runs_claim), by
+-- definition (runs_unplaced) or by limit (runs_throttled). Each is a skip scan over at most 1,000
+-- or 200 entries, so that other runs never slow it down.
+-- `unserved` counts due runs of definitions that no live worker serves in their queue, and runs
+-- whose definition no worker has ever registered.
 create or replace function gauges(p_most int) returns table (gauge text, first text, second text, value double precision)
 language plpgsql stable as $f$
 #variable_conflict use_column
@@ -23,7 +25,7 @@ begin
           order by r.queue, r.name, r.version limit 1) x
         where l.n < c_lines
     ), level(queue, name, version, priority, n) as (
-        select l.queue, l.name, l.version, -32769, 0 from line l where l.name < '~'    -- not messages
+        select l.queue, l.name, l.version, -32769, 0 from line l where l.name < '~'  -- not messages
       union all
         select l.queue, l.name, l.version, x.priority::int, l.n + 1 from level l cross join lateral (
           select r.priority from runs r where r.queue = l.queue and r.name = l.name and r.version = l.version

@@ -1,10 +1,11 @@
 -- pawl: call
--- The runs with these ids, in that order, as people see them. Stops before the answer is longer than
--- 16 MiB (at least one run); a last row with id null then says that there are more.
+-- The runs with these ids, in that order, as people see them. Stops before the answer is longer
+-- than 16 MiB (at least one run); a last row with id null then says that there are more. Rides the
+-- primary key.
 create or replace function get(p_id bigint[]) returns setof run_record language plpgsql stable as $f$
 declare
   c_bytes constant int := 16 * 1024 * 1024;
-  c_growth constant int := 32;       -- a value that is not compressed is at most so many times as long as text
+  c_growth constant int := 32;       -- an uncompressed value is at most 32 times as long as text
   v_id bigint;
   v_run run_record;
   v_bytes bigint := 0;
@@ -25,7 +26,7 @@ begin
       cross join lateral (select t.* from runs t where t.id = v.id and t.id < first_message_id() limit 1) r;
     return;
   end if;
-  -- one by one: only those that fit are read
+  -- one by one, so that it reads only those that fit
   foreach v_id in array p_id loop
     select g.* into v_run from get(array[v_id]) g;
     continue when not found;

@@ -1,22 +1,29 @@
 -- pawl: call; custom plans
--- A page of runs, newest first, up to p_limit and 16 MiB (see get); every filter may be null. Which index finds them depends on what is asked for: the children of a run are read off
--- runs_children, failures by their code off runs_failures; with a name, each status is read off runs_listing in order, executing runs off runs_holders, and the
--- pages are merged; with a status, a kind or a time but no name, the same for every name there is (found by a skip scan), up to 1,000; and without any of
--- these the newest are read off the primary key. If somebody has made an index runs_input (docs/operations.md), what is rare is read off that. What is merged are the first few of each, and more only if those do not make a page. Planned anew with the filters given, so that the others vanish. Version, queue and p_input (JSON, contained in the
--- input) have no index of ours: a rare one is looked for run by run. p_error is the code of the error, or its name if it has none.
+-- A page of runs, newest first, up to p_limit and 16 MiB (see get). Every filter may be null.
+-- p_error is the code of the error, or its name if it has none. p_input is JSON that the input
+-- contains. The filters decide which index finds the runs:
+--   p_input      runs_input, if the operator has made it (docs/operations.md) and hits are rare
+--   p_parent_id  runs_children
+--   p_error      runs_failures
+--   p_name       runs_listing, each status in order, and runs_holders for executing runs, merged
+--   a status, a kind or a time: the same for every name, up to 1,000, found by a skip scan
+--   none of these: the primary key, newest first
+-- The merge reads the first few of each, and more only if those do not make a page. Version, queue
+-- and p_input have no index of ours: a rare one is looked for run by run. PostgreSQL plans each
+-- call anew with the given filters, so that the others vanish.
 create or replace function list(
   p_name text, p_version int, p_status run_status[], p_queue text, p_kind text, p_error text, p_parent_id bigint,
   p_since timestamptz, p_until timestamptz, p_before_at timestamptz, p_before_id bigint, p_input text, p_limit int
 ) returns setof run_record language plpgsql stable as $f$
 declare
   c_names constant int := 1000;
-  c_hits constant int := 10000;      -- what more runs than that contain is common: the newest of those are found without an index
+  c_hits constant int := 10000;      -- with more hits, the newest are found without an index
   v_input jsonb := p_input::jsonb;
   v_statuses run_status[] := coalesce(p_status, enum_range(null::run_status));
   v_names text[];
   v_ids bigint[];
-  v_each int;                -- how many are read of each name and status
-  v_is_whole boolean;        -- whether that was all there is, or enough for a page
+  v_each int;                -- how many it reads of each name and status
+  v_is_whole boolean;        -- whether these are all, or enough for a page
 begin
   if v_input is not null and p_parent_id is null and p_error is null
       and exists (select 1 from pg_index i where i.indexrelid = to_regclass('runs_input') and i.indisvalid) then
@@ -85,7 +92,7 @@ begin
             select (select r.name from runs r where r.status <> 'executing' and r.id < first_message_id() and r.name > known.name
               order by r.name limit 1), n + 1
             from known where known.name is not null and n < c_names)
-        -- of a kind: those that are registered as that, and of the others those whose runs are, by one of them
+        -- p_kind: names registered as that kind, and unregistered names whose first run is of it
         select k.name from known k where k.name is not null and (p_kind is null
           or exists (select 1 from definitions d where d.name = k.name and d.kind = p_kind)
           or (not exists (select 1 from definitions d where d.name = k.name) and (select coalesce(r.kind, p_kind) from runs r
@@ -117,7 +124,7 @@ begin
             and (p_until is null or t.inserted_at < p_until)
             and (v_input is null or t.input @> v_input)
             and (p_before_at is null or (t.inserted_at, t.id) < (p_before_at, p_before_id))),
-        -- behind the first of these some may be missing
+        -- the first line that may have more runs: behind it some may be missing
         ends as materialized (
           select l.inserted_at, l.id from found l where l.place = v_each and v_each < p_limit order by l.inserted_at desc, l.id desc limit 1)
       select array(select f.id from found f

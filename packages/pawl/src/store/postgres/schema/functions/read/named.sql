@@ -1,5 +1,6 @@
 -- pawl: call
--- The names and queues of the runs with these ids, and nothing else of them: what decides whether a token may see them.
+-- The names and queues of the runs with these ids, and nothing else: they decide whether a token
+-- may see the runs. Rides the primary key.
 create or replace function named(p_id bigint[]) returns table (id bigint, name text, queue text) language plpgsql stable as $f$
 #variable_conflict use_column
 begin

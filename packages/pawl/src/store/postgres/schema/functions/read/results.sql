@@ -1,12 +1,13 @@
 -- pawl: call
--- The runs among these ids that have ended or do not exist (status null), in the order given: what a waiting caller polls. Stops before
--- the answer is longer than 16 MiB (at least one run); a last row with id null then says that there are more.
+-- Those of the runs that have ended or do not exist (status null), in the order given. Waiting
+-- callers poll it. Stops before the answer is longer than 16 MiB (at least one run); a last row
+-- with id null then says that there are more. Rides the primary key.
 create or replace function results(p_id bigint[]) returns table (id bigint, status run_status, result text, error text)
 language plpgsql stable as $f$
 #variable_conflict use_column
 declare
   c_bytes constant int := 16 * 1024 * 1024;
-  c_growth constant int := 32;       -- a value that is not compressed is at most so many times as long as text
+  c_growth constant int := 32;       -- an uncompressed value is at most 32 times as long as text
   v_ended bigint[];
   v_is_small boolean;
   v_id bigint;
@@ -28,7 +29,7 @@ begin
       left join lateral (select t.status, t.result, t.error from runs t where t.id = v.id and t.id < first_message_id() limit 1) r on true;
     return;
   end if;
-  -- one by one: only those that fit are read
+  -- one by one, so that it reads only those that fit
   foreach v_id in array v_ended loop
     select v_id, t.status, t.result::text, t.error::text into id, status, result, error
       from (select) here left join runs t on t.id = v_id and t.id < first_message_id();

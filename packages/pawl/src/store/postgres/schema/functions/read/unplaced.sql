@@ -1,6 +1,6 @@
 -- pawl: inner
--- Runs whose definition no worker has ever registered: how many of each of the first 200 definitions, up to p_most. Rides
--- runs_unplaced.
+-- Counts the runs whose definition no worker has ever registered, up to p_most of each of the first
+-- 200 definitions. Rides runs_unplaced.
 create or replace function unplaced(p_most int) returns table (name text, version int, runs bigint)
 language plpgsql stable as $f$
 #variable_conflict use_column

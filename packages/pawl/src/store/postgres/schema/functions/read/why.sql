@@ -1,7 +1,7 @@
 -- pawl: call
--- What is known about why a run makes no progress, as one JSON object; null if there is no such run. The sentence is made of
--- it by the client. `served` and `queueServed`: by a live worker; `holder`: who has the run's partition key; `first`: who is
--- first in line for it.
+-- The facts about why a run makes no progress, as one JSON object; null if there is no such run.
+-- The client makes the sentence. `served` and `queueServed`: by a live worker; `holder`: the run
+-- that holds its partition key; `first`: the run that is first in line for it.
 create or replace function why(p_id bigint) returns jsonb language plpgsql stable as $f$
 declare
   v_now timestamptz := clock();

@@ -1,7 +1,9 @@
 -- pawl: inner
--- Whether a run's inbox holds a signal that this await wants and that was not shown yet: then the wait is over at once.
--- Signals that the step has seen do not count, so a step that gathers signals by waiting again does not spin.
--- A workflow has tried all signals up to `after` of the await. Rides signals_inbox; shown seqs are looked up as ranges, so that gathering thousands stays cheap.
+-- Whether a run's inbox has a signal that this await wants and that the step has not seen: then the
+-- wait is over at once. Signals that the step has seen do not count, so that a step that gathers
+-- signals by waiting again does not spin. A workflow has tried all signals up to `after` of the
+-- await.
+-- Rides signals_inbox. Looks up the shown seqs as ranges, so that gathering thousands stays cheap.
 create or replace function has_match(p_run_id bigint, p_awaits jsonb, p_shown jsonb) returns boolean
 language plpgsql stable as $f$
 declare

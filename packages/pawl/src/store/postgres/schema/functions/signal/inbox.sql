@@ -1,7 +1,8 @@
 -- pawl: call
--- A page of a run's inbox: the unconsumed signals after p_after up to p_upto, oldest first, at most 1,000 and about 1 MiB
--- (at least one). `matched`: the run's wait was resolved with it (is_awaited). p_upto is the run's inbox_seq as the caller knows it,
--- so that what arrives meanwhile stays out. Rides signals_inbox.
+-- A page of a run's inbox: the unconsumed signals after p_after up to p_upto, oldest first, at most
+-- 1,000 and about 1 MiB (at least one). `matched`: the signal resolved the run's wait (is_awaited).
+-- p_upto is the run's inbox_seq as the caller knows it, so that later signals stay out. Rides
+-- signals_inbox.
 create or replace function inbox(p_run_id bigint, p_after int, p_upto int)
 returns table (seq int, name text, payload text, received_at text, matched boolean)
 language plpgsql stable as $f$
@@ -24,7 +25,7 @@ begin
     order by p.seq;
 end $f$;
 
--- The seq of the last signal of each of these runs: for bodies of workflows that are alive and wait.
+-- The seq of the last signal of each of these runs, for live bodies of workflows that wait.
 create or replace function inbox_seqs(p_id bigint[]) returns table (id bigint, inbox_seq int) language plpgsql stable as $f$
 begin
   return query

@@ -1,6 +1,6 @@
 -- pawl: inner
--- The whole inbox as JSON [[seq, name, payload, received_at, matched], …], for claim; '' if it is too big to come along
--- with the run (then the worker reads it page by page).
+-- The whole inbox for claim, as JSON [[seq, name, payload, received_at, matched], …]. Null if it is
+-- empty, '' if it is too big to come along with the run: then the worker reads it page by page.
 create or replace function inbox_inline(p_run_id bigint, p_awaits jsonb, p_budget int) returns text
 language plpgsql stable as $f$
 declare
@@ -16,7 +16,7 @@ begin
   elsif v_count > 1000 or v_bytes > p_budget then
     return '';
   end if;
-  -- compressed values count as what they are when they are read
+  -- compressed values count with their length as text
   select sum(case when pg_column_compression(t.payload) is null then pg_column_size(t.payload) else octet_length(t.payload::text) end)
     into v_bytes from signals t where t.run_id = p_run_id and t.consumed_at is null;
   if v_bytes > p_budget then
@@ -28,7 +28,8 @@ begin
   return case when octet_length(v_inbox) > p_budget then '' else v_inbox end;
 end $f$;
 
--- The names of the signals in a workflow's inbox as a JSON list, for claim; '' if there are too many to tell.
+-- The names of the signals in a workflow's inbox for claim, as a JSON list; '' if there are too
+-- many.
 create or replace function inbox_names(p_run_id bigint, p_budget int) returns text language plpgsql stable as $f$
 declare
   v_names text[];

@@ -1,25 +1,29 @@
 -- pawl: call
--- Puts signals into inboxes, one per position of the arrays, and wakes the runs that await them, in one transaction.
--- Answers one row per position; `verdict` is one of
---   delivered   in the inbox, for good
---   duplicate   the run had a signal with this dedup key before, consumed or not, terminal or not: nothing was done
---   not_found   there is no such run
---   ended       the run is terminal
---   full        10,000 signals wait in the inbox, and this is not the one that ends the run's present wait: that is always taken
--- with the definition and the trace of the run, and in the first row the claimable runs made, by queue.
--- A lone signal outside of a caller's transaction takes the short way (signal_one): if it ends the
--- run's wait and p_worker has a free slot in the run's queue (p_queues), the run is `handed` over to
--- that worker under p_claim_id.
--- Locks the runs in id order in a statement of its own, whatever their status: an update that looked
--- for waiting runs only would miss one that is just about to wait. Signals of several callers (not
--- p_patient) wait at most 100 ms for a locked run; then the call fails with 55P03 and nothing is written.
--- Right in any isolation level of a caller's transaction: above READ COMMITTED, PostgreSQL raises
+-- Puts signals into inboxes, one per position of the arrays, and wakes the runs that await them, in
+-- one transaction. Answers one row per position with the definition and the trace of the run; the
+-- first row also has the claimable runs made, by queue. `verdict` is one of
+--   delivered  in the inbox, for good
+--   duplicate  the run had a signal with this dedup key before, consumed or not, terminal or not:
+--              nothing was done
+--   not_found  there is no such run
+--   ended      the run is terminal
+--   full       10,000 signals wait in the inbox, and this one does not end the run's present wait:
+--              such a signal is always taken
+-- A lone signal outside of a caller's transaction takes the short way (signal_one). If it ends the
+-- run's wait and p_worker has a free slot in the run's queue (p_queues), the run is `handed` over
+-- to that worker under p_claim_id.
+-- Locks the runs in id order in a statement of its own, whatever their status: an update that
+-- looked only for waiting runs would miss one that is just about to wait. Signals of several
+-- callers (not p_patient) wait at most 100 ms for a locked run; then the call fails with 55P03 and
+-- nothing is written.
+-- Correct in any isolation level of a caller's transaction: above READ COMMITTED, PostgreSQL raises
 -- 40001 if the run changed after the snapshot. Every signal and every commit writes the row of its
 -- run, so an unchanged row means an unchanged inbox.
--- A transaction of a caller may send thousands to one run. Each version of a row that one transaction
--- writes stays until its end, and every look at the row walks over all of them. So from the second
--- signal on it counts inbox_seq up by 1, 2, 4, … at a time, and takes the seqs in between without
--- writing the run. `pawl.sent`, local to the transaction, says where it is ({run: [next, last, how many]}).
+-- A caller's transaction may send thousands of signals to one run. PostgreSQL keeps each version of
+-- a row until the transaction ends, and every look at the row walks over all of them. So from the
+-- second signal on it raises inbox_seq by 1, 2, 4, … at a time, and takes the seqs in between
+-- without writing the run. The setting `pawl.sent`, local to the transaction, notes where it is
+-- ({run: [next, last, how many]}).
 create or replace function signal(p_run_id bigint[], p_name text[], p_payload text[], p_dedup_key text[], p_patient boolean,
   p_worker text default null, p_queues text[] default null, p_claim_id bigint default null)
 returns table ("position" int, verdict text, run_name text, trace text, claimable text, queue text, handed text)
@@ -33,7 +37,7 @@ declare
   v_run_names text[];
   v_traces text[];
   v_sender text;            -- this transaction, in this schema
-  v_sent jsonb := '{}';      -- what this transaction has sent before, by run
+  v_sent jsonb := '{}';      -- the seqs that this transaction has taken, by run
   v_new_runs bigint[];
   v_new_seqs int[];
   v_entering bigint[];
@@ -92,13 +96,14 @@ begin
     select a.o from accepted a where (a.run_id, a.seq) in (select i.run_id, i.seq from inserted i)
   )
   select array_agg(case when i.o in (select d.o from delivered d) then 'delivered'
-      when i.first_o in (select d.o from delivered d) then 'duplicate'              -- of another in this call
+      when i.first_o in (select d.o from delivered d) then 'duplicate'    -- of another in this call
       when i.verdict = 'counted' then 'full' else i.verdict end order by i.o),
     array_agg(i.run_name order by i.o), array_agg(i.trace order by i.o),
     (select array_agg(n.run_id) from inserted n), (select array_agg(n.seq) from inserted n)
   into v_verdicts, v_run_names, v_traces, v_new_runs, v_new_seqs from item i;
 
-  -- the runs that have new signals; those that await one of them go on, by wake_runs if that lets them enter their unique scope
+  -- Counts the new signals in their runs. Runs that await one of them become runnable, by wake_runs
+  -- if they enter their unique scope by that.
   with new as (
     select u.run_id, max(u.seq) as seq, bool_or(r.can_enter) as can_enter,
       bool_or(r.status = 'awaiting_signal' and is_wanted(r.awaits, s.name, s.payload)) as is_met
@@ -127,7 +132,7 @@ begin
 
   if v_sender is not null and v_new_runs is not null then
     if (select count(*) from jsonb_object_keys(v_sent)) > c_sent then
-      v_sent := '{}';    -- who sends to so many runs sends few to each
+      v_sent := '{}';    -- a transaction that sends to so many runs sends few to each
     end if;
     select v_sent || jsonb_object_agg(n.run_id, case when not v_sent ? n.run_id::text then jsonb_build_array(n.seq + 1, n.seq, 1)
         when n.seq <= (v_sent -> n.run_id::text ->> 1)::int then jsonb_set(v_sent -> n.run_id::text, '{0}', to_jsonb(n.seq + 1))

@@ -1,5 +1,5 @@
 -- pawl: call
--- Publishes to a topic and answers how many runs, messages and deliveries came of it, as JSON.
+-- Publishes to a topic. Answers how many runs, messages and deliveries that made, as JSON.
 create or replace function publish(topic text, body jsonb, dedup_key text default null) returns jsonb language plpgsql as $f$
 declare
   c_bytes constant int := 16 * 1024 * 1024;

@@ -1,5 +1,5 @@
 -- pawl: call
--- Sends a signal to a run, and answers whether it was delivered: false, if the run had one with this dedup key before.
+-- Sends a signal to a run. Answers false if the run had one with this dedup key before, else true.
 create or replace function signal(run_id bigint, name text, payload jsonb default '{}', dedup_key text default null)
 returns boolean language plpgsql as $f$
 declare

@@ -1,6 +1,7 @@
 -- pawl: call
--- Starts a run and answers its id; if a key is taken, the id of its holder. Without a version: the highest that a live worker
--- serves, else the highest registered, else the first that comes to be. rate_limit is `limit` or `limit:key`.
+-- Starts a run and answers its id; if a key is taken, the id of its holder. Without a version it
+-- takes the highest that a live worker serves, else the highest registered, else the first that a
+-- worker registers. rate_limit is `limit` or `limit:key`.
 create or replace function start(
   name text, input jsonb default null, version int default null, queue text default null, priority int default null,
   delay interval default null, at timestamptz default null,
@@ -8,7 +9,7 @@ create or replace function start(
   rate_limit text default null, weight int default null, retention interval default null, step text default null
 ) returns bigint language plpgsql as $f$
 declare
-  c_bytes constant int := 16 * 1024 * 1024;      -- what one claim may answer
+  c_bytes constant int := 16 * 1024 * 1024;      -- the most that one claim answers
   v_input text := coalesce(input, 'null')::text;
   v_id bigint;
 begin
@@ -23,15 +24,17 @@ begin
     raise exception 'the input must be at most % bytes long as JSON, not %', c_bytes, octet_length(v_input) using errcode = 'PW422';
   end if;
   if delay is not null and at is not null then
-    raise exception 'start takes delay or at, not both' using errcode = 'PW422';
+    raise exception 'start got both delay and at: give delay or at, not both' using errcode = 'PW422';
   end if;
   perform require_delay('delay', delay);
   perform require_delay('retention', retention);
   if version < 1 or weight < 1 or priority not between -32768 and 32767 then
-    raise exception 'version and weight must be at least 1, and priority from -32768 to 32767' using errcode = 'PW422';
+    raise exception 'version and weight must be at least 1, and priority from -32768 to 32767, not %, % and %',
+      coalesce(version::text, 'null'), coalesce(weight::text, 'null'), coalesce(priority::text, 'null') using errcode = 'PW422';
   end if;
   if '' in (idempotency_key, unique_key, partition_key) or (unique_scope is not null and unique_key is null) then
-    raise exception 'keys must not be empty, and unique_scope has no meaning without unique_key' using errcode = 'PW422';
+    raise exception 'keys must not be empty, and unique_scope has no meaning without unique_key: leave out empty keys, or give unique_key'
+      using errcode = 'PW422';
   end if;
   if cardinality(unique_scope) = 0 or array_position(unique_scope, null) is not null
       or not unique_scope <@ enum_range(null::run_status)::text[] then

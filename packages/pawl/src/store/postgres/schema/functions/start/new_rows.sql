@@ -1,7 +1,7 @@
 -- pawl: inner
--- The rows of new runs, one per position of the arrays, without those that p_only leaves out (null: none). A run without a kind was
--- started by name: what was not given is taken from its definition (p_known), or, if no worker has registered it yet, left open
--- until one does. Inlined by the planner.
+-- The rows of new runs, one per position of the arrays; p_only leaves positions out (null: none). A
+-- run without a kind was started by name: it takes missing values from its definition (p_known). If
+-- no worker has registered that yet, they stay open until one does. The planner inlines this.
 create or replace function new_rows(
   p_ids bigint[], p_only int[], p_known jsonb, p_now timestamptz, p_ceiling interval,
   p_name text[], p_version int[], p_kind text[], p_queue text[], p_priority smallint[], p_input text[],

@@ -1,6 +1,6 @@
 -- pawl: inner
--- Starts runs that are given as JSON, one object per run, with the parent, the number of its spawn and the place in it at the
--- same positions (see start, whose answer this is).
+-- Starts runs that are given as JSON, one object per run, with the parent, the number of its spawn
+-- and the place in it at the same positions. Answers like start.
 create or replace function new_runs(p_runs jsonb, p_parent_id bigint[], p_child_of int[], p_position int[])
 returns table ("position" int, id bigint, created boolean, status run_status) language plpgsql as $f$
 #variable_conflict use_column

@@ -7,7 +7,8 @@ begin
     and (p_queue is null or p_queue = any (w.queues)) and w.seen_at + w.lease > v_now);
 end $f$;
 
--- The definition that a start by name means: this version, or (null) the highest with a live worker, else the highest registered.
+-- The definition for a start by name: this version, or (null) the highest with a live worker, else
+-- the highest registered.
 create or replace function resolve(p_name text, p_version int) returns setof definitions language plpgsql stable as $f$
 begin
   return query

@@ -1,15 +1,16 @@
 -- pawl: call
--- Starts runs, one per position of the arrays (a missing array is all null), and answers one row per
--- position. Ids follow input order; rows are inserted sorted by key, so that concurrent batches cannot
--- deadlock. A lone run of a known definition takes the short way (start_one).
--- A taken key starts nothing and answers its holder, also if the new run would begin outside of its
--- unique scope. Two keys with different holders answer `conflict`, or raise if p_all_or_nothing. A key
--- that an open transaction holds is waited for only if p_all_or_nothing and p_patient, as in a
--- transaction of the caller; else the call fails with 55P03, and its callers are served one by one.
--- An unknown rate limit raises. With p_worker and p_direct, a run is inserted already claimed, unless
--- the database is held. If several due runs share a partition key, only the first may be claimed at
--- once; the others are inserted blocked, as claim_keyed would leave them, and let in one by one.
--- Children are started by commit (spawn_children). Rides runs_unique and runs_idempotency.
+-- Starts runs, one per position of the arrays (a missing array is all null), and answers one row
+-- per position. Ids follow the order of the input. Inserts rows sorted by key, so that concurrent
+-- batches cannot deadlock. A lone run of a known definition takes the short way (start_one).
+-- If a key is taken, starts nothing and answers the holder, also if the new run would begin outside
+-- of its unique scope. Two keys with different holders answer `conflict`, or raise if
+-- p_all_or_nothing. It waits for a key of an open transaction only if p_all_or_nothing and
+-- p_patient, as in a transaction of the caller. Otherwise the call fails with 55P03, and its
+-- callers are served one by one. An unknown rate limit raises.
+-- With p_worker and p_direct it inserts a run already claimed, unless the database is held. If
+-- several due runs share a partition key, only the first may be claimed at once. The others are
+-- inserted blocked, as claim_keyed would leave them, and let in one by one.
+-- commit starts children through it (spawn_children). Rides runs_unique and runs_idempotency.
 create or replace function start(
   p_name text[], p_version int[], p_kind text[], p_queue text[], p_priority smallint[], p_input text[],
   p_step text[], p_delay_ms bigint[], p_at timestamptz[], p_retention_ms bigint[],
@@ -31,7 +32,7 @@ declare
   v_inserted int;
   v_taken record;
   v_known jsonb;
-  v_behind boolean[];        -- which are put aside from the beginning, behind another of this call in the line of their partition key
+  v_behind boolean[];        -- which begin blocked, behind another run of this call with their key
 begin
   perform require_durable_commit();
   if cardinality(p_name) = 1 and p_kind is not null and p_version is not null and p_rate_limit is null and p_parent_id is null then
@@ -47,7 +48,7 @@ begin
     end if;
   end if;
   if not (p_all_or_nothing and p_patient) then
-    -- one whose key is held by an open transaction must keep neither the others of the call nor a connection waiting
+    -- a key of an open transaction must keep neither the other runs nor a connection waiting
     perform set_config('lock_timeout', '100ms', true);
   end if;
   perform require_names(p_name, p_queue, p_step, p_idempotency_key, p_unique_key, p_partition_key, p_rate_limit);
@@ -62,14 +63,15 @@ begin
     p_direct := null;
   end if;
   v_ids := array(select nextval('run_ids') << 6 from generate_series(1, cardinality(p_name)));
-  -- starts by name: the definition to run, found once per name, or per name and version where one is given
+  -- starts by name: the definition to run, found once per name, or per name and version where one
+  -- is given
   if p_kind is null or array_position(p_kind, null) is not null then
     select jsonb_object_agg(n.name || coalesce('@' || n.version, ''), to_jsonb(d)) into v_known
     from (select distinct u.name, u.version from unnest(p_name, p_version, p_kind) u(name, version, kind) where u.kind is null) n
     cross join lateral resolve(n.name, n.version) d;
   end if;
 
-  -- without keys nothing can be in the way, and a plain insert is cheaper
+  -- without keys there is no conflict, and a plain insert is cheaper
   if p_unique_key is null and p_idempotency_key is null then
     if p_partition_key is not null then
       v_behind := array(
@@ -96,7 +98,7 @@ begin
   for v_round in 1 .. 20 loop
     v_only := v_pending;
     if p_unique_scope is not null then
-      -- a new run that is outside of its own scope collides with nothing: whether another holds its key is looked up
+      -- a new run outside of its own scope collides with nothing: look up whether its key is taken
       v_only := array(
         select u.o from unnest(p_unique_key, p_unique_scope, p_direct) with ordinality u(key, scope, direct, o)
         where (v_pending is null or u.o = any (v_pending)) and not (u.key is not null
@@ -114,7 +116,7 @@ begin
     get diagnostics v_inserted = row_count;
     exit when v_pending is null and v_inserted = cardinality(v_ids);
 
-    -- who holds the keys of the rest? Nobody any more: insert those again
+    -- look up the holders of the other keys; if a key has no holder by now, insert again
     v_again := '{}';
     for v_taken in
       select u.o::int, u.name, by_unique.id as unique_id, by_idempotency.id as idempotency_id,
@@ -137,8 +139,8 @@ begin
       status := v_taken.status;
       conflict := case when v_taken.unique_id <> v_taken.idempotency_id then v_taken.idempotency_id end;
       if conflict is not null and p_all_or_nothing then
-        raise exception 'item %: the unique key is held by run %, the idempotency key by run %', v_taken.o - 1, id, conflict
-          using errcode = 'PW409';
+        raise exception 'item %: the unique key is held by run %, the idempotency key by run %: give keys of one run', v_taken.o - 1, id,
+          conflict using errcode = 'PW409';
       end if;
       return next;
       v_answered := v_answered || v_taken.o;
@@ -148,7 +150,7 @@ begin
   end loop;
 
   if cardinality(v_pending) > 0 then
-    raise exception 'a key was taken and freed again too often, or its holder is not visible to this transaction'
+    raise exception 'a key was taken and freed too often, or this transaction cannot see its holder: start again in a new transaction'
       using errcode = 'serialization_failure';
   end if;
   return query

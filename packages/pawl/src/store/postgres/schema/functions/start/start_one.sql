@@ -1,8 +1,9 @@
 -- pawl: inner
--- Starts one run of a known definition, without a rate limit, in one statement, because somebody waits
--- for a lone start. Answers its id, or null if one of its keys is taken: nothing was written, and start
--- tells by whom. With p_worker it is inserted already claimed; null if the database is held, and start
--- inserts it unclaimed. Rides runs_unique and runs_idempotency.
+-- Starts one run of a known definition, without a rate limit, in one statement, because a caller
+-- waits for a lone start. Answers its id, or null if one of its keys is taken: then nothing was
+-- written, and start finds the holder.
+-- With p_worker it inserts the run already claimed. Answers null if the database is held: then
+-- start inserts it unclaimed. Rides runs_unique and runs_idempotency.
 create or replace function start_one(
   p_name text, p_version int, p_kind text, p_queue text, p_priority smallint, p_input text, p_step text,
   p_delay_ms bigint, p_at timestamptz, p_retention_ms bigint, p_idempotency_key text, p_unique_key bytea, p_unique_scope text,
@@ -31,7 +32,7 @@ begin
     p_partition_key, p_trace, p_worker, case when p_worker is not null then p_claim_id end
   from settings s
   where (p_worker is null or not s.held)
-    -- a scope of its own may leave out where the run begins: then nothing collides, and the holder is looked up
+    -- its own scope may leave out the first status: then nothing collides, so look up the holder
     and (p_unique_scope is null or (select r.id from runs r where r.unique_guard = p_unique_key limit 1) is null)
   on conflict do nothing
   returning id into v_id;

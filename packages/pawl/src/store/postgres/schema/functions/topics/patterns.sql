@@ -1,8 +1,10 @@
 -- pawl: inner
--- Topics. A subscription binds a pattern to a target: {"type": "workflow", "name"}, {"type": "queue", "queue"} or {"type": "http", "url"}.
--- Its secret is stored beside the target and given to nobody but the deliverer (subscription_target).
+-- Topics. A subscription binds a pattern to a target: {"type": "workflow", "name"}, {"type":
+-- "queue", "queue"} or {"type": "http", "url"}. Its secret is stored beside the target, and only
+-- the deliverer gets it (subscription_target).
 
--- Whether a pattern wants a topic. Words are separated by dots; `*` is any one word, `#`, which is the last, any number of them.
+-- Whether a pattern matches a topic. Dots separate words. `*` is any one word; `#`, always the
+-- last, any number of words.
 create or replace function topic_matches(p_pattern text, p_topic text) returns boolean language plpgsql immutable as $f$
 declare
   v_pattern text[] := string_to_array(p_pattern, '.');
@@ -19,7 +21,7 @@ begin
   return cardinality(v_pattern) = cardinality(v_topic);
 end $f$;
 
--- Whether some topic is wanted by both patterns.
+-- Whether both patterns match some topic.
 create or replace function patterns_meet(p_one text, p_other text) returns boolean language plpgsql immutable as $f$
 declare
   v_one text[] := string_to_array(p_one, '.');

@@ -1,9 +1,12 @@
 -- pawl: call
--- Publishes to a topic, in one transaction: starts a run for each workflow that wants it (the body is its input), sends a message to each
--- queue, and starts a delivery (`pawl-delivery`, which servers serve) for each http target. Answers how many of each, and, as JSON, the
--- queues that got messages. With a dedup key the publication is kept for a day (a row of publications, inserted first), and publishing with the same key to the same topic
--- does nothing and answers the same numbers; one that is not committed yet is waited for, or (not p_patient) the call fails with 55P03.
--- Everybody gets a copy of the body, 16 MiB of them at a time and 256 MiB at most: more is refused (PW413). Rides publications_pkey.
+-- Publishes to a topic, in one transaction: starts a run for each subscribed workflow (the body is
+-- its input), sends a message to each queue, and starts a delivery (`pawl-delivery`, which servers
+-- serve) for each http target. Answers how many of each, and the queues that got messages as JSON.
+-- With a dedup key it keeps the publication for a day (a row of publications, inserted first).
+-- Publishing with the same key to the same topic does nothing and answers the same numbers. It
+-- waits for one that is not committed yet, or, if not p_patient, fails with 55P03.
+-- Every target gets a copy of the body, 16 MiB of them at a time and 256 MiB at most: more raises
+-- PW413. Rides publications_pkey.
 create or replace function publish(p_topic text, p_body text, p_dedup_key text, p_patient boolean)
 returns table (runs int, messages int, deliveries int, created boolean, queues text) language plpgsql as $f$
 #variable_conflict use_column

@@ -1,12 +1,12 @@
 -- pawl: call
--- A worker's heartbeat: one small update holds all its claims. Answers whether its lease still ran
--- (if not, the worker must go on under a new id), the runs it holds that were cancelled, and, when
--- asked, those it holds by claims from p_since on (null: not asked), each with its claim id,
--- whether the database is held, and the timeline of the server. The beat that ends a gap of half a
--- lease without any worker's beat starts the count anew from which the reaper may judge: after an
--- outage of the database everybody looks dead. Rides runs_holders, each question within a range
--- that has few entries of ended claims, however many an old transaction keeps: a beat that took too
--- long would cost the lease.
+-- A worker's heartbeat: one small update keeps all its claims. Answers whether its lease was still
+-- running (if not, the worker must go on under a new id), the cancelled runs that it holds, whether
+-- the database is held, and the timeline of the server. With p_since it also answers the claims
+-- from then on, each with its claim id.
+-- A beat after half a lease without any beat of any worker restarts settings.beats_since, from
+-- which the reaper may judge: after an outage of the database every worker looks dead.
+-- Locks the worker's row. Rides runs_holders, each question within a range that has few entries of
+-- ended claims, however many an old transaction keeps: a slow beat would cost the lease.
 create or replace function beat(p_worker text, p_since bigint)
 returns table (alive boolean, cancelled text, held text, database_held boolean, server_timeline text)
 language plpgsql as $f$
@@ -16,7 +16,7 @@ declare
   v_lease interval;
 begin
   perform require_read_committed();
-  -- the clock is read when no reap is judging this worker any more: it may have ended some of its claims
+  -- read the clock after the lock: a reap that judged this worker may have ended some of its claims
   perform 1 from workers w where w.id = p_worker for update;
   v_now := clock_timestamp();
   select max(w.seen_at) into v_last from workers w;

@@ -1,11 +1,16 @@
 -- pawl: call; lock_timeout 5s
--- The server has gone on to another timeline, perhaps without the last of what it had acknowledged on the one before. A claim that is
--- left is right about its run as of the last transition (its turn says which), but the body of a workflow knows what it has recorded and
--- heard since, and would go on without it: over a transaction that never happened, or waiting for a child that does not exist. So the claims on
--- workflows are let go, without counting an attempt, and their bodies are run again from the journal as it is now.
--- Called by whatever writes for a claim when it finds another timeline than settings.timeline, before it decides anything. Who comes
--- first does it, the others wait; under a lock_timeout of its own. Never in a transaction of a user (p_patient is false there), who could keep
--- everybody waiting: what is written for a workflow is busy until somebody else, at the latest the next recover, has done it.
+-- Ends the claims on workflows after the server went on to another timeline, perhaps without the
+-- last acknowledged writes of the one before. It counts no attempt; the bodies run again from the
+-- journal as it is now.
+-- A remaining claim is right about its run as of the last transition (its turn says which). But the
+-- body of a workflow knows what it has recorded and heard since. It would go on over a transaction
+-- that never happened, or wait for a child that does not exist.
+-- Every function that writes for a claim calls this before it decides, if it finds another timeline
+-- than settings.timeline. The first caller does the work, the others wait, under a lock_timeout of
+-- its own. It is never called in a transaction of a user (p_patient is false there), which could
+-- keep all others waiting: there, writes for a workflow are busy until another call, at the latest
+-- the next recover, has done it.
+-- Locks the row of settings, then the runs in id order.
 create or replace function begin_timeline() returns void language plpgsql as $f$
 declare
   v_known text;

@@ -1,8 +1,9 @@
 -- pawl: inner
--- Every function calls this before it writes for a claim. The transaction must be READ COMMITTED: a
--- decision needs a fresh snapshot per statement. What is acknowledged must be on disk. After a
--- failover, the claims on workflows end first (begin_timeline); answers false if that is not done yet
--- and the caller must not wait for it (p_patient is false), as in a transaction of a user.
+-- Every function calls this before it writes for a claim. Raises unless the transaction is READ
+-- COMMITTED: a decision needs a fresh snapshot per statement. Makes the commit wait for the disk.
+-- After a failover it first ends the claims on workflows (begin_timeline). Answers false if that is
+-- not done yet and the caller must not wait for it (p_patient is false), as in a transaction of a
+-- user.
 create or replace function begin_write(p_patient boolean) returns boolean language plpgsql as $f$
 begin
   if current_setting('transaction_isolation') <> 'read committed' then

@@ -1,12 +1,15 @@
 -- pawl: call
--- Guards the worker protocol: a token may act for the workers that it registered, and for the runs that they hold, and for nothing else.
--- A call through a server with tokens names this function in the same statement, so that both are
--- one round trip and one transaction: if this raises, the call writes nothing.
+-- Guards the worker protocol: a token may act only for the workers that it registered, and for the
+-- runs that they hold. A call through a server with tokens names this function in the same
+-- statement, so that both are one round trip and one transaction: if this raises, the call writes
+-- nothing.
 --   select "commit".* from require_owner(…) cross join commit(…) "commit"
--- Raises PW403 if p_worker was registered by another token (or none), or if
--- such a worker holds one of the claims (p_id with p_claim_id); without claim ids, if no worker of p_owner holds the run. A worker that is
--- not registered, and a claim that nobody holds, pass: the call itself answers that they are gone. Nobody else can come to hold a claim
--- between check and call: its id is random and made for one call. Rides the primary keys of workers and runs.
+-- Raises PW403 if another token (or none) registered p_worker, or if such a worker holds one of the
+-- claims (p_id with p_claim_id). Without claim ids it raises if no worker of p_owner holds the run.
+-- A worker that is not registered, and a claim that no worker holds, pass: the call itself answers
+-- that they are gone.
+-- No other worker can get a claim between check and call: its id is random and made for one call.
+-- Rides the primary keys of workers and runs.
 create or replace function require_owner(p_owner text, p_worker text, p_id bigint[], p_claim_id bigint[]) returns boolean
 language plpgsql stable as $f$
 declare
@@ -14,7 +17,7 @@ declare
 begin
   perform 1 from workers w where w.id = p_worker and w.owner is distinct from p_owner;
   if found then
-    raise exception 'the worker "%" was not registered with this token: register one of your own, and use its id', p_worker
+    raise exception 'this token did not register the worker "%": register a worker with it, and use that id', p_worker
       using errcode = 'PW403';
   end if;
   if p_claim_id is not null then
@@ -24,7 +27,7 @@ begin
     left join lateral (select w.owner from workers w where w.id = r.locked_by limit 1) h on true
     where h.owner is distinct from p_owner limit 1;
     if found then
-      raise exception 'run % is held by a worker that was not registered with this token: act for your own claims only', v_id
+      raise exception 'run % is held by a worker that this token did not register: act only for claims of your own workers', v_id
         using errcode = 'PW403';
     end if;
   elsif p_id is not null and cardinality(owned_runs(p_owner, p_id)) < cardinality(p_id) then

@@ -1,10 +1,11 @@
 -- pawl: call
--- Repair, part of recover: runs that were started by name before any worker had registered their definition become
--- claimable once one has. What was not given at the start (queue, kind, priority, retention) is taken from the definition.
--- At most p_limit a call, by definition and id, skipping what is locked; from p_after on, which is where the last call
--- stopped, so that a long drain does not walk again over what it has placed.
--- Rides runs_unplaced (a skip scan over its definitions). Answers the queues that got work, as JSON, and where it stopped:
--- [name, version, id], or null at the end.
+-- Repair, part of recover: makes runs claimable that were started by name before any worker had
+-- registered their definition. They take missing values (queue, kind, priority, retention) from the
+-- definition.
+-- At most p_limit a call, by definition and id, skipping locked runs. Begins at p_after, where the
+-- last call stopped, so that a long drain does not walk again over the runs that it has placed.
+-- Rides runs_unplaced (a skip scan over its definitions). Answers the queues that got work as JSON,
+-- and where it stopped: [name, version, id], or null at the end.
 create or replace function place_runs(p_limit int, p_after text default null) returns table (queues text, last text)
 language plpgsql as $f$
 declare

@@ -1,10 +1,13 @@
 -- pawl: call; lock_timeout 100ms
--- Crash recovery, a repeated sweep: the claims of workers whose lease has passed, or (with p_orphans) that have no row, end.
--- Their runs are runnable again with attempt and crashes + 1 (end_claims). Workers are judged only after beats have
--- reached the database for a whole lease (settings.beats_since). A worker's row is locked while it is judged, so that a
--- beat in flight counts. At most p_limit runs a call.
--- Rides runs_holders: the range of each dead worker, and the gaps between the workers that have a row. The ranges of live
--- workers are never walked over: an old transaction keeps an entry there for every claim that has ended since.
+-- Crash recovery, called again and again: ends the claims of workers whose lease has passed and,
+-- with p_orphans, of workers that have no row. Their runs are runnable again with attempt and
+-- crashes + 1 (end_claims). At most p_limit runs a call.
+-- It judges workers only after beats have reached the database for a whole lease
+-- (settings.beats_since). It locks a worker's row while it judges, so that a beat in flight counts.
+-- Then it locks the runs in id order with SKIP LOCKED.
+-- Rides runs_holders: the range of each dead worker, and the gaps between the workers that have a
+-- row. It never walks over the ranges of live workers: an old transaction keeps an entry there for
+-- every claim that has ended since.
 create or replace function reap(p_limit int, p_orphans boolean default true)
 returns table (reaped int, workers_gone int) language plpgsql as $f$
 declare
@@ -50,7 +53,7 @@ begin
     return;
   end if;
 
-  -- all they hold, locked or not: one walk says also which of them no run names any more
+  -- all their claims, locked or not: the same walk tells which workers no run names
   select array_agg(h.id), array_agg(h.worker) into v_held, v_holders from (
     select l.id, d.worker from unnest(v_dead) d(worker)
     cross join lateral (select r.id from runs r where r.locked_by = d.worker limit p_limit) l

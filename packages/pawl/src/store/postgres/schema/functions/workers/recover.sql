@@ -1,16 +1,20 @@
 -- pawl: call; lock_timeout 100ms
--- What every worker does again and again, in one call: the claims of dead workers end (reap), messages whose visibility has
--- ended are visible again (expire), and with p_repairs the claims of workers without a row end, runs whose definition has come are placed (place_runs), runs that a
--- changed limit lets through sooner are brought forward (bring_forward), and blocked keys are let in (repair_keys). The first
--- of these that has written anything ends the call: `again` asks for another at once, so that no transaction keeps the rows of one
--- locked while the next one looks. One that fails by a row is reported and the next is done.
--- p_marks is what the last call answered as `marks`. `queues` got work, as JSON. due_ms: until then no lease will have passed,
--- unless a worker comes to be meanwhile. is_waited: there are keys with blocked runs, so look again soon.
+-- The maintenance that every worker calls again and again, in one call. It ends the claims of dead
+-- workers (reap) and makes messages visible again (expire). With p_repairs it also ends the claims
+-- of workers without a row, places runs whose definition is registered by now (place_runs), moves
+-- runs that a changed limit lets through sooner (bring_forward), and lets in blocked keys
+-- (repair_keys).
+-- The first of these that has written anything ends the call, and `again` asks for another call at
+-- once: so no transaction keeps the rows of one locked while the next one looks. If one fails
+-- because of a row, it is reported as a warning and the next one runs.
+-- p_marks is the `marks` of the last answer. `queues` got work, as JSON. due_ms: no lease passes
+-- before that, unless a worker registers meanwhile. is_waited: there are keys with blocked runs, so
+-- call again soon.
 create or replace function recover(p_limit int, p_repairs boolean, p_marks text)
 returns table (reaped int, queues text, marks text, again boolean, is_waited boolean, due_ms double precision)
 language plpgsql as $f$
 declare
-  c_keys constant int := 200;    -- fewer: each holds a lock while it is looked at
+  c_keys constant int := 200;    -- few, because each takes an advisory lock
   v_marks jsonb := coalesce(p_marks::jsonb, '{}');
   v_placed record;
   v_forward record;

@@ -1,7 +1,8 @@
 -- pawl: call
--- Makes a worker known: its row (the lease of its claims, committed before its first claim) and the definitions it
--- serves, whose defaults starts by name will take. Runs that waited for one of them are placed by place_runs. p_owner is the name of
--- the token that registers it through a server: only that token may act for it (require_owner).
+-- Registers a worker: its row (the lease of its claims, committed before its first claim) and the
+-- definitions it serves, whose defaults starts by name take. place_runs places the runs that waited
+-- for one of them. p_owner is the token that registers the worker through a server: only that token
+-- may act for it (require_owner).
 create or replace function register(
   p_worker text, p_lease_ms bigint, p_queues text[], p_info text,
   p_name text[], p_version int[], p_kind text[], p_queue text[], p_priority smallint[], p_retention_ms bigint[], p_owner text default null
@@ -14,10 +15,10 @@ begin
   perform require_read_committed();
   perform require_durable_commit();
   if p_lease_ms is null or p_lease_ms < 1000 then
-    raise exception 'the lease of a worker must be at least 1000 ms, not %: a shorter one passes whenever the machine, the network or the database is busy for a moment',
+    raise exception 'the lease of a worker must be at least 1000 ms, not %: a shorter one ends whenever the machine, the network or the database is busy for a moment',
       coalesce(p_lease_ms::text || ' ms', 'null') using errcode = 'PW422';
   end if;
-  -- a copy that was to be held, and whose maker did not come to say so there
+  -- a copy that set_held_copy named, and that its maker could not hold itself
   update settings s set held = true, held_copy = null where s.held_copy = current_database();
   perform require_delay('lease', p_lease_ms * interval '1 millisecond');
   select d.name, d.version, d.kind, u.kind as given into v_clash

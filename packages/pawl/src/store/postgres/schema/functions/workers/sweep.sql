@@ -1,9 +1,11 @@
 -- pawl: call
--- Retention: deletes up to p_limit terminal runs past their time, with journal and inbox; ids first, then by key.
--- Rides runs_expiry. A run that a worker still holds (cancelled, its step not returned yet) waits, and so does a child until
--- its parent has gone on from the step that sees it. Begins at p_after_us, where the last call stopped (microseconds; null: at
--- the head), so that a long drain does not walk again over what it has deleted, and answers where it stopped (null: at the end).
--- Deletes nothing while the database is held: who looks into a copy wants to find everything.
+-- Retention: deletes up to p_limit terminal runs past their time, with journal and inbox; finds ids
+-- first, then deletes by key. Rides runs_expiry, locks with SKIP LOCKED. A run that a worker still
+-- holds (cancelled, its step not returned yet) waits. So does a child until its parent has gone on
+-- from the step that sees it.
+-- Begins at p_after_us, where the last call stopped (microseconds; null: at the head), so that a
+-- long drain does not walk again over deleted runs. Answers where it stopped (null: at the end).
+-- Deletes nothing while the database is held: people who look into a copy want to find everything.
 create or replace function sweep(p_limit int, p_after_us bigint default null) returns table (swept int, last bigint)
 language plpgsql as $f$
 declare
@@ -31,7 +33,7 @@ begin
     where s.run_id = v.id;
   delete from runs r using (select u.id from unnest(v_ids) u(id) limit p_limit) v
     where r.id = v.id;
-  -- buckets that are full by now say nothing
+  -- a bucket that is full by now carries no information
   delete from buckets b using (
     select c.name, c.key from buckets c join limits l on l.name = c.name
     where greatest(c.updated_at, c.promised_at) + l.period * (l.burst / l.allowed) < v_now

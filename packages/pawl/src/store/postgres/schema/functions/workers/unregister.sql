@@ -1,7 +1,9 @@
 -- pawl: call; lock_timeout 100ms
--- A worker that has stopped: no claim that begins after this gets anything for it, nothing more is handed over to it, what it still
--- holds is let go, and its row is taken away. Answers how many runs it holds nevertheless, because somebody has them locked: to be
--- called again. If it is not, the reaper ends those claims, and takes the row away.
+-- Removes a worker that has stopped. From here on no claim gets anything for it and nothing is
+-- handed over to it. Its claims end, and its row is deleted. Answers how many runs it still holds
+-- because another transaction has them locked: the worker then calls again. If it does not, the
+-- reaper ends those claims and deletes the row.
+-- Locks the worker's row, then the runs in id order with SKIP LOCKED.
 create or replace function unregister(p_worker text) returns int language plpgsql as $f$
 declare
   v_held bigint[];
