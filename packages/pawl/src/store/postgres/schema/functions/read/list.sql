@@ -29,14 +29,8 @@ begin
       and exists (select 1 from pg_index i where i.indexrelid = to_regclass('runs_input') and i.indisvalid) then
     with found as materialized (
       select r.id, r.inserted_at from runs r
-      where r.input @> v_input and r.id < first_message_id() and (p_name is null or r.name = p_name)
-        and (p_version is null or r.version = p_version)
-        and (p_status is null or r.status = any (p_status))
-        and (p_queue is null or r.queue = p_queue)
-        and (p_kind is null or r.kind = p_kind)
-        and (p_since is null or r.inserted_at >= p_since)
-        and (p_until is null or r.inserted_at < p_until)
-        and (p_before_at is null or (r.inserted_at, r.id) < (p_before_at, p_before_id))
+      where r.id < first_message_id()
+        and is_listed(r, p_name, p_version, p_status, p_queue, p_kind, p_since, p_until, v_input, p_before_at, p_before_id)
       limit c_hits)
     select array(select f.id from found f order by f.inserted_at desc, f.id desc limit p_limit)
     into v_ids where (select count(*) from found) < c_hits;
@@ -46,41 +40,22 @@ begin
   elsif p_parent_id is not null then
     v_ids := array(
       select r.id from runs r
-      where r.parent_id = p_parent_id and (p_name is null or r.name = p_name)
+      where r.parent_id = p_parent_id
         and (p_error is null or (coalesce(r.error ->> 'code', r.error ->> 'name') collate "C") = p_error)
-        and (p_version is null or r.version = p_version)
-        and (p_status is null or r.status = any (p_status))
-        and (p_queue is null or r.queue = p_queue)
-        and (p_kind is null or r.kind = p_kind)
-        and (p_since is null or r.inserted_at >= p_since)
-        and (p_until is null or r.inserted_at < p_until)
-        and (v_input is null or r.input @> v_input)
-        and (p_before_at is null or (r.inserted_at, r.id) < (p_before_at, p_before_id))
+        and is_listed(r, p_name, p_version, p_status, p_queue, p_kind, p_since, p_until, v_input, p_before_at, p_before_id)
       order by r.inserted_at desc, r.id desc limit p_limit);
   elsif p_error is not null then
     v_ids := array(
       select r.id from runs r
       where r.status = 'failed' and r.id < first_message_id() and (coalesce(r.error ->> 'code', r.error ->> 'name') collate "C") = p_error
-        and (p_name is null or r.name = p_name)
-        and (p_version is null or r.version = p_version)
-        and (p_status is null or r.status = any (p_status))
-        and (p_queue is null or r.queue = p_queue)
-        and (p_kind is null or r.kind = p_kind)
-        and (p_since is null or r.inserted_at >= p_since)
-        and (p_until is null or r.inserted_at < p_until)
-        and (v_input is null or r.input @> v_input)
-        and (p_before_at is null or (r.inserted_at, r.id) < (p_before_at, p_before_id))
+        and is_listed(r, p_name, p_version, p_status, p_queue, p_kind, p_since, p_until, v_input, p_before_at, p_before_id)
       order by r.inserted_at desc, r.id desc limit p_limit);
   elsif p_name is null and p_status is null and p_kind is null and p_since is null and p_until is null then
     v_ids := array(
       select r.id from runs r
       where r.id < coalesce(p_before_id, first_message_id())
-        and (p_version is null or r.version = p_version)
-        and (p_queue is null or r.queue = p_queue)
-        and (p_kind is null or r.kind = p_kind)
-        and (p_since is null or r.inserted_at >= p_since)
-        and (p_until is null or r.inserted_at < p_until)
-        and (v_input is null or r.input @> v_input)
+        -- ids are in the order of inserted_at, so the id alone says where the page begins
+        and is_listed(r, null, p_version, null, p_queue, null, null, null, v_input, null, null)
       order by r.id desc limit p_limit);
   else
     v_names := array[p_name];
@@ -105,25 +80,12 @@ begin
           cross join lateral (
             select t.id, t.inserted_at, row_number() over (order by t.inserted_at desc, t.id desc) as place from runs t
             where t.name = n.name and t.status = s.status and t.status <> 'executing' and t.id < first_message_id()
-              and (p_version is null or t.version = p_version)
-              and (p_queue is null or t.queue = p_queue)
-              and (p_kind is null or t.kind = p_kind)
-              and (p_since is null or t.inserted_at >= p_since)
-              and (p_until is null or t.inserted_at < p_until)
-              and (v_input is null or t.input @> v_input)
-              and (p_before_at is null or (t.inserted_at, t.id) < (p_before_at, p_before_id))
+              and is_listed(t, null, p_version, null, p_queue, p_kind, p_since, p_until, v_input, p_before_at, p_before_id)
             order by t.inserted_at desc, t.id desc limit v_each) listed
           union all
           select t.id, t.inserted_at, 0 from runs t
-          where t.status = 'executing' and t.locked_by is not null and (p_name is null or t.name = p_name)
-            and (p_version is null or t.version = p_version)
-            and (p_status is null or t.status = any (p_status))
-            and (p_queue is null or t.queue = p_queue)
-            and (p_kind is null or t.kind = p_kind)
-            and (p_since is null or t.inserted_at >= p_since)
-            and (p_until is null or t.inserted_at < p_until)
-            and (v_input is null or t.input @> v_input)
-            and (p_before_at is null or (t.inserted_at, t.id) < (p_before_at, p_before_id))),
+          where t.status = 'executing' and t.locked_by is not null
+            and is_listed(t, p_name, p_version, p_status, p_queue, p_kind, p_since, p_until, v_input, p_before_at, p_before_id)),
         -- the first line that may have more runs: behind it some may be missing
         ends as materialized (
           select l.inserted_at, l.id from found l where l.place = v_each and v_each < p_limit order by l.inserted_at desc, l.id desc limit 1)
