@@ -8,7 +8,7 @@
 create or replace function require_read_committed() returns void language plpgsql as $f$
 begin
   if current_setting('transaction_isolation') <> 'read committed' then
-    raise exception 'this call of pawl needs READ COMMITTED, and this transaction is %. %', upper(current_setting('transaction_isolation')),
+    raise exception 'pawl decides under READ COMMITTED only, and this transaction is %. %', upper(current_setting('transaction_isolation')),
       case when current_setting('default_transaction_isolation') = 'read committed' then 'Begin it with: begin isolation level read committed'
         else 'Run this once as the same role, with the name of the database, and connect again: '
           'alter role current_user in database <name> set default_transaction_isolation = ''read committed''' end

@@ -1,7 +1,7 @@
 -- pawl: inner
--- Whether a run passes these filters of list and count_listed; a null filter lets every run pass. The
--- planner inlines this and plans with the given filters, so that null ones vanish and the others can
--- use an index. (That needs a body of one expression and no SET clause.)
+-- Whether a run passes these filters of list and count_listed; a null filter lets every run pass.
+-- The planner inlines this and plans with the given filters, so that null ones vanish and the
+-- others can use an index. (That needs a body of one expression and no SET clause.)
 create or replace function is_listed(
   p_run runs, p_name text, p_version int, p_status run_status[], p_queue text, p_kind text,
   p_since timestamptz, p_until timestamptz, p_input jsonb, p_before_at timestamptz, p_before_id bigint
