@@ -1,13 +1,13 @@
 import { defineConfig } from "vitest/config";
-import { filesApart } from "./test/support/transports.js";
+import { filesApart } from "./test/support/setup/transports.js";
 
 // Tests run against the built packages (`tsc -b` first, as `npm test` does), the way a user loads them.
 // The laws once more through a pooler are `npm run test:pgbouncer`, a part of them in `npm test`.
 // The fault tests are a project of their own, run after the others: they start and kill many processes. `npm test` runs the part
 // of them that is quick (`*.quick.test.ts`), `npm run test:faults` all but the longest (`*.long.test.ts`, `npm run test:faults:long`), `npm run soak` random ones for as long as it is told.
 const shared = {
-  globalSetup: ["test/support/global-setup.ts"],
-  setupFiles: ["test/support/loopback-only.ts"],
+  globalSetup: ["test/support/setup/global-setup.ts"],
+  setupFiles: ["test/support/setup/loopback-only.ts"],
   pool: "forks" as const,
   testTimeout: 30_000,
   hookTimeout: 60_000,
@@ -17,10 +17,10 @@ const shared = {
 
 // Between them they call every function of the schema that clients, workers and the server call.
 const grantedFiles = [
-  "test/laws/{job,machine,signals,children,cancel,keys,limits,queues,topics,why,retention,worker,query}.test.ts",
-  "test/laws/{workflow,workflow-events,workflow-invoke,transaction,within}.test.ts",
-  "test/server/{runs,deliveries,worker-protocol}.test.ts",
-  "test/store/{scheduling,record}.test.ts",
+  "test/laws/**/{job,machine,signals,children,cancel,keys,limits,queues,topics,why,retention,worker,query}.test.ts",
+  "test/laws/**/{workflow,workflow-events,workflow-invoke,transaction,within}.test.ts",
+  "test/server/**/{runs,deliveries,worker-protocol}.test.ts",
+  "test/store/**/{scheduling,record}.test.ts",
 ];
 
 export default defineConfig({
@@ -35,14 +35,14 @@ export default defineConfig({
         },
       },
       {
-        // The same laws through a server. What is told apart, and why, is in `test/support/transports.ts`.
+        // The same laws through a server. What is told apart, and why, is in `test/support/setup/transports.ts`.
         test: {
           ...shared,
           name: "http",
-          include: ["test/laws/*.test.ts"],
-          exclude: ["**/dist/**", ...Object.keys(filesApart).map((file) => `test/laws/${file}`)],
+          include: ["test/laws/**/*.test.ts"],
+          exclude: ["**/dist/**", ...Object.keys(filesApart).map((file) => `test/laws/**/${file}`)],
           env: { PAWL_TEST_TRANSPORT: "http" },
-          setupFiles: [...shared.setupFiles, "test/support/over-http.ts"],
+          setupFiles: [...shared.setupFiles, "test/support/setup/over-http.ts"],
         },
       },
       {
@@ -85,7 +85,7 @@ export default defineConfig({
           exclude: ["**/dist/**", "**/*.long.test.ts", "**/restart.quick.test.ts"],
         },
       },
-      { test: { ...shared, name: "long-faults", include: ["test/faults/*.long.test.ts"] } },
+      { test: { ...shared, name: "long-faults", include: ["test/faults/**/*.long.test.ts"] } },
     ],
   },
 });

@@ -70,7 +70,7 @@ export function makeProject(files: Readonly<Record<string, string>>): string {
   writeFileSync(join(directory, "tsconfig.json"), JSON.stringify(config));
   // What `prisma generate` would have made.
   mkdirSync(join(directory, "generated", "prisma"), { recursive: true });
-  copyFileSync(join(root, "test/support/prisma.ts"), join(directory, "generated/prisma/client.ts"));
+  copyFileSync(join(root, "test/support/libraries/prisma.ts"), join(directory, "generated/prisma/client.ts"));
   for (const [name, text] of Object.entries(files)) writeFileSync(join(directory, name), text);
   return directory;
 }

@@ -8,7 +8,7 @@ import { once } from "node:events";
 import { parseArgs } from "node:util";
 import { startLocalPostgres } from "@pawl/local-postgres";
 import { connect, migrate } from "pawl";
-import { fuzz } from "../support/fuzz.js";
+import { fuzz } from "../support/http/fuzz.js";
 
 const { values } = parseArgs({ options: { seconds: { type: "string" }, seed: { type: "string" } } });
 const seconds = Number(values.seconds ?? "60");

@@ -4,7 +4,7 @@ import { context, propagation, trace } from "@opentelemetry/api";
 import { sendTraces } from "@pawl/server";
 import { job, machine, child, NonRetryable, signal, type, workflow } from "pawl";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { collectTraces, type Span } from "../support/collector.js";
+import { collectTraces, type Span } from "../support/http/collector.js";
 import { testDatabase } from "../support/database.js";
 import { testEngine } from "../support/engine.js";
 import { testServer } from "../support/server.js";
