@@ -3,9 +3,11 @@ import { fileURLToPath } from "node:url";
 import { databaseState } from "pawl";
 import pg from "pg";
 import { describe, expect, it } from "vitest";
+import { requireBuild } from "../support/built.js";
 import { copyName } from "../support/copies.js";
 import { testDatabase } from "../support/database.js";
 
+requireBuild();
 const { url } = await testDatabase();
 const bin = fileURLToPath(new URL("../../packages/server/bin/pawl.js", import.meta.url));
 

@@ -26,8 +26,12 @@ if (findPooler() === null) {
     "The tests through PgBouncer are skipped: it is not installed, and only root can install it (apt-get install pgbouncer).",
   );
 } else {
-  const { status } = spawnSync("npx", ["vitest", "run", "--project", "pgbouncer", ...files], {
-    stdio: "inherit",
-  });
+  const { status } = spawnSync(
+    "npx",
+    ["vitest", "run", "--config", "vitest.built.config.ts", "--project", "pgbouncer", ...files],
+    {
+      stdio: "inherit",
+    },
+  );
   process.exitCode = status ?? 1;
 }

@@ -8,6 +8,7 @@ import { collectTraces, type Span } from "../support/http/collector.js";
 import { testDatabase } from "../support/database.js";
 import { testEngine } from "../support/engine.js";
 import { testServer } from "../support/server.js";
+import { requireBuild } from "../support/built.js";
 import { until } from "../support/until.js";
 import { journey } from "./definitions.js";
 
@@ -31,6 +32,7 @@ afterAll(() => {
 
 /** Starts a worker process and waits for this message of it. */
 async function startWorker(service: string, message: string, env: object = {}): Promise<ChildProcess> {
+  requireBuild();
   const worker = fork(program, {
     env: {
       ...process.env,

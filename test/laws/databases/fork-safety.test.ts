@@ -4,6 +4,7 @@ import { fork, job } from "pawl";
 import pg from "pg";
 import { describe, expect, inject, it, onTestFinished } from "vitest";
 import { copyName, onServer, sideOf } from "../../support/copies.js";
+import { requireBuild } from "../../support/built.js";
 import { testDatabase } from "../../support/database.js";
 import { until } from "../../support/until.js";
 
@@ -141,6 +142,7 @@ describe("a fork that fails in the middle leaves the original as it was", { time
     const here = sideOf(url);
     await here.serve([mail]);
     const name = copyName();
+    requireBuild();
     const program = `import { fork } from "pawl"; await fork(${JSON.stringify({ url, name, held: true })});`;
     const child = spawn(process.execPath, ["--input-type=module", "-e", program], {
       cwd: new URL("../../", import.meta.url),

@@ -5,6 +5,7 @@ import { execFileSync, spawn } from "node:child_process";
 import type { Worker as Thread } from "node:worker_threads";
 import { job, migrate } from "pawl";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { requireBuild } from "../../support/built.js";
 import { testDatabase } from "../../support/database.js";
 import { silent, testEngine } from "../../support/engine.js";
 import { until } from "../../support/until.js";
@@ -105,6 +106,7 @@ describe("one thread", () => {
   });
 
   it("where none can start, the main loop beats, and says so once", async () => {
+    requireBuild();
     const program = `
       import { job, serve } from "pawl";
       const logger = { debug() {}, info() {}, warn: (_, text) => console.log(text), error: (_, text) => console.log(text) };

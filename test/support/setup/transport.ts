@@ -2,6 +2,7 @@
 
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
+import { requireBuild } from "../built.js";
 
 export interface TestServer {
   readonly url: string;
@@ -12,7 +13,7 @@ export interface TestServer {
 export const isOverHttp = process.env["PAWL_TEST_TRANSPORT"] === "http";
 
 export async function startTestServer(database: string): Promise<TestServer> {
-  // Built: a thread loads no TypeScript.
+  requireBuild();
   const thread = new Worker(new URL("../../dist/support/setup/server-thread.js", import.meta.url), {
     workerData: database,
     execArgv: [],

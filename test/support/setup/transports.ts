@@ -9,19 +9,19 @@ const database = "is about the database itself: its schema, its URL, its connect
 const counted =
   "what a client does through a server is told and counted there (see test/server/metrics.test.ts)";
 
-/** By file. */
+/** By file, as a path from `test/laws`. */
 export const filesApart: Readonly<Record<string, string>> = {
-  "least-privilege.test.ts": database,
-  "migrate.test.ts": database,
-  "transaction.test.ts": sql,
-  "transaction-context.test.ts": sql,
-  "transaction-ended.test.ts": sql,
-  "transaction-outage.test.ts": sql,
-  "transaction-refusals.test.ts": sql,
-  "transaction-silence.test.ts": sql,
-  "within.test.ts": sql,
-  "within-sql.test.ts": sql,
-  "within-transactions.test.ts": sql,
+  "databases/least-privilege.test.ts": database,
+  "databases/migrate.test.ts": database,
+  "transactions/transaction.test.ts": sql,
+  "transactions/transaction-context.test.ts": sql,
+  "transactions/transaction-ended.test.ts": sql,
+  "transactions/transaction-outage.test.ts": sql,
+  "transactions/transaction-refusals.test.ts": sql,
+  "transactions/transaction-silence.test.ts": sql,
+  "transactions/within.test.ts": sql,
+  "transactions/within-sql.test.ts": sql,
+  "transactions/within-transactions.test.ts": sql,
 };
 
 /** By file, then by the name of the test. */
@@ -30,24 +30,24 @@ export const testsApart: Readonly<Record<string, Readonly<Record<string, string>
     "aborts every running step of the tree, and whoever waits for one of them hears":
       "at once is only possible where the ids of all cancelled runs are known; through a server the next beat brings them (see test/server)",
   },
-  "events.test.ts": {
+  "clients/events.test.ts": {
     "tell the life of a job in order: start, claim, retry, end": counted,
     "tell every step of a machine, its signals, its children and its failure by its code": counted,
     "tell of cancelled runs, with the definition of each": counted,
     "tell of claims, empty looks and flushes, and of runs put off by their limit": counted,
   },
-  "metrics.test.ts": {
+  "clients/metrics.test.ts": {
     "count starts, ends, steps, retries and signals by definition": counted,
     "have a bounded number of series, however many names users make up": counted,
     "are served on a port of their own, with what the database knows if that is asked for":
       "a worker behind a server does not see the database; the server shows what that knows",
   },
-  "workflow-timeline.test.ts": {
+  "workflows/workflow-timeline.test.ts": {
     "is not completed over a transaction that is lost: that is done again": sql,
     "is not recorded by a transaction that was open meanwhile: that is rolled back and done again": sql,
     "the claims of jobs and machines outlive a failover: their turn tells whether anything is missing": sql,
   },
-  "worker.test.ts": {
+  "workers/worker.test.ts": {
     "a run started where a worker has a free slot never waits for a claim":
       "is about a worker in the process of the caller, to whom the start hands the run; a server hands it to a claim that waits",
   },
