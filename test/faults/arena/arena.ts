@@ -7,6 +7,7 @@ import { type LocalPostgres, startLocalPostgres } from "@pawl/local-postgres";
 import { migrate } from "pawl";
 import pg from "pg";
 import { afterAll, expect } from "vitest";
+import { lastingPort } from "../../support/lasting-port.js";
 import { until } from "../../support/until.js";
 import { type Fleet, makeFleet, makeLedger } from "./fleet.js";
 import { afterStop, endOf, type Evidence, type Invariant, invariants } from "./invariants.js";
@@ -61,7 +62,7 @@ export async function makeArena(
   console.log(`seed ${chance.seed} (PAWL_SEED repeats it)`);
   const { settings = {}, directory } = options;
   const server = await startLocalPostgres({
-    port: "free",
+    port: await lastingPort(),
     settings,
     ...(directory === undefined ? {} : { directory }),
   });

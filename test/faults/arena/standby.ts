@@ -4,6 +4,7 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, statfsSync, writeFileSync } 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type LocalPostgres, startLocalPostgres } from "@pawl/local-postgres";
+import { lastingPort } from "../../support/lasting-port.js";
 import { until } from "../../support/until.js";
 import { type Arena, ask } from "./arena.js";
 
@@ -49,7 +50,7 @@ export async function makeStandby(
     // Without encryption: what lies between may read the protocol.
     primary_conninfo: `host=${hostname} port=${port} user=postgres password=${password} sslmode=disable gssencmode=disable`,
   };
-  const standby = await startLocalPostgres({ directory, port: "free", settings });
+  const standby = await startLocalPostgres({ directory, port: await lastingPort(), settings });
   await until("the standby follows", async () => (await streaming(sql)).length === 1, 60_000);
   if (isSynchronous) {
     await sql("alter system set synchronous_standby_names = '*'");

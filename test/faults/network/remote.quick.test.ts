@@ -5,6 +5,8 @@ import { connect } from "pawl";
 import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
 import { testDatabase } from "../../support/database.js";
 import { silent } from "../../support/engine.js";
+import { firstMessage } from "../../support/first-message.js";
+import { lastingPort } from "../../support/lasting-port.js";
 import { until } from "../../support/until.js";
 import { linear } from "../programs/definitions.js";
 import { type Fleet, makeFleet, makeLedger } from "../arena/fleet.js";
@@ -14,25 +16,26 @@ const { sql } = database;
 const ledger = await makeLedger();
 const program = fileURLToPath(new URL("../../dist/faults/programs/server.js", import.meta.url));
 
+const port = await lastingPort();
+
 let server: ChildProcess;
-async function startServer(port = 0): Promise<string> {
+async function startServer(): Promise<string> {
   server = fork(program, {
     env: { ...process.env, DATABASE_URL: database.url, PAWL_URL: "", PORT: String(port) },
     execArgv: [],
-    stdio: ["ignore", "ignore", "ignore", "ipc"],
+    stdio: ["ignore", "ignore", "inherit", "ipc"],
   });
-  const [url] = (await once(server, "message")) as [string];
-  return url;
+  return firstMessage<string>(server);
 }
 
 async function killServer(): Promise<void> {
+  if (server.exitCode !== null || server.signalCode !== null) return;
   const ended = once(server, "exit");
   server.kill("SIGKILL");
   await ended;
 }
 
 const url = await startServer();
-const { port } = new URL(url);
 const pawl = connect(url, { logger: silent });
 afterAll(async () => {
   await pawl.close();
@@ -75,7 +78,7 @@ describe("a server that is killed and started again", () => {
       await until("some more have ended", async () => (await unfinished()) < left);
       await killServer();
       kills++;
-      await startServer(Number(port));
+      await startServer();
       left = (await unfinished()) - 30;
     }
     await expectAllDone();
@@ -90,7 +93,7 @@ describe("a server that is killed and started again", () => {
     const [before] = await sql<{ id: string }>("select id from workers where cardinality(serves) > 0");
     await killServer();
     await until("the lease is lost", () => fleet.logged("the lease is lost") > 0, 20_000);
-    await startServer(Number(port));
+    await startServer();
     const started = await pawl.startMany(linear, inputs(20));
     for (const { runId } of started) expect(await pawl.result(runId)).toEqual(path);
     const [after] = await sql<{ id: string }>(
