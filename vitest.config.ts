@@ -7,8 +7,9 @@ export const shared = {
   globalSetup: ["test/support/setup/global-setup.ts"],
   setupFiles: ["test/support/setup/loopback-only.ts", "test/support/setup/debug.ts"],
   pool: "forks" as const,
-  testTimeout: 30_000,
-  hookTimeout: 60_000,
+  // The limits end a test that hangs. They say nothing about speed: other work on the machine is no failure.
+  testTimeout: 120_000,
+  hookTimeout: 120_000,
   // Output while a file ends goes straight to the terminal. Sent to the runner, it would fail the run.
   disableConsoleIntercept: true,
 };

@@ -136,7 +136,7 @@ describe("the spans of a run", () => {
       ofRun(invoked!.runId).find(({ name }) => name === "workflow.run"),
     );
     expect(leafRun.traceId).toBe(caller.traceId);
-  }, 60_000);
+  });
 
   it("are a trace of their own without a caller's span: also of runs that were started by SQL", async () => {
     const twice = workflow({

@@ -49,7 +49,7 @@ async function role(name: string, attributes: string): Promise<void> {
   });
 }
 
-describe("a fork that cannot be made says why, and disturbs nobody", { timeout: 90_000 }, () => {
+describe("a fork that cannot be made says why, and disturbs nobody", () => {
   it("a name that is taken or is none", async () => {
     const name = copyName();
     await fork({ url, name });
@@ -122,7 +122,7 @@ describe("a fork that cannot be made says why, and disturbs nobody", { timeout: 
   });
 });
 
-describe("a fork that fails in the middle leaves the original as it was", { timeout: 90_000 }, () => {
+describe("a fork that fails in the middle leaves the original as it was", () => {
   it("when the server ends what makes the copy", async () => {
     const here = sideOf(url);
     await here.serve([mail]);
@@ -135,7 +135,7 @@ describe("a fork that fails in the middle leaves the original as it was", { time
     const { runId } = await until("the original is at work again", () =>
       here.pawl.start(mail).catch(() => null),
     );
-    expect(await here.pawl.result(runId, { timeout: "50s" })).toBe("sent");
+    expect(await here.pawl.result(runId, { timeout: "100s" })).toBe("sent");
   });
 
   it("when its process is killed: a copy that was not completed takes no connections", async () => {
@@ -155,7 +155,7 @@ describe("a fork that fails in the middle leaves the original as it was", { time
     const { runId } = await until("the original is at work again", () =>
       here.pawl.start(mail).catch(() => null),
     );
-    expect(await here.pawl.result(runId, { timeout: "50s" })).toBe("sent");
+    expect(await here.pawl.result(runId, { timeout: "100s" })).toBe("sent");
     const working = "select from pg_stat_activity where query like 'create database%' and state = 'active'";
     await until("the server has given up", async () => (await onServer(working)).length === 0, 20_000);
     if (await exists(name)) {
@@ -172,7 +172,7 @@ describe("a fork that fails in the middle leaves the original as it was", { time
   });
 });
 
-describe("a fork has what the original has beside its contents", { timeout: 90_000 }, () => {
+describe("a fork has what the original has beside its contents", () => {
   it("who may connect, the settings of its sessions, and its owner", async () => {
     await role("pawl_owner", "");
     await role("pawl_reader", "");

@@ -46,7 +46,7 @@ const wait = machine({
 const nap = workflow({ name: "nap", run: (ctx) => ctx.step.sleep("night", "8h") });
 
 // Each makes a copy of a database, and waits for leases to pass.
-describe("a fork", { timeout: 90_000 }, () => {
+describe("a fork", () => {
   it("finishes on both sides, each by itself: what was recorded before is done by neither again", async () => {
     const original = definitions();
     const copied = definitions();
@@ -65,7 +65,7 @@ describe("a fork", { timeout: 90_000 }, () => {
     );
     await there.serve(copied.all);
     for (const { pawl } of [here, there]) {
-      const outputs = await Promise.all(started.map(({ runId }) => pawl.result(runId, { timeout: "60s" })));
+      const outputs = await Promise.all(started.map(({ runId }) => pawl.result(runId, { timeout: "100s" })));
       expect(outputs).toEqual(started.map(() => true));
     }
     const all = started.flatMap(({ runId }) =>
@@ -89,8 +89,8 @@ describe("a fork", { timeout: 90_000 }, () => {
     await copyOf(url, { name: copyName() });
     const later = await here.pawl.start(original.order);
     open();
-    expect(await here.pawl.result(runId, { timeout: "50s" })).toBe(0);
-    expect(await here.pawl.result(later.runId, { timeout: "50s" })).toBe(true);
+    expect(await here.pawl.result(runId, { timeout: "100s" })).toBe(0);
+    expect(await here.pawl.result(later.runId, { timeout: "100s" })).toBe(true);
     expect(original.effects.filter((effect) => effect.startsWith(runId))).toEqual([`${runId} slow 0`]);
   });
 
@@ -105,10 +105,10 @@ describe("a fork", { timeout: 90_000 }, () => {
     const there = sideOf((await copyOf(url, { name: copyName() })).url);
     expect(await there.pawl.why(runId)).toMatchObject({ phase: "executing" });
     await there.serve(copied.all);
-    expect(await there.pawl.result(runId, { timeout: "50s" })).toBe(1);
+    expect(await there.pawl.result(runId, { timeout: "100s" })).toBe(1);
     expect(copied.effects).toEqual([`${runId} slow 1`]);
     open();
-    expect(await here.pawl.result(runId, { timeout: "50s" })).toEqual(expect.any(Number));
+    expect(await here.pawl.result(runId, { timeout: "100s" })).toEqual(expect.any(Number));
   });
 
   it("delivers a signal to the side that it is sent to, and to no other", async () => {
@@ -119,10 +119,10 @@ describe("a fork", { timeout: 90_000 }, () => {
     const there = sideOf((await copyOf(url, { name: copyName() })).url);
     await there.serve([wait]);
     await there.pawl.signal(runId, "go", { side: "copy" });
-    expect(await there.pawl.result(runId, { timeout: "50s" })).toEqual([{ side: "copy" }]);
+    expect(await there.pawl.result(runId, { timeout: "100s" })).toEqual([{ side: "copy" }]);
     expect(await here.pawl.why(runId)).toMatchObject({ reason: "awaiting_signal", inbox: {} });
     await here.pawl.signal(runId, "go", { side: "original" });
-    expect(await here.pawl.result(runId, { timeout: "50s" })).toEqual([{ side: "original" }]);
+    expect(await here.pawl.result(runId, { timeout: "100s" })).toEqual([{ side: "original" }]);
   });
 
   it("keeps the due times of runs that sleep, and each side wakes them by its own clock", async () => {
@@ -138,7 +138,7 @@ describe("a fork", { timeout: 90_000 }, () => {
       "create or replace function pawl.now() returns timestamptz language sql volatile as $$select clock_timestamp() + interval '9 h'$$",
     );
     await there.serve([nap]);
-    await there.pawl.result(runId, { timeout: "50s" });
+    await there.pawl.result(runId, { timeout: "100s" });
     expect(await here.pawl.why(runId)).toMatchObject({ reason: "suspended" });
     expect((await here.pawl.runs.get(runId)).completedAt).toBeNull();
   });

@@ -27,7 +27,7 @@ async function beats(side: Side, times: number): Promise<void> {
 const untouched =
   "select count(*)::int as n from runs where claim_id is not null or status not in ('runnable', 'awaiting_signal')";
 
-describe("a held copy", { timeout: 90_000 }, () => {
+describe("a held copy", () => {
   it("stays still with a worker connected, takes starts and signals, and goes on when it is adopted", async () => {
     const done: string[] = [];
     const mail = job({ name: "mail", run: (ctx) => void done.push(ctx.runId) });
@@ -71,13 +71,13 @@ describe("a held copy", { timeout: 90_000 }, () => {
 
     // The original is not held.
     await here.serve([mail]);
-    await here.pawl.result(due[0]!.runId, { timeout: "50s" });
+    await here.pawl.result(due[0]!.runId, { timeout: "100s" });
     expect((await there.pawl.runs.get(due[0]!.runId)).phase).toBe("runnable");
 
     done.length = 0;
     expect(await fork.adopt({ url: made.url })).toEqual({ wasHeld: true, wasCopy: true });
     const ids = [...due.map(({ runId }) => runId), started.runId, parked.runId];
-    for (const runId of ids) await there.pawl.result(runId, { timeout: "50s" });
+    for (const runId of ids) await there.pawl.result(runId, { timeout: "100s" });
     expect(await fork.adopt({ url: made.url })).toEqual({ wasHeld: false, wasCopy: false });
   });
 
@@ -95,11 +95,11 @@ describe("a held copy", { timeout: 90_000 }, () => {
     await beats(there, 3);
     expect((await there.pawl.runs.get(runId)).phase).toBe("runnable");
     await hold.release({ url: made.url });
-    await there.pawl.result(runId, { timeout: "50s" });
+    await there.pawl.result(runId, { timeout: "100s" });
   });
 });
 
-describe("a database that is held while workers work in it", { timeout: 90_000 }, () => {
+describe("a database that is held while workers work in it", () => {
   it("lets steps end that are being executed, and begins no other", async () => {
     const here = sideOf(url);
     const { open, pass, entered } = gate();
@@ -145,7 +145,7 @@ describe("a database that is held while workers work in it", { timeout: 90_000 }
       { name: "first", status: "completed" },
     ]);
     await hold.release({ url });
-    for (const { runId } of runs) expect(await here.pawl.result(runId, { timeout: "50s" })).toBe("done");
+    for (const { runId } of runs) expect(await here.pawl.result(runId, { timeout: "100s" })).toBe("done");
     expect(begun.toSorted()).toEqual(["body", "two"]);
     expect(await here.sql("select max(attempt) as attempts from runs")).toEqual([{ attempts: 0 }]);
   });
@@ -182,7 +182,7 @@ describe("a database that is held while workers work in it", { timeout: 90_000 }
     const started = await here.pawl.start(mail);
     await here.pawl.signal(parked.runId, "go");
     open();
-    await here.pawl.result(first!.runId, { timeout: "50s" });
+    await here.pawl.result(first!.runId, { timeout: "100s" });
     const waiting = [second!, started, parked];
     for (const { runId } of waiting) {
       expect(await here.pawl.why(runId)).toMatchObject({ reason: "held", phase: "runnable" });
@@ -190,7 +190,7 @@ describe("a database that is held while workers work in it", { timeout: 90_000 }
     expect(entered()).toBe(1);
     expect(texts).toEqual([]);
     await hold.release({ url });
-    for (const { runId } of waiting) await here.pawl.result(runId, { timeout: "50s" });
+    for (const { runId } of waiting) await here.pawl.result(runId, { timeout: "100s" });
   });
 
   it("says of runs that wait for something else that it is held besides", async () => {
@@ -216,7 +216,7 @@ describe("a database that is held while workers work in it", { timeout: 90_000 }
     await beats(here, 2);
     expect(await here.pawl.why(runId)).toMatchObject({ reason: "held", phase: "awaiting_signal" });
     await hold.release({ url });
-    await here.pawl.result(runId, { timeout: "50s" });
+    await here.pawl.result(runId, { timeout: "100s" });
   });
 
   it("deletes no dedup key of a publication, however old", async () => {

@@ -13,14 +13,14 @@ async function warningsAt(at: string): Promise<string[]> {
   const logger = { ...silent, warn: (_: unknown, text: string) => void texts.push(text) };
   const { pawl, serve } = sideOf(at);
   const worker = await serve([mail], { logger: logger as never });
-  expect(await pawl.result((await pawl.start(mail)).runId, { timeout: "50s" })).toBe("sent");
+  expect(await pawl.result((await pawl.start(mail)).runId, { timeout: "100s" })).toBe("sent");
   await worker.stop();
   return texts;
 }
 
 const copied = [expect.stringMatching(/^pawl: this database is a copy .* `pawl fork adopt`/)];
 
-describe("a worker", { timeout: 90_000 }, () => {
+describe("a worker", () => {
   it("warns once when its database is a copy, until that is adopted; never in the original", async () => {
     expect(await warningsAt(url)).toEqual([]);
     const before = await databaseState({ url });

@@ -66,7 +66,7 @@ describe.each([
   ])("fails by $statements, and nothing after it is committed", async ({ statements, stays }) => {
     const who = `${name} ${statements.join()}`;
     const runId = await start({ who, statements });
-    const failed = await pawl.result(runId as never, { timeout: "25s" }).catch((error: unknown) => error);
+    const failed = await pawl.result(runId as never, { timeout: "100s" }).catch((error: unknown) => error);
     expect(String(failed)).toContain(
       "the transaction was ended by the step itself, which has begun another one",
     );
@@ -87,7 +87,7 @@ describe.each([
       "reset all",
     ];
     const runId = await start({ who, statements });
-    expect(await pawl.result(runId as never, { timeout: "25s" })).toBe("written");
+    expect(await pawl.result(runId as never, { timeout: "100s" })).toBe("written");
     expect(await partsOf(who)).toEqual(["after", "before"]);
   });
 });

@@ -122,7 +122,7 @@ describe.each([
     const who = `${name} ${cut.message} ${cut.when}`;
     proxy.arm(cut);
     const { runId } = await start(who);
-    expect(await pawl.result(runId, { timeout: "25s" })).toBe(`${who} moved`);
+    expect(await pawl.result(runId, { timeout: "100s" })).toBe(`${who} moved`);
     expect(proxy.isArmed(), "the connection was lost").toBe(false);
     expect(await sql("select who from public.ledger where who = $1", [who])).toHaveLength(1);
   });
@@ -130,7 +130,7 @@ describe.each([
   it("has no more statements than that", async () => {
     proxy.arm({ message: 1_000, when: "before" });
     const { runId } = await start(`${name} whole`);
-    await pawl.result(runId, { timeout: "25s" });
+    await pawl.result(runId, { timeout: "100s" });
     expect(proxy.longest()).toBe(statements);
   });
 });
@@ -151,7 +151,7 @@ describe("a transaction whose connection", () => {
     });
     await serve([once]);
     const { runId } = await pawl.start(once, null);
-    expect(await pawl.result(runId, { timeout: "25s" })).toBe(2);
+    expect(await pawl.result(runId, { timeout: "100s" })).toBe(2);
     expect(await sql("select who from public.ledger where who = 'once'")).toHaveLength(1);
   });
 
@@ -172,7 +172,7 @@ describe("a transaction whose connection", () => {
     });
     await serve([endsItself]);
     const { runId } = await pawl.start(endsItself, null);
-    await expect(pawl.result(runId, { timeout: "25s" })).rejects.toThrow('step "end-it" failed');
+    await expect(pawl.result(runId, { timeout: "100s" })).rejects.toThrow('step "end-it" failed');
     expect(calls).toBe(6);
   });
 
@@ -189,7 +189,7 @@ describe("a transaction whose connection", () => {
     });
     await serve([hopeless]);
     const { runId } = await pawl.start(hopeless, null);
-    await expect(pawl.result(runId, { timeout: "25s" })).rejects.toThrow("no use");
+    await expect(pawl.result(runId, { timeout: "100s" })).rejects.toThrow("no use");
     expect(calls).toBe(1);
   });
 
@@ -217,7 +217,7 @@ describe("a transaction whose connection", () => {
     await serve([idleStep, idleJob]);
     const started = [await pawl.start(idleStep, null), await pawl.start(idleJob, null)];
     for (const { runId } of started) {
-      await expect(pawl.result(runId as never, { timeout: "25s" })).rejects.toThrow("failed");
+      await expect(pawl.result(runId as never, { timeout: "100s" })).rejects.toThrow("failed");
     }
     expect(calls).toEqual({ workflow: 2, job: 2 });
   });

@@ -73,7 +73,7 @@ const inWorkflow = workflow({
 const definitions = [inJob, inMachine, inWorkflow];
 
 async function isMovedOnce(runId: string): Promise<void> {
-  expect(await pawl.result(runId, { timeout: "25s" })).toBe("moved");
+  expect(await pawl.result(runId, { timeout: "100s" })).toBe("moved");
   expect(await sql("select from public.ledger where run_id = $1", [runId])).toHaveLength(1);
   expect(await pawl.runs.get(runId)).toMatchObject({ attempt: 0 });
 }
@@ -175,7 +175,7 @@ describe("an outcome without a transaction", () => {
     });
     await sql(`grant update on runs to ${role}`);
     for (const { runId } of started) {
-      expect(await pawl.result(runId as never, { timeout: "25s" })).toBe(1);
+      expect(await pawl.result(runId as never, { timeout: "100s" })).toBe(1);
       expect(await pawl.runs.get(runId)).toMatchObject({ attempt: 0 });
     }
     expect(counted).toEqual({ steps: 1, jobs: 1 });
@@ -201,6 +201,6 @@ it("a transaction that changes its own role so that its outcome is refused fails
   });
   await serve([disguised]);
   const { runId } = await pawl.start(disguised);
-  await expect(pawl.result(runId, { timeout: "25s" })).rejects.toThrow(/permission denied/);
+  await expect(pawl.result(runId, { timeout: "100s" })).rejects.toThrow(/permission denied/);
   expect(tries).toBe(6);
 });

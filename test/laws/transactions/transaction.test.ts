@@ -257,7 +257,7 @@ describe("step.transaction", () => {
     await sql("select setval('run_ids', $1)", [String(2n ** 40n - 1n)]);
     const runs = [await pawl.start(mutual, second), await pawl.start(mutual, first)];
     expect(runs.map(({ runId }) => runId)).toEqual([first, second]);
-    const ended = await Promise.allSettled(runs.map(({ runId }) => pawl.result(runId, { timeout: "25s" })));
+    const ended = await Promise.allSettled(runs.map(({ runId }) => pawl.result(runId, { timeout: "100s" })));
     // The one that comes second may find the other ended.
     expect(ended.filter(({ status }) => status === "fulfilled").length).toBeGreaterThan(0);
     for (const one of ended) {

@@ -158,7 +158,7 @@ describe("after the commit", () => {
     const { runId } = await pawl.within(client).start(told);
     expect(client.listenerCount("drain")).toBe(1);
     await client.query("commit");
-    expect(await pawl.result(runId, { timeout: "10s" })).toBe("told");
+    expect(await pawl.result(runId, { timeout: "100s" })).toBe("told");
     expect(client.listenerCount("drain")).toBe(0);
   });
 
@@ -166,7 +166,7 @@ describe("after the commit", () => {
     await ready;
     const knex = knexOf({ client: "pg", connection: url });
     const { runId } = await knex.transaction((trx) => pawl.within(trx).start(told));
-    expect(await pawl.result(runId, { timeout: "10s" })).toBe("told");
+    expect(await pawl.result(runId, { timeout: "100s" })).toBe("told");
     await expect(
       knex.transaction(async (trx) => {
         await pawl.within(trx).start(told);

@@ -7,7 +7,7 @@ import { job, migrate } from "pawl";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { requireBuild } from "../../support/built.js";
 import { testDatabase } from "../../support/database.js";
-import { silent, testEngine } from "../../support/engine.js";
+import { shortLease, silent, testEngine } from "../../support/engine.js";
 import { until } from "../../support/until.js";
 
 const database = await testDatabase();
@@ -135,7 +135,7 @@ describe("one thread", () => {
 describe("a lease", () => {
   it("that was lost is taken again only with a heartbeat that was confirmed, and until then nothing is claimed", async () => {
     const lost: unknown[] = [];
-    const worker = await serve([named("patient")], { lease: "1s", heartbeat: "100ms" });
+    const worker = await serve([named("patient")], shortLease);
     worker.on("lease.lost", (event) => lost.push(event));
     await sql("alter function beat(smallint, text, bigint) rename to beat_elsewhere");
     await until("the lease is lost", () => lost.length === 1);
@@ -179,7 +179,7 @@ describe("a lease", () => {
       }
       await client.end();`;
     const args = ["--input-type=module", "-e", program, database.directUrl, String(pid)];
-    execFileSync(process.execPath, args, { cwd: new URL("../..", import.meta.url), timeout: 20_000 });
+    execFileSync(process.execPath, args, { cwd: new URL("../..", import.meta.url), timeout: 60_000 });
     const worker = await ready;
     const lost: unknown[] = [];
     worker.on("lease.lost", (event) => lost.push(event));

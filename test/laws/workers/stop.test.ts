@@ -2,7 +2,7 @@ import { job, machine, serve as serveWorker } from "pawl";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { testDatabase } from "../../support/database.js";
-import { silent, testEngine } from "../../support/engine.js";
+import { shortLease, silent, testEngine } from "../../support/engine.js";
 import { gate } from "../../support/gate.js";
 import { proxyTo } from "../../support/proxies/proxy.js";
 import { until } from "../../support/until.js";
@@ -170,7 +170,7 @@ describe("graceful stop", () => {
       error: (_details: object | string, text?: string) => void (lost ||= text!.includes("lease")),
     };
     const stranded = job({ name: "stranded", queue: "stranded", run: () => 0 });
-    const worker = serveWorker([stranded], { url: proxy.url, lease: "1s", heartbeat: "100ms", logger });
+    const worker = serveWorker([stranded], { url: proxy.url, ...shortLease, logger });
     await worker.ready;
     proxy.cut();
     await until("the lease is lost", () => lost);

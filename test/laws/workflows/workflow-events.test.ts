@@ -319,6 +319,6 @@ describe("waitForEvent", () => {
       else
         await store.signal([{ runId, name: "go", payload: `{"n":${n}}`, dedupKey: null }], { patient: true });
     }
-    expect(await pawl.result(runId, { timeout: "20s" })).toBe(1770);
+    expect(await pawl.result(runId, { timeout: "100s" })).toBe(1770);
   });
 });

@@ -1,7 +1,7 @@
 import { workflow } from "pawl";
 import { describe, expect, it } from "vitest";
 import { testDatabase } from "../../support/database.js";
-import { testEngine } from "../../support/engine.js";
+import { shortLease, testEngine } from "../../support/engine.js";
 import { gate } from "../../support/gate.js";
 import { journalOf, suspended } from "../../support/journal.js";
 import { proxyTo } from "../../support/proxies/proxy.js";
@@ -57,7 +57,7 @@ describe("an outage", () => {
           });
         },
       });
-    await serve([make("cut off")], { url: proxy.url, lease: "1s", heartbeat: "200ms" });
+    await serve([make("cut off")], { url: proxy.url, ...shortLease });
     const { runId } = await pawl.start("overtaken");
     await until("it runs", running.entered);
     proxy.cut();

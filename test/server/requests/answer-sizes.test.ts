@@ -86,7 +86,7 @@ describe.each([
     expect(runs.reduce((sum, one) => sum + one.result!.length, 0)).toBeLessThanOrEqual(most);
     expect(more).toBe(true);
     for (const client of [pawl, remote]) {
-      const results = await Promise.all(ids.map((id) => client.result(id, { timeout: "25s" })));
+      const results = await Promise.all(ids.map((id) => client.result(id, { timeout: "100s" })));
       expect(new Set(results)).toEqual(new Set([result]));
     }
   });

@@ -217,7 +217,7 @@ describe("subscriptions", () => {
   const subscribe = (caller: Caller, pattern: string, queue: string) =>
     call(caller, "POST", `/v1/topics/${encodeURIComponent(pattern)}/subscriptions`, { type: "queue", queue });
 
-  it("of one token cannot make the publications of another fail", { timeout: 120_000 }, async () => {
+  it("of one token cannot make the publications of another fail", async () => {
     const made = [];
     for (let count = 0; count < 260; count++) {
       made.push((await subscribe("one", count % 2 === 0 ? "#" : "news.*", `q-${count}`)).status);

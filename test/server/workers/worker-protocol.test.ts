@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { connect as connectSocket } from "node:net";
 import { createServer, type PawlServer } from "@pawl/server";
 import { connect } from "pawl";
-import { afterAll, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { Compile } from "typebox/compile";
 import { testDatabase } from "../../support/database.js";
 import { silent } from "../../support/engine.js";
@@ -89,6 +89,14 @@ interface ClaimOptions {
   claimId?: string;
   at?: string;
   signal?: AbortSignal;
+}
+
+/** How long the function `claim` waits for a lock. */
+async function setLockTimeout(timeout: string): Promise<void> {
+  const [found] = await sql<{ signature: string }>(
+    "select oid::regprocedure::text as signature from pg_proc where proname = 'claim' and pronamespace = 'pawl'::regnamespace",
+  );
+  await sql(`alter function ${found!.signature} set lock_timeout = '${timeout}'`);
 }
 
 const start = (queue: string, input: unknown = null) =>
@@ -195,6 +203,9 @@ describe("a claim that waits", () => {
     await register(`a-${queue}`, queue);
     const holder = await database.connect();
     const runId = await start(queue);
+    // This test says how long the claim waits, not the 100 ms after which it would give up.
+    await setLockTimeout("1min");
+    onTestFinished(() => setLockTimeout("100ms"));
     // The claim has to wait for nothing but this: the row of its worker.
     await holder.query("begin");
     await holder.query("lock table workers in access exclusive mode");

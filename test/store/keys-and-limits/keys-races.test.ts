@@ -281,7 +281,7 @@ const crowd = (count: number, keys: number) =>
     })),
   );
 
-describe("several claimers at once", { timeout: 90_000 }, () => {
+describe("several claimers at once", () => {
   it("get no two runs of a key by calls at the same time, and no call fails", async () => {
     for (let round = 0; round < 15; round++) {
       await crowd(60, 6);

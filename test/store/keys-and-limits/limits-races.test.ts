@@ -99,7 +99,7 @@ describe("several claimers at once", () => {
     });
     expect(excesses).toEqual([]);
     expect(await sql("select from runs where status <> 'done'")).toEqual([]);
-  }, 90_000);
+  });
 
   it.each(["select from buckets for update", "update buckets set tokens = tokens - 1"])(
     "do not wait for a bucket that another has at hand (%s): its runs are looked at again soon",
