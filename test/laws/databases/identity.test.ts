@@ -38,7 +38,7 @@ describe("a worker", () => {
     expect(await databaseState({ url })).toEqual(before);
   });
 
-  it("is not quieted by migrate, nor by a release: only by who says that this is the one", async () => {
+  it("warns until the database is adopted: migrate and a release do not stop the warning", async () => {
     const made = await copyOf(url, { name: copyName(), held: true });
     expect(await migrate({ url: made.url })).toMatchObject({ from: 1, to: 1 });
     expect(await databaseState({ url: made.url })).toMatchObject({ isHeld: true, isCopy: true });

@@ -31,7 +31,7 @@ describe("publishing", () => {
     );
   });
 
-  it("to nobody is fine", async () => {
+  it("to a topic without subscribers is fine", async () => {
     expect(await pawl.topics.publish(newName(), null)).toMatchObject({
       runs: 0,
       messages: 0,

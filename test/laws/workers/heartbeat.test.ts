@@ -105,7 +105,7 @@ describe("one thread", () => {
     await Promise.all(workers.map((worker) => worker.stop()));
   });
 
-  it("where none can start, the main loop beats, and says so once", async () => {
+  it("where no heartbeat thread can start, the main loop sends heartbeats, and says so once", async () => {
     requireBuild();
     const program = `
       import { job, serve } from "pawl";

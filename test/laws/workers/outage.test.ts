@@ -62,7 +62,7 @@ describe("the heartbeat", () => {
     expect(await pawl.runs.get(runId)).toMatchObject({ output: "successor", attempt: 1 });
   });
 
-  it("claims that a lost answer left behind are let go", async () => {
+  it("the worker releases claims that a lost answer left behind", async () => {
     const orphaned = job({ name: "orphaned", queue: "orphaned", run: () => "run" });
     await serve([orphaned], { pollInterval: "1h", maxPollInterval: "1h" });
     const [worker] = await sql<{ id: string }>("select id from workers where serves @> '{orphaned@1}'");

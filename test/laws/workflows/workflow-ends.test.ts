@@ -67,7 +67,7 @@ describe("cancel", () => {
     expect(after).toEqual([]);
   });
 
-  it("from elsewhere is heard of by the next beat", async () => {
+  it("a cancel from another process reaches the worker with the next heartbeat", async () => {
     const running = gate();
     let aborted: Promise<void> | undefined;
     const afar = workflow({
@@ -191,7 +191,7 @@ describe("a worker that stops", () => {
     expect(await pawl.result(runId)).toBe(1);
   });
 
-  it("a step that does not hear of it is left behind; what it does later is not recorded", async () => {
+  it("a step that ignores the stop is left behind; what it does later is not recorded", async () => {
     const deaf = gate();
     let calls = 0;
     const stubborn = workflow({
@@ -268,7 +268,7 @@ describe("a worker that dies", () => {
       },
     });
 
-  it("the next one goes on behind what was recorded; a crash uses no attempt of a step", async () => {
+  it("the worker after one that dies goes on behind what was recorded; a crash uses no attempt of a step", async () => {
     const seen: unknown[] = [];
     const crashing = make("crashing", seen);
     const { runId } = await pawl.start(crashing);

@@ -137,7 +137,7 @@ describe("waitForEvent", () => {
     expect(await pawl.result(waiting.runId)).toEqual([{ n: 1 }, { n: 2 }]);
   });
 
-  it("also when somebody's open transaction holds the run while they ask", async () => {
+  it("two waits take signals in that order also while an open transaction holds the run", async () => {
     const ready = gate();
     const pair = workflow({
       name: "held-up",

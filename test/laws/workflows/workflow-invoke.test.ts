@@ -67,7 +67,7 @@ describe("invoke", () => {
     ]);
   });
 
-  it("by name, with the options of a start", async () => {
+  it("starts a run by its name, with the options of a start", async () => {
     const options: StartOptions = { priority: -5, queue: "vip", partitionKey: "k" };
     const parent = workflow({
       name: "by-name",
@@ -79,7 +79,7 @@ describe("invoke", () => {
     expect(await childrenOf(runId)).toMatchObject([{ name: "double", priority: -5, queue: "vip" }]);
   });
 
-  it("several run at the same time; each starts once, however often the parent is resumed", async () => {
+  it("several invoked runs run at the same time; each starts once, however often the parent is resumed", async () => {
     const all = gate();
     const slow = job({ name: "slow", run: async (_ctx, n: number) => (await all.pass(), n) });
     const parent = workflow({
@@ -150,7 +150,7 @@ describe("invoke", () => {
     );
   });
 
-  it("uncaught, it fails the parent with that cause, at that step", async () => {
+  it("a ChildFailed that the parent does not catch fails the parent with that cause, at that step", async () => {
     const failing = job({
       name: "failing-too",
       maxAttempts: 1,
@@ -262,7 +262,7 @@ describe("invoke", () => {
     expect(await childrenOf(runId)).toEqual([]);
   });
 
-  it("nests", async () => {
+  it("an invoked workflow may invoke others", async () => {
     const tower = workflow({
       name: "tower",
       run: async ({ step }, depth: number): Promise<number> =>

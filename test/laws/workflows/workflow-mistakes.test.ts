@@ -21,7 +21,7 @@ describe("mistakes", () => {
     expect((error as RunFailed).message).toMatch(/step "charge" was called before.*charge-\$\{index\}/s);
   });
 
-  it("also of different kinds, at the same time, and after a resume", async () => {
+  it("the same name twice is an error also for steps of different kinds, at the same time, and after a resume", async () => {
     const caught: string[] = [];
     const mixed = workflow({
       name: "mixed-names",
@@ -61,7 +61,7 @@ describe("mistakes", () => {
     });
   });
 
-  it("also of a step that is pending", async () => {
+  it("a pending step that is called as another kind is NondeterministicWorkflow too", async () => {
     let isChanged = false;
     const pending = workflow({
       name: "changed-pending",

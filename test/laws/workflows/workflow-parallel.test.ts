@@ -25,7 +25,7 @@ async function chained<T>(promise: Promise<T>, microtasks: number): Promise<T> {
 }
 
 describe("steps at the same time", () => {
-  it("Promise.all runs them concurrently and records each by itself", async () => {
+  it("Promise.all runs steps concurrently and records each by itself", async () => {
     const all = gate();
     const concurrent = workflow({
       name: "concurrent",
@@ -42,7 +42,7 @@ describe("steps at the same time", () => {
     expect((await recordedBy(database, runId)).toSorted()).toEqual(["part-0", "part-1", "part-2"]);
   });
 
-  it("one is recorded while another still runs", async () => {
+  it("one step is recorded while another still runs", async () => {
     const slow = gate();
     const uneven = workflow({
       name: "uneven",
@@ -104,7 +104,7 @@ describe("steps at the same time", () => {
     await pawl.result(runId);
   });
 
-  it("more of them than a claim brings along are recorded and replayed", async () => {
+  it("more parallel steps than a claim brings along are recorded and replayed", async () => {
     let calls = 0;
     const many = workflow({
       name: "many",

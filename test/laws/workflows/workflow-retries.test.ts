@@ -134,7 +134,7 @@ describe("a step that fails", () => {
     expect(JSON.stringify(caught[1]!.error)).toBe(JSON.stringify(caught[0]!.error));
   });
 
-  it("uncaught, fails the run with that cause, at that step", async () => {
+  it("that the body does not catch fails the run with that cause, at that step", async () => {
     const doomed = workflow({
       name: "doomed",
       run: async ({ step }) =>

@@ -107,7 +107,7 @@ describe("sleep", () => {
     expect(await pawl.result((await pawl.start(far)).runId)).toMatch(/./);
   });
 
-  it("its due time is recorded at first encounter: resumes before it do not move it", async () => {
+  it("the due time of a sleep is recorded at first encounter: resumes before it do not move it", async () => {
     const resumed = workflow({
       name: "resumed",
       run: async ({ step }) => {
@@ -134,7 +134,7 @@ describe("sleep", () => {
     expect(await pawl.result(runId)).toBe("rested");
   });
 
-  it("several at once: the run wakes for the first, then sleeps on for the next", async () => {
+  it("of several sleeps at once, the run wakes for the first, then sleeps on for the next", async () => {
     const several = workflow({
       name: "several",
       run: async ({ step }) => {

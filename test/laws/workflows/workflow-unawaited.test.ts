@@ -13,7 +13,7 @@ const { pawl, serve } = testEngine(database);
 const { sql } = database;
 
 describe("steps that nobody waits for", () => {
-  it("one that fails does not end the process or the run", async () => {
+  it("an unawaited step that fails does not end the process or the run", async () => {
     const unhandled: unknown[] = [];
     const listener = (reason: unknown): void => void unhandled.push(reason);
     process.on("unhandledRejection", listener);
@@ -37,7 +37,7 @@ describe("steps that nobody waits for", () => {
     expect(await recordedBy(database, runId)).toEqual(expect.arrayContaining(["fails", "nap", "other"]));
   });
 
-  it("those under way when the body ends are aborted and not recorded", async () => {
+  it("unawaited steps under way when the body ends are aborted and not recorded", async () => {
     const running = gate();
     const signals: AbortSignal[] = [];
     const leaving = workflow({
@@ -61,7 +61,7 @@ describe("steps that nobody waits for", () => {
     expect(await recordedBy(database, runId)).toEqual(["kept"]);
   });
 
-  it("those called after the body has ended neither run nor record, and never answer", async () => {
+  it("steps called after the body has ended neither run nor record, and never answer", async () => {
     const over = gate();
     const late: string[] = [];
     const posthumous = workflow({
