@@ -114,7 +114,7 @@ export async function makeArena(
       current = other;
     },
     ledger: ledger.sql,
-    quiet: async (longestMs = 60_000) => {
+    quiet: async (longestMs = 120_000) => {
       const open = "select from runs where completed_at is null limit 1";
       try {
         await until("everything has ended", async () => (await sql(open)).length === 0, longestMs);

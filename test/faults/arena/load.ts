@@ -26,7 +26,7 @@ export interface History {
   repetitions: number;
 }
 
-const patienceMs = 60_000;
+const patienceMs = 120_000;
 const width = 3;
 
 export class Load {

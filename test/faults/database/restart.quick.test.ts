@@ -18,4 +18,4 @@ it("the database is shut down at once and started again, and again: nothing is l
   expect(fleet.deaths()).toBe(0);
   expect(load.history.unknown).toBeGreaterThan(0);
   await arena.judge();
-}, 150_000);
+}, 300_000);

@@ -48,4 +48,4 @@ it("workers whose clocks are an hour off, both ways: no timer comes early, and n
   const served = await ledger<{ pid: number }>("select distinct pid from public.ledger");
   expect(served).toHaveLength(2);
   await arena.judge();
-}, 120_000);
+}, 300_000);

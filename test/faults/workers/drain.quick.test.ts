@@ -37,4 +37,4 @@ it("workers told to stop, and killed when they have: no claim is left, no attemp
   expect(await sql("select id from runs where id = any ($1) and result = '0'", [ids])).toHaveLength(60);
   expect(fleet.logged("runs of dead workers")).toBe(0);
   await arena.judge();
-}, 120_000);
+}, 300_000);
