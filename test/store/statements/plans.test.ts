@@ -246,5 +246,5 @@ describe("the plans of the hot functions", () => {
       .filter((node) => (node["Actual Rows"] ?? 0) > 1_000);
     expect(sorted).toEqual([]);
     expect(problems(await plansOf(await database.connect(), await hotCalls(database)))).toEqual([]);
-  });
+  }, 300_000);
 });
