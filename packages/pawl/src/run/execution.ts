@@ -8,7 +8,7 @@ import { RunCancelled } from "../values/errors.js";
 import type { Status } from "../values/phase.js";
 import type { ClaimedRun, StoreTransaction } from "../store/store.js";
 import { Incoming } from "./inbox.js";
-import { monotonicMs } from "../values/monotonic.js";
+import { monotonicMs } from "../values/monotonic-clock.js";
 import type { Attempt, Observed } from "../observe/observer.js";
 import type { OpenSpan } from "../observe/tracing.js";
 

@@ -9,7 +9,7 @@ import { parentPort, workerData } from "node:worker_threads";
 import { BeatLines } from "../store/beat-lines.js";
 import { type BeatAddress, openBeats } from "./open-beats.js";
 import { lowestClaimId } from "../values/claim-id.js";
-import { monotonicMs } from "../values/monotonic.js";
+import { monotonicMs } from "../values/monotonic-clock.js";
 
 /** The part of a lease after which it counts as lost, if no beat was confirmed. */
 export const lostAfter = 0.8;

@@ -9,7 +9,7 @@ import type { Logger } from "../values/logger.js";
 import type { BeatAddress } from "./open-beats.js";
 import { HeartbeatHost } from "./heartbeat-host.js";
 import { type BeatReport, type ConfirmedBeat, lostAfter } from "./heartbeat-thread.js";
-import { monotonicMs } from "../values/monotonic.js";
+import { monotonicMs } from "../values/monotonic-clock.js";
 
 export type { ConfirmedBeat };
 

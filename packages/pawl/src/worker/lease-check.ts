@@ -12,7 +12,7 @@ import type { Execution } from "../run/execution.js";
 import type { Executions } from "./executions.js";
 import type { Feeder } from "./claimer.js";
 import type { ConfirmedBeat } from "./heartbeat.js";
-import { monotonicMs } from "../values/monotonic.js";
+import { monotonicMs } from "../values/monotonic-clock.js";
 import type { HeldClaim, Releaser } from "./release.js";
 
 /**

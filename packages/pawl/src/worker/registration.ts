@@ -10,7 +10,7 @@ import { Unavailable } from "../values/errors.js";
 import type { BeatAddress } from "./open-beats.js";
 import type { WorkerStore } from "../store/store.js";
 import { type ConfirmedBeat, Heartbeat, type Lease } from "./heartbeat.js";
-import { monotonicMs } from "../values/monotonic.js";
+import { monotonicMs } from "../values/monotonic-clock.js";
 import { Patience } from "../timing/retry-delay.js";
 import type { ServeSettings } from "./options.js";
 
