@@ -15,22 +15,22 @@ import { explain } from "../database-errors.js";
 import type { MigrationResult } from "../../store.js";
 import { grantedRoles, grantTo, requireRole } from "./grants.js";
 import { quoteName } from "../literals.js";
-import {
-  readStanding,
-  requireCreating,
-  requireOwning,
-  requireReading,
-  type Standing,
-} from "./rights.js";
+import { readStanding, requireCreating, requireOwning, requireReading, type Standing } from "./rights.js";
 import { isBreaking, readSchema, type Schema } from "./schema-files.js";
 import { noSchema, readVersion, requireKnown, requireUtf8 } from "../version.js";
 
 /**
- * Takes the schema up to the version of this release, or (`to` 0) away. `grant`: a role that is to use it without
- * owning it. Writes nothing to a schema that is there already, in that version and with the same functions.
+ * Takes the schema up to the version of this release, or (`to` 0) away. `grant`: a role that is to
+ * use it without owning it. `given`: the schema of another release. Writes nothing to a schema that
+ * has that version and the same functions.
  */
-export async function migrateSchema(address: Address, to: number, grant?: string): Promise<MigrationResult> {
-  const schema = await readSchema();
+export async function migrateSchema(
+  address: Address,
+  to: number,
+  grant?: string,
+  given?: Schema,
+): Promise<MigrationResult> {
+  const schema = given ?? (await readSchema());
   const client = new pg.Client({ ...connectionOptions(address.url), query_timeout: 0 });
   // Without a listener a connection lost between two statements would end the process; the statement after it fails.
   client.on("error", () => {});
