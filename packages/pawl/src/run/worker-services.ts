@@ -44,8 +44,8 @@ export interface Surroundings {
   workerId(): string | null;
   /** The ids of claims in flight: what they hold is not to be let go by a beat. */
   readonly claiming: Set<string>;
-  /** The feeder of a queue, used to ask for its backlog and to announce slots that will be free. */
-  feeder(queue: string): QueueSlots | undefined;
+  /** The claimer of a queue, used to ask for its backlog and to announce slots that will be free. */
+  claimer(queue: string): QueueSlots | undefined;
   /** A run of this queue becomes due again after this time. */
   expect(queue: string, delayMs: number): void;
   /**

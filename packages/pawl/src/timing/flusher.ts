@@ -10,7 +10,7 @@
  */
 
 import type { Logger } from "../values/logger.js";
-import { Patience } from "./retry-delay.js";
+import { RetryDelay } from "./retry-delay.js";
 
 const maxBatch = 500;
 const maxBatchBytes = 8 * 1024 * 1024;
@@ -135,7 +135,7 @@ export class Flusher<I extends Item, V extends { readonly kind: string }> {
 
   async #send(batch: Entry<I, V>[]): Promise<void> {
     this.#inFlight++;
-    const patience = new Patience();
+    const retryDelay = new RetryDelay();
     let waiting = batch;
     while (waiting.length > 0) {
       try {
@@ -151,7 +151,7 @@ export class Flusher<I extends Item, V extends { readonly kind: string }> {
           for (const entry of waiting) this.#answer(entry, { kind: "busy" });
           break;
         }
-        await new Promise((resolve) => setTimeout(resolve, patience.next()));
+        await new Promise((resolve) => setTimeout(resolve, retryDelay.next()));
         waiting = waiting.filter((entry) => !entry.dropped);
       }
     }

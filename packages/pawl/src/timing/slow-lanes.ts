@@ -5,7 +5,7 @@
  */
 
 import { Lanes } from "./lanes.js";
-import { Patience } from "./retry-delay.js";
+import { RetryDelay } from "./retry-delay.js";
 
 const slowLanes = 3;
 
@@ -21,7 +21,7 @@ interface Waiting {
   readonly call: () => Promise<unknown>;
   readonly resolve: (answer: unknown) => void;
   readonly reject: (error: unknown) => void;
-  readonly patience: Patience;
+  readonly retryDelay: RetryDelay;
   tries: number;
   dueAtMs: number;
 }
@@ -42,12 +42,12 @@ export class SlowLanes {
 
   run<Answer>(call: () => Promise<Answer>): Promise<Answer> {
     return new Promise((resolve, reject) => {
-      const patience = new Patience();
+      const retryDelay = new RetryDelay();
       this.#waiting.add({
         call,
         resolve: resolve as Waiting["resolve"],
         reject,
-        patience,
+        retryDelay,
         tries: 0,
         dueAtMs: 0,
       });
@@ -82,7 +82,7 @@ export class SlowLanes {
       if (!this.#isBusy(error)) one.reject(error);
       else {
         one.tries++;
-        one.dueAtMs = performance.now() + one.patience.next();
+        one.dueAtMs = performance.now() + one.retryDelay.next();
         this.#waiting.add(one);
       }
     }
