@@ -29,7 +29,7 @@ export { Hub, hubOf, type LocalWorker } from "./local/hub.js";
 export { checkLogger, checkMaxPayload, checkSchemaName, checkServe } from "./worker/options.js";
 export { checkTraceparent } from "./observe/tracing.js";
 export { LockLanes } from "./timing/slow-lanes.js";
-export { Lanes } from "./timing/lanes.js";
+export { Lanes } from "./timing/slow-lanes.js";
 export { Starter } from "./local/start.js";
 export { Sweeper } from "./worker/sweeper.js";
 export { EngineWorker } from "./worker/worker.js";

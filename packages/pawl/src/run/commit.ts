@@ -1,5 +1,5 @@
 /**
- * Commits what was decided about a run, through the flusher, and tells the process what follows from it: the run's next
+ * Commits what was decided about a run, through the commits, and tells the process what follows from it: the run's next
  * step, when it is due, who waits for its end, which run comes next for its partition key. Called by the executor.
  */
 
@@ -122,11 +122,11 @@ export async function commit(
 async function write(
   item: Commit,
   claimer: ReturnType<Surroundings["claimer"]>,
-  { flusher }: Surroundings,
+  { commits }: Surroundings,
 ): Promise<Verdict> {
   claimer?.endBegins();
   try {
-    return await flusher.write(item);
+    return await commits.add(item);
   } finally {
     claimer?.endIsOver();
   }

@@ -96,7 +96,7 @@ export class Executions implements Iterable<Execution> {
     const older = this.#byRunId.get(runId);
     if (older !== undefined) {
       older.abort(new Error("the claim on this run was lost"));
-      surroundings.flusher.drop(runId);
+      surroundings.commits.drop(runId);
     }
     const execution = new Execution(given, definition, queue);
     if (this.#byRunId.size === 0) this.#host.onBusy();
@@ -164,7 +164,7 @@ export class Executions implements Iterable<Execution> {
   /** A run was cancelled: here it is interrupted, or not begun. */
   cancel(runId: string, reason?: string): void {
     const { surroundings, releaser, claimers } = this.#host;
-    surroundings.flusher.drop(runId);
+    surroundings.commits.drop(runId);
     if (surroundings.claiming.size === 0 || this.#cancelledMeanwhile.size > maxMeanwhile)
       this.#cancelledMeanwhile.clear();
     if (surroundings.claiming.size > 0) this.#cancelledMeanwhile.add(runId);
@@ -186,7 +186,7 @@ export class Executions implements Iterable<Execution> {
     for (const execution of this) execution.abort(reason);
     this.#byRunId.clear();
     for (const claimer of claimers.values()) claimer.takeUnstarted();
-    surroundings.flusher.dropAll();
-    surroundings.recorder.dropAll();
+    surroundings.commits.dropAll();
+    surroundings.journal.dropAll();
   }
 }

@@ -31,7 +31,7 @@ export interface HoldingsHost {
   /** The ids of claims in flight. */
   readonly claiming: ReadonlySet<string>;
   /** Outcomes on their way. */
-  readonly flusher: { has(runId: string): boolean; drop(runId: string): void };
+  readonly commits: { has(runId: string): boolean; drop(runId: string): void };
   /** The id that the worker holds its claims by; null while it has no lease. */
   workerId(): string | null;
   /** A run was cancelled. */
@@ -112,13 +112,13 @@ export class Holdings {
   }
 
   #abortLost(lost: readonly Execution[]): void {
-    const { executions, flusher } = this.#host;
+    const { executions, commits } = this.#host;
     for (const execution of lost) {
       const { runId } = execution;
       // Its outcome is on its way: perhaps that is what ended the claim, and the guard will say.
-      if (executions.get(runId) !== execution || flusher.has(runId)) continue;
+      if (executions.get(runId) !== execution || commits.has(runId)) continue;
       execution.abort(new Error("the claim on this run was lost"));
-      flusher.drop(runId);
+      commits.drop(runId);
     }
   }
 

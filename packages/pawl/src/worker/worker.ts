@@ -8,14 +8,14 @@
 import type { AnyDefinition } from "../define/definition.js";
 import { Unavailable } from "../values/errors.js";
 import type { Claimable, WorkerStore } from "../store/store.js";
-import { isOutage } from "../store/postgres/database-errors.js";
+import { isUnreachable } from "../store/refused.js";
 import { atMost } from "../timing/give-up-after.js";
 import { DatabaseWatch } from "./database-watch.js";
 import { Events } from "../observe/events.js";
 import { Executions } from "./executions.js";
 import type { Reading } from "../observe/exposition.js";
 import { Claimer } from "./claimer.js";
-import { commitFlusher, recordFlusher } from "./outcome-batches.js";
+import { commitBatcher, journalBatcher } from "./outcome-batches.js";
 import type { ConfirmedBeat } from "./heartbeat.js";
 import { Holdings } from "./lease-check.js";
 import { setLimit } from "../local/limits.js";
@@ -200,18 +200,18 @@ export class EngineWorker implements LocalWorker {
     this.#releaser = new Releaser(this.#store, logger, () => {
       for (const claimer of this.#claimers.values()) claimer.rewind();
     });
-    const commits = {
+    const events = {
       onClaimable: (claimable: readonly Claimable[]) => this.#hub.claimable(claimable),
       onOrphan: (orphan: { runId: string; claimId: string }) => this.#releaser.release([orphan]),
     };
-    const flusher = commitFlusher(this.#store, logger, isOutage, commits, this.events);
-    const recorder = recordFlusher(this.#store, logger, isOutage, this.events);
+    const commits = commitBatcher(this.#store, logger, events, this.events);
+    const journal = journalBatcher(this.#store, logger, this.events);
     this.#watcher = new Watcher(this.#store, logger);
     this.#executions.open({
       surroundings: {
         store: this.#store,
-        flusher,
-        recorder,
+        commits,
+        journal,
         watcher: this.#watcher,
         hub: this.#hub,
         observer: this.#observer,
@@ -246,7 +246,7 @@ export class EngineWorker implements LocalWorker {
       executions: this.#executions,
       claimers: this.#claimers,
       claiming: this.#claiming,
-      flusher,
+      commits,
       workerId: () => this.#workerId,
       cancel: (runId) => this.cancel(runId),
     });
@@ -296,7 +296,7 @@ export class EngineWorker implements LocalWorker {
         return await attempt();
       } catch (error) {
         // Once it has served, a worker never gives up: a password or a right may come back as well.
-        if (!isOutage(error) && this.#claimers.size === 0) throw error;
+        if (!isUnreachable(error) && this.#claimers.size === 0) throw error;
         this.#settings.logger.warn({ err: error }, `pawl: the worker cannot ${what}, trying again`);
         await new Promise((resolve) => setTimeout(resolve, retryDelay.next()));
       }
