@@ -33,7 +33,7 @@ export { Lanes } from "./timing/slow-lanes.js";
 export { Starter } from "./local/start.js";
 export { Sweeper } from "./worker/sweeper.js";
 export { EngineWorker } from "./worker/worker.js";
-export { copyWarning, heldWarning } from "./worker/database-warnings.js";
+export { copyWarning, heldWarning } from "./worker/database-watch.js";
 export { givenUrl, type Located, locate, locateSchema } from "./api/locate.js";
 export { Results } from "./local/results.js";
 export { toStarted } from "./api/send.js";
