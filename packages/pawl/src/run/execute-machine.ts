@@ -12,12 +12,11 @@ import type { NewRun } from "../store/store.js";
 import { isA } from "../values/error-record.js";
 import { InvalidState, type PawlError, PayloadTooLarge } from "../values/errors.js";
 import { type Encoded, fromJson } from "../values/json.js";
-import { callStep } from "./call-step.js";
 import { commit, commitFailure } from "./commit.js";
 import { Interrupted } from "./control.js";
 import type { Execution } from "./execution.js";
 import { newRun } from "./new-run.js";
-import { stepContext } from "./step-context.js";
+import { callCode, stepContext } from "./step-context.js";
 import { RolledBack, RollbackRetries } from "./transaction.js";
 import { decide, decideFailure, decideUnhandled, type Decision, type Situation } from "./transition.js";
 import { sliceMs, sliceSteps } from "./worker-services.js";
@@ -126,7 +125,7 @@ async function takeStep(step: MachineStep): Promise<Decision> {
     if (code === undefined) throw unknownStep(definition, at.step);
     const given = stepContext(execution, at.step, state);
     services.observer.stepBegins(observed, observed, execution.attempt);
-    const called = callStep(execution, () => code(given));
+    const called = callCode(execution, () => code(given));
     const outcome = transaction.outcomeOf(called instanceof Promise ? await called : called);
     const checked = checkOutcome(outcome, definition.steps, `step "${at.step}"`);
     const decision = decideOutcome(at, checked, execution);
@@ -154,7 +153,7 @@ async function decideByHandle(step: MachineStep, error: unknown): Promise<Decisi
       state = await parse(definition.state, state, "InvalidState", "state");
     }
     const given = stepContext(execution, at.step, state);
-    const outcome = transaction.outcomeOf(await callStep(execution, () => handle(error, given)));
+    const outcome = transaction.outcomeOf(await callCode(execution, () => handle(error, given)));
     return await decideOutcome(at, checkOutcome(outcome, definition.steps, "handle"), execution);
   } catch (handleError) {
     await transaction.abandon();

@@ -28,7 +28,7 @@ export interface RunClaim {
 }
 
 /** Runs of one partition key that one slot executes one after the other: since when, and how many. */
-export interface Chain {
+interface Chain {
   readonly sinceMs: number;
   readonly count: number;
 }

@@ -78,7 +78,7 @@ export class StepTransaction {
         return new TransactionOutcome(await work(opened.tx), opened) as never;
       } catch (error) {
         if (this.#opened !== opened) throw error;
-        // Others must see it as opening: whoever ends the step meanwhile ends this too.
+        // It counts as opening, so that the end of the step meanwhile ends this too.
         const mark = {};
         this.#opened = null;
         this.#opening = mark;

@@ -149,7 +149,7 @@ export class Batcher<Item, Answer> {
     const { guarded } = this.#options;
     if (guarded === undefined) return batch;
     for (const { key } of batch) this.#keys.beginSending(key!);
-    return batch.sort((one, other) => guarded.compare(one.item, other.item));
+    return batch.toSorted((one, other) => guarded.compare(one.item, other.item));
   }
 
   async #send(batch: Entry<Item, Answer>[]): Promise<void> {

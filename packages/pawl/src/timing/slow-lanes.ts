@@ -78,8 +78,10 @@ export class SlowLanes {
         try {
           resolve(await call());
         } catch (error) {
-          const { isBusy, longestDelayMs } = this.#options;
-          if (isBusy(error)) return retryDelayMs(tries, Math.random(), longestDelayMs?.(error));
+          const options = this.#options;
+          if (options.isBusy(error)) {
+            return retryDelayMs(tries, Math.random(), options.longestDelayMs?.(error));
+          }
           reject(error);
         }
         return null;

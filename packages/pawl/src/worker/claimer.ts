@@ -7,7 +7,7 @@
  */
 
 import type { Emitter } from "../observe/events.js";
-import type { Claimable, Claimed, ClaimedRun, WorkerStore } from "../store/store.js";
+import type { Claimable, Claimed, WorkerStore } from "../store/store.js";
 import { onNextTurn } from "../timing/next-turn.js";
 import { type Polled, PollLoop } from "../timing/poll.js";
 import { newClaimId } from "../values/claim-id.js";
@@ -39,7 +39,7 @@ export interface ClaimerHost extends Pick<SlotsHost, "execute" | "release"> {
   workerId(): string | null;
   /** The ids of claims in flight: a heartbeat must not release them. */
   readonly claiming: Set<string>;
-  /** The clock of a test's database stands still: whoever moves it sends a hint. */
+  /** The clock of a test's database stands still: moving it sends a hint. */
   isClockStill(): boolean;
 }
 
@@ -126,11 +126,6 @@ export class Claimer {
   /** Takes a slot for a run that is being started right now; false if there is none, or others wait for it. */
   reserve(): boolean {
     return !this.hasBacklog && this.slots.reserve();
-  }
-
-  /** Executes a run in a slot that `reserve` took. */
-  fill(run: ClaimedRun, claimId: string): void {
-    this.slots.fill(run, claimId);
   }
 
   /** The outcome of a run is being written, and then its slot is free. */
