@@ -6,7 +6,7 @@
  */
 
 import type { ChildRun } from "../define/context.js";
-import { parseErrorRecord } from "../values/error-record.js";
+import type { ErrorRecord } from "../values/error-record.js";
 import { fromJson } from "../values/json.js";
 import { statusOf } from "../values/phase.js";
 import type { ReceivedSignal } from "../define/signal.js";
@@ -102,7 +102,7 @@ export class Inbox {
       name,
       status: statusOf(phase),
       output: result === null ? null : fromJson(result),
-      error: error === null ? null : parseErrorRecord(error),
+      error: error === null ? null : (JSON.parse(error) as ErrorRecord),
       created,
     }));
   }

@@ -254,12 +254,12 @@ function isBusyAnswer<Answer>(answer: Answer | Busy): answer is Busy {
 }
 
 /** The keys of guarded items: which have items without an answer, in a call, or in a slow lane. */
-class Keys<Entry> {
-  readonly #open = new Map<string, Set<Entry>>();
+class Keys<Queued> {
+  readonly #open = new Map<string, Set<Queued>>();
   /** In a call, or in a slow lane. */
   readonly #sending = new Set<string>();
   /** In a slow lane, each with its items in order. */
-  readonly #slow = new Map<string, Entry[]>();
+  readonly #slow = new Map<string, Queued[]>();
 
   all(): string[] {
     return [...this.#open.keys()];
@@ -269,19 +269,19 @@ class Keys<Entry> {
     return this.#open.has(key);
   }
 
-  open(key: string, entry: Entry): void {
+  open(key: string, entry: Queued): void {
     const entries = this.#open.get(key);
     if (entries === undefined) this.#open.set(key, new Set([entry]));
     else entries.add(entry);
   }
 
-  close(key: string, entry: Entry): void {
+  close(key: string, entry: Queued): void {
     const entries = this.#open.get(key);
     if (entries?.delete(entry) === true && entries.size === 0) this.#open.delete(key);
   }
 
   /** Answers the entries that were open. */
-  drop(key: string): Iterable<Entry> {
+  drop(key: string): Iterable<Queued> {
     const entries = this.#open.get(key) ?? [];
     this.#open.delete(key);
     if (this.#slow.delete(key)) this.#sending.delete(key);
@@ -302,7 +302,7 @@ class Keys<Entry> {
   }
 
   /** The line of a key that is new to the slow lanes; null: the entry waits behind others of its key. */
-  joinSlow(key: string, entry: Entry): Entry[] | null {
+  joinSlow(key: string, entry: Queued): Queued[] | null {
     const line = this.#slow.get(key);
     if (line !== undefined) {
       line.push(entry);
@@ -314,7 +314,7 @@ class Keys<Entry> {
   }
 
   /** False: the key was dropped meanwhile. */
-  endSlow(key: string, line: readonly Entry[]): boolean {
+  endSlow(key: string, line: readonly Queued[]): boolean {
     if (this.#slow.get(key) !== line) return false;
     this.#slow.delete(key);
     this.#sending.delete(key);

@@ -9,7 +9,7 @@ import type { Execution } from "../run/execution.js";
 import type { JournalVerdict } from "../run/worker-services.js";
 import { failedStep } from "../store/failed-write.js";
 import type { JournalChange, JournalEntry, StoredStep } from "../store/journal.js";
-import { type ErrorRecord, parseErrorRecord } from "../values/error-record.js";
+import type { ErrorRecord } from "../values/error-record.js";
 import type { Json } from "../values/json-types.js";
 import { recordOf } from "./attempt.js";
 import { Deliveries } from "./deliveries.js";
@@ -114,7 +114,7 @@ export class StepJournal {
     switch (verdict.kind) {
       case "recorded":
         services.observer.stepEnded(observed, call, call, error === null ? "step.completed" : "step.failed");
-        this.#deliver(call, seq, value, error === null ? null : parseErrorRecord(error));
+        this.#deliver(call, seq, value, error === null ? null : (JSON.parse(error) as ErrorRecord));
         if (verdict.inboxSeq !== null) this.#host.onInbox(verdict.inboxSeq);
         return null;
       case "done":
