@@ -1,6 +1,6 @@
 /**
- * Executes a claimed job: input → user code with `ctx` → result or error → decide → commit. User code
- * always ends in an outcome; only a lost claim ends an execution without one. Called by
+ * Executes a claimed job: input → user code with `ctx` → result or error → decide → commit. User
+ * code always ends in an outcome; only a lost claim ends an execution without one. Called by
  * `worker/execute.ts`.
  */
 
@@ -56,7 +56,8 @@ async function attemptJob(
     await commitFailure(execution, decideJobError(definition, progress.attempt, error));
     return null;
   }
-  // The work is done: another attempt would repeat its effects and not help a result that JSON cannot hold.
+  // The work is done: another attempt would repeat its effects and not help a result that JSON
+  // cannot hold.
   let decision: Decision;
   try {
     const decided = decideReturned(result, definition, services.limits);

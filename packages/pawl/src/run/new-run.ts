@@ -1,7 +1,7 @@
 /**
  * Turns the arguments of `start`, `startMany` or `child` into a `NewRun` for the store: checks the
- * options, applies the schema and encodes the input, before anything is written. Called by the client,
- * and for children when a machine or a workflow starts them.
+ * options, applies the schema and encodes the input, before anything is written. Called by the
+ * client, and for children when a machine or a workflow starts them.
  */
 
 import { toBytes } from "../values/bytes.js";
@@ -54,8 +54,8 @@ interface NewRunOptions {
 const stable = new WeakSet<Schema>();
 
 /**
- * The run for these arguments. In errors, `what` names the input and `of` the call. `kind` is the kind
- * of a definition that only the caller knows, in the version it gives.
+ * The run for these arguments. In errors, `what` names the input and `of` the call. `kind` is the
+ * kind of a definition that only the caller knows, in the version it gives.
  */
 export async function newRun(
   target: AnyDefinition | string,

@@ -1,7 +1,7 @@
 /**
- * The `ctx` objects that user code sees, and the call of that code. A context is cheap to make, one per
- * step: the helpers are on the prototype and use no `this`; the abort signal, the logger, signals and
- * children are made when the code first asks for them.
+ * The `ctx` objects that user code sees, and the call of that code. A context is cheap to make, one
+ * per step: the helpers are on the prototype and use no `this`; the abort signal, the logger,
+ * signals and children are made when the code first asks for them.
  */
 
 import type { JobContext, StepContext } from "../define/context.js";

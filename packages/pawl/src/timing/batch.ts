@@ -1,7 +1,7 @@
 /**
  * The batcher. Items that arrive while a call is in flight share the next call, without any timer:
- * a lone item leaves at once, and a thousand share a transaction. Before each call it waits one turn
- * of the event loop, so that all items that are ready now go together.
+ * a lone item leaves at once, and a thousand share a transaction. Before each call it waits one
+ * turn of the event loop, so that all items that are ready now go together.
  *
  * One item never delays the others. If a call fails as a whole, though the database can be reached,
  * each of its items is sent alone. An item whose row somebody has locked is repeated alone, in slow
@@ -100,7 +100,9 @@ export class Batcher<Item, Answer> {
     return this.#keys.has(key);
   }
 
-  /** Forgets the items of this key, since its claim is lost. The SQL guard answers a call in flight. */
+  /**
+   * Forgets the items of this key, since its claim is lost. The SQL guard answers a call in flight.
+   */
   drop(key: string): void {
     for (const entry of this.#keys.drop(key)) {
       entry.isDropped = true;
@@ -301,7 +303,10 @@ class Keys<Queued> {
     if (!this.#slow.has(key)) this.#sending.delete(key);
   }
 
-  /** The line of a key that is new to the slow lanes; null: the entry waits behind others of its key. */
+  /**
+   * The line of a key that is new to the slow lanes; null: the entry waits behind others of its
+   * key.
+   */
   joinSlow(key: string, entry: Queued): Queued[] | null {
     const line = this.#slow.get(key);
     if (line !== undefined) {

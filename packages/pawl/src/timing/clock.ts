@@ -1,7 +1,7 @@
 /**
  * Timers that make somebody ask the database whether something is due. The clock of the database
- * decides; a timer only says when to ask. The clock of a test's database stands still until the test
- * moves it: then no timer fires, and every move makes all callers ask. One per hub.
+ * decides; a timer only says when to ask. The clock of a test's database stands still until the
+ * test moves it: then no timer fires, and every move makes all callers ask. One per hub.
  */
 
 const longestTimerMs = 2_147_483_647;

@@ -1,12 +1,12 @@
 /**
- * Where the next claim of a queue begins: at the first run that the last one claimed, instead of at the
- * dead head of the index. This is only a shortcut. The cursor is dropped every second, and lowered when
- * older runs become claimable, so that it hides no run: a user's transaction may commit a run long after
- * its due time.
+ * Where the next claim of a queue begins: at the first run that the last one claimed, instead of at
+ * the dead head of the index. This is only a shortcut. The cursor is dropped every second, and
+ * lowered when older runs become claimable, so that it hides no run: a user's transaction may
+ * commit a run long after its due time.
  *
  * While an old transaction is open, every run that has ended since still costs a claim of the whole
- * queue. After such a claim the cursor rests ten times as long; until then claims begin at the cursor
- * and go no further (`bounded`).
+ * queue. After such a claim the cursor rests ten times as long; until then claims begin at the
+ * cursor and go no further (`bounded`).
  *
  * A claim probes each definition. With more than 50 of them, most claims probe only the definitions
  * that had due runs when all were probed last.
@@ -22,7 +22,10 @@ const longestRestMs = 10_000;
 /** The time of a claim that passes no ended runs, at most, and of each run that it claims. */
 const claimMs = 5;
 const runMs = 0.1;
-/** So many definitions are probed by every claim. More are all probed only after a rest of so long for each. */
+/**
+ * So many definitions are probed by every claim. More are all probed only after a rest of so long
+ * for each.
+ */
 const fewDefinitions = 50;
 const definitionRestMs = 0.05;
 
@@ -45,7 +48,10 @@ export class ClaimCursor {
   /** The definitions that had due runs when all were probed. */
   #busy: Served | null = null;
   #claim = { floor: null as Floor, bounded: false, isPart: false, askedMs: 0 };
-  /** Runs that became claimable while a claim was in flight, which does not know of them; null: perhaps any. */
+  /**
+   * Runs that became claimable while a claim was in flight, which does not know of them; null:
+   * perhaps any.
+   */
   #lowered: Claimable[] | null = [];
 
   constructor({ names, versions }: Served) {

@@ -1,9 +1,9 @@
 /**
  * Claims runs for the slots of one queue. It claims as many runs as slots are free. The next claim
- * follows at once while more runs wait, else when a slot frees, a hint arrives, a run falls due, or the
- * poll interval passes. While more runs wait, a slot counts as free as soon as the outcome of its run
- * is on the way to the database. A server can hold a claim open until there is work; then one claim
- * follows the other. A failed claim is repeated with backoff. Owned by the worker.
+ * follows at once while more runs wait, else when a slot frees, a hint arrives, a run falls due, or
+ * the poll interval passes. While more runs wait, a slot counts as free as soon as the outcome of
+ * its run is on the way to the database. A server can hold a claim open until there is work; then
+ * one claim follows the other. A failed claim is repeated with backoff. Owned by the worker.
  */
 
 import type { Emitter } from "../observe/events.js";
@@ -123,7 +123,10 @@ export class Claimer {
     this.#loop.expectAt(this.#dueAt(performance.now(), delayMs));
   }
 
-  /** Takes a slot for a run that is being started right now; false if there is none, or others wait for it. */
+  /**
+   * Takes a slot for a run that is being started right now; false if there is none, or others wait
+   * for it.
+   */
   reserve(): boolean {
     return !this.hasBacklog && this.slots.reserve();
   }
@@ -197,7 +200,10 @@ export class Claimer {
     return isEarly ? { kind: "pause", ms: earlyMs } : { kind: "again" };
   }
 
-  /** Claims runs and hands them to the slots. Null: it failed, or the worker has lost its lease meanwhile. */
+  /**
+   * Claims runs and hands them to the slots. Null: it failed, or the worker has lost its lease
+   * meanwhile.
+   */
   async #claim(workerId: string, limit: number): Promise<Claimed | null> {
     const { queue, waitMs } = this.#options;
     const { store, claiming, logger } = this.#host;

@@ -1,6 +1,6 @@
 /**
- * The options of `serve`: their types, defaults and checks. The checked settings are complete and in
- * milliseconds; the worker checks nothing again.
+ * The options of `serve`: their types, defaults and checks. The checked settings are complete and
+ * in milliseconds; the worker checks nothing again.
  */
 
 import { type AnyDefinition, isDefinition } from "../define/definition.js";
@@ -16,8 +16,8 @@ import { checkLimits, type LimitOptions } from "../local/limits.js";
 
 export interface ServeOptions {
   /**
-   * The URL of the database or of a server. Default: `PAWL_URL`, `DATABASE_URL`, else a local Postgres
-   * in `.pawl/postgres`.
+   * The URL of the database or of a server. Default: `PAWL_URL`, `DATABASE_URL`, else a local
+   * Postgres in `.pawl/postgres`.
    */
   readonly url?: string | undefined;
   /** The schema of Pawl in that database. Default "pawl". A server has its own setting for that. */
@@ -46,7 +46,9 @@ export interface ServeOptions {
    * Default "1s".
    */
   readonly reapInterval?: Duration | undefined;
-  /** How often to delete ended runs past their retention; `false`: not by this worker. Default "5m". */
+  /**
+   * How often to delete ended runs past their retention; `false`: not by this worker. Default "5m".
+   */
   readonly sweepInterval?: Duration | false | undefined;
   /** How long `stop` waits for running steps before it aborts them. Default "5s". */
   readonly drainTimeout?: Duration | undefined;
@@ -56,15 +58,15 @@ export interface ServeOptions {
    */
   readonly maxStepDuration?: Duration | undefined;
   /**
-   * Rate limits to set when the worker starts, such as `{ stripe: { allowed: 100, period: "1s" } }`.
-   * The last writer wins.
+   * Rate limits to set when the worker starts, such as `{ stripe: { allowed: 100, period: "1s" }
+   * }`. The last writer wins.
    */
   readonly limits?: Readonly<Record<string, LimitOptions>> | undefined;
   /** The largest state, result or step result as JSON. Default 1 MiB, at most 16 MiB. */
   readonly maxPayloadBytes?: number | undefined;
   /**
-   * Metrics for Prometheus: `worker.metrics()` returns them as text. With a `port`, the worker serves
-   * them at `/metrics` there. `false`: no metrics. Default true.
+   * Metrics for Prometheus: `worker.metrics()` returns them as text. With a `port`, the worker
+   * serves them at `/metrics` there. `false`: no metrics. Default true.
    */
   readonly metrics?: boolean | MetricsOptions | undefined;
   /** For example pino. Pawl logs no payloads. Default: warnings and errors to `stderr`. */
@@ -74,7 +76,10 @@ export interface ServeOptions {
 export interface MetricsOptions {
   /** The port that serves `GET /metrics`. Default: none. */
   readonly port?: number | undefined;
-  /** The address to listen on. Default "127.0.0.1". Use "0.0.0.0" for a Prometheus on another machine. */
+  /**
+   * The address to listen on. Default "127.0.0.1". Use "0.0.0.0" for a Prometheus on another
+   * machine.
+   */
   readonly host?: string | undefined;
   /**
    * Add metrics that are read from the database, such as the depth of queues. One worker, or the

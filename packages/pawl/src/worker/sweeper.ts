@@ -1,12 +1,12 @@
 /**
- * The background sweeps of a worker. Every `reapInterval` it reclaims runs of dead workers, places runs
- * that nobody served, and repairs blocked partition keys; that cannot be switched off. Every
+ * The background sweeps of a worker. Every `reapInterval` it reclaims runs of dead workers, places
+ * runs that nobody served, and repairs blocked partition keys; that cannot be switched off. Every
  * `sweepInterval` it deletes ended runs past their retention. Each call handles a bounded batch. An
  * outage only skips a round.
  *
- * An idle worker checks less often, but in time for each lease that it knows of, so a dead worker is
- * found as soon as by a busy one. After repairs that took long (an old transaction keeps ended runs in
- * the indexes) it rests many times as long. Made by the worker, and by the server.
+ * An idle worker checks less often, but in time for each lease that it knows of, so a dead worker
+ * is found as soon as by a busy one. After repairs that took long (an old transaction keeps ended
+ * runs in the indexes) it rests many times as long. Made by the worker, and by the server.
  */
 
 import type { Logger } from "../values/logger.js";

@@ -1,6 +1,6 @@
 /**
- * The metrics of one worker: its counters, the gauges of the database if asked for, and the port that
- * serves both. Owned by the worker.
+ * The metrics of one worker: its counters, the gauges of the database if asked for, and the port
+ * that serves both. Owned by the worker.
  */
 
 import { InvalidOption } from "../values/errors.js";

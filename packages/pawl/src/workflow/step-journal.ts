@@ -49,7 +49,8 @@ export class StepJournal {
     this.#host = host;
     this.#deliveries = new Deliveries(() => host.onDelivered());
     this.#seq = recorded.reduce((highest, { seq }) => Math.max(highest, seq ?? 0), 0);
-    // Only the last wait ends so, when nothing else is pending. After a crash it may be reported again.
+    // Only the last wait ends so, when nothing else is pending. After a crash it may be reported
+    // again.
     this.#unreportedSeq = recorded.some(({ seq }) => seq === null) ? null : this.#seq;
   }
 
@@ -74,7 +75,9 @@ export class StepJournal {
     this.#deliveries.giveUp(seq);
   }
 
-  /** Records something about a step and has it delivered. Answers `Pending` if the step is not over. */
+  /**
+   * Records something about a step and has it delivered. Answers `Pending` if the step is not over.
+   */
   async record(
     call: StepCall,
     change: JournalChange,
@@ -102,7 +105,10 @@ export class StepJournal {
     return this.record(call, { op, attempt: call.attempt, output: null, error, tookMs: 0 }, null);
   }
 
-  /** Takes the answer to an entry: delivers the outcome, or answers `Pending` if the step is not over. */
+  /**
+   * Takes the answer to an entry: delivers the outcome, or answers `Pending` if the step is not
+   * over.
+   */
   accept(
     call: StepCall,
     seq: number,
