@@ -15,6 +15,7 @@ const rooms = [
   "store",
   "timing",
   "store/postgres",
+  "store/postgres/migrate",
   "store/postgres/fork",
   "observe",
   "local",
