@@ -20,6 +20,7 @@ const rooms = [
   "observe",
   "local",
   "store/http",
+  "heartbeat",
   "run",
   "workflow",
   "worker",
