@@ -5,7 +5,8 @@
 
 import type { ErrorRecord } from "../values/error-record.js";
 import type { Json } from "../values/json-types.js";
-import type { NewRun, Verdict } from "./store.js";
+import type { NewRun } from "./runs.js";
+import type { Verdict } from "./transitions.js";
 
 /** A step in the journal of a workflow run. */
 export interface StoredStep {

@@ -1,7 +1,7 @@
 /** Reads a journal page by page. Used by the engine when it was too big to come along with a claim, and by `check`. */
 
 import type { ListedStep } from "./journal.js";
-import type { ClientStore } from "./store.js";
+import type { ClientStore } from "./client-store.js";
 
 export async function readJournal(store: Pick<ClientStore, "journal">, runId: string): Promise<ListedStep[]> {
   const steps: ListedStep[] = [];
