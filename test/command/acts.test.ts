@@ -76,7 +76,7 @@ describe("pawl runs signal, cancel and why", () => {
     const { code, stderr } = await pawl(["runs", "cancel", runId], { url });
     expect([code, stderr]).toEqual([
       1,
-      `pawl: run ${runId} has ended (completed): it cannot be cancelled any more\n`,
+      `pawl: run ${runId} has already ended (completed) and cannot be cancelled\n`,
     ]);
   });
 });

@@ -3,98 +3,10 @@
  * facts, this decides which of them is the reason. Reasons are looked for in the order in which a run would meet them.
  */
 
-import type { ErrorRecord } from "../values/error-record.js";
-import type { Json } from "../values/json-types.js";
-import type { Phase } from "../values/phase.js";
+import type { Why, WhyReason } from "../store/views.js";
 import type { WhyFacts } from "../store/why-facts.js";
 
-/** What keeps a run; `reason` tells the kinds apart. */
-export type WhyReason =
-  /** It is terminal. */
-  | {
-      readonly reason: "ended";
-      readonly status: "completed" | "failed" | "cancelled";
-      readonly at: Date;
-      readonly error: ErrorRecord | null;
-    }
-  /** A live worker executes it. */
-  | { readonly reason: "executing"; readonly worker: string; readonly leaseUntil: Date }
-  /** Its worker has died, or cannot be heard: it is runnable again when the lease has passed. */
-  | { readonly reason: "worker_dead"; readonly worker: string; readonly leaseUntil: Date | null }
-  /** It waits for one of these signals. `inbox` counts what is there instead. */
-  | {
-      readonly reason: "awaiting_signal";
-      readonly names: readonly string[];
-      readonly match: Json | null;
-      readonly since: Date;
-      /** When the wait times out; null: never. */
-      readonly until: Date | null;
-      readonly inbox: Readonly<Record<string, number>>;
-    }
-  /** It is a workflow, suspended: these of its steps wait. */
-  | {
-      readonly reason: "suspended";
-      readonly steps: readonly string[];
-      /** For these signals, and what is asked of them by name. */
-      readonly names: readonly string[];
-      readonly matches: Readonly<Record<string, Json>>;
-      /** For the end of these runs. */
-      readonly children: readonly string[];
-      readonly since: Date;
-      /** When it goes on by itself: the end of a sleep, a timeout, the next attempt; null: never. */
-      readonly until: Date | null;
-      readonly inbox: Readonly<Record<string, number>>;
-    }
-  /** It waits for its children to end; the first ten that have not are named. */
-  | {
-      readonly reason: "awaiting_children";
-      readonly unfinished: number;
-      readonly children: readonly string[];
-      readonly since: Date;
-    }
-  /** An operator holds it, or (like every other run) the whole database. */
-  | { readonly reason: "held"; readonly what: "run" | "database" }
-  /** The database refuses to claim it: it is set aside, so that others of its queue go on. */
-  | { readonly reason: "set_aside"; readonly error: ErrorRecord | null }
-  /** No live worker serves its definition in its version. */
-  | {
-      readonly reason: "unserved";
-      readonly name: string;
-      readonly version: number;
-      /** The versions that live workers serve. */
-      readonly servedVersions: readonly number[];
-      /** Whether any worker ever did. */
-      readonly registered: boolean;
-    }
-  /** Workers serve its definition, but none of them its queue. */
-  | { readonly reason: "queue_unserved"; readonly queue: string }
-  /** Its rate limit has put it off. */
-  | { readonly reason: "throttled"; readonly rateLimit: string; readonly until: Date }
-  /** It is not due yet: a delay, a retry, or the wait after a crash. */
-  | {
-      readonly reason: "not_due";
-      readonly until: Date;
-      readonly attempt: number;
-      readonly crashes: number;
-      readonly error: ErrorRecord | null;
-    }
-  /** Another run has its partition key, or is before it in line for the key. */
-  | {
-      readonly reason: "key_taken";
-      readonly partitionKey: string;
-      readonly holder: string;
-      /** The worker that holds the key; null: the holder is first in line and not claimed yet. */
-      readonly worker: string | null;
-    }
-  /** It may be claimed at any moment: workers are there, perhaps all busy. */
-  | { readonly reason: "claimable"; readonly queue: string; readonly since: Date };
-
-export type Why = WhyReason & {
-  readonly runId: string;
-  readonly phase: Phase;
-  /** The reason in one sentence. */
-  readonly text: string;
-};
+export type { Why, WhyReason } from "../store/views.js";
 
 export function explainRun(runId: string, facts: WhyFacts): Why {
   const found = findReason(runId, facts);

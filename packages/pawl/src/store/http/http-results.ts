@@ -5,12 +5,11 @@
  */
 
 import type { Logger } from "../../values/logger.js";
-import type { Hub } from "../../local/hub.js";
 import { Patience } from "../../timing/retry-delay.js";
 import { onNextTurn } from "../../timing/next-turn.js";
 import { isUnreachable, ServerFault } from "../refused.js";
-import type { EndedRun } from "../store.js";
-import type { HttpClientStore } from "./http-client-store.js";
+import type { EndedRun } from "../client-store.js";
+import type { Hints } from "./hints.js";
 
 const maxPolls = 4;
 const maxIds = 1_000;
@@ -20,6 +19,9 @@ const crowdedSeconds = 1;
 /** Who waits no longer than this gets a look at once: a poll might come too late. */
 const shortMs = 100;
 
+/** Asks a server which of these runs have ended, and lets it wait so long until one has. */
+type Ask = (runIds: readonly string[], waitSeconds: number, signal?: AbortSignal) => Promise<EndedRun[]>;
+
 type Settle = (ended: EndedRun | Error) => void;
 
 interface Poll {
@@ -28,8 +30,8 @@ interface Poll {
 }
 
 export class HttpResults {
-  readonly #store: Pick<HttpClientStore, "ended">;
-  readonly #hub: Hub;
+  readonly #ask: Ask;
+  readonly #hints: Hints;
   readonly #logger: Logger;
   readonly #waiting = new Map<string, Set<Settle>>();
   readonly #polls = new Set<Poll>();
@@ -39,16 +41,16 @@ export class HttpResults {
   #isScheduled = false;
   #isClosed = false;
 
-  constructor(store: Pick<HttpClientStore, "ended">, hub: Hub, logger: Logger) {
-    this.#store = store;
-    this.#hub = hub;
+  constructor(ask: Ask, hints: Hints, logger: Logger) {
+    this.#ask = ask;
+    this.#hints = hints;
     this.#logger = logger;
   }
 
   /** The end of a run; null once `timeoutMs` has passed without it. */
   async wait(runId: string, timeoutMs: number | null): Promise<EndedRun | null> {
     if (timeoutMs !== null && timeoutMs <= shortMs) {
-      const [ended] = await this.#store.ended([runId], 0);
+      const [ended] = await this.#ask([runId], 0);
       if (ended !== undefined) return ended;
     }
     return new Promise((resolve, reject) => {
@@ -57,7 +59,7 @@ export class HttpResults {
         if (ended instanceof Error) reject(ended);
         else resolve(ended);
       };
-      const forget = this.#hub.await(runId, settle);
+      const forget = this.#hints.await(runId, settle);
       const timer =
         timeoutMs === null
           ? undefined
@@ -107,14 +109,14 @@ export class HttpResults {
     this.#isScheduled = true;
     const ask = (): void => {
       this.#isScheduled = false;
-      this.#ask();
+      this.#openPolls();
     };
     if (afterMs === 0) onNextTurn(ask);
     else setTimeout(ask, afterMs);
   }
 
   /** Opens polls for those that are in none. */
-  #ask(): void {
+  #openPolls(): void {
     if (this.#isClosed) return;
     if (this.#unasked.size > 0 && this.#polls.size >= maxPolls) this.#makeRoom();
     while (this.#unasked.size > 0 && this.#polls.size < maxPolls) {
@@ -143,7 +145,7 @@ export class HttpResults {
     let pauseMs = 0;
     try {
       const seconds = this.#unasked.size > 0 ? crowdedSeconds : waitSeconds;
-      const ended = await this.#store.ended(runIds, seconds, controller.signal);
+      const ended = await this.#ask(runIds, seconds, controller.signal);
       this.#patience.reset();
       for (const run of ended) for (const settle of this.#waiting.get(run.runId) ?? []) settle(run);
       // Of many, some more will end at any moment: not a poll for each of them.

@@ -25,7 +25,7 @@ import type {
   WorkerStore,
 } from "../store.js";
 import type { Caller, CallOptions } from "./caller.js";
-import type { Sent } from "./shapes.js";
+import { type DatesAsText, readListedStep, readSignal } from "./dates.js";
 
 /** How long a claim may be held back: with the way, less than a beat reckons with (`callMs`), and than a server allows. */
 export const longestWaitMs = 25_000;
@@ -130,12 +130,8 @@ export class HttpWorkerStore implements WorkerStore {
   }
 
   async journal(runId: string, after: string): Promise<ListedStep[]> {
-    const { steps } = await this.#post<{ steps: Sent<ListedStep>[] }>("journal", { runId, after });
-    return steps.map((step) => ({
-      ...(step as unknown as ListedStep),
-      startedAt: new Date(step.startedAt),
-      completedAt: step.completedAt === null ? null : new Date(step.completedAt),
-    }));
+    const { steps } = await this.#post<{ steps: DatesAsText<ListedStep>[] }>("journal", { runId, after });
+    return steps.map(readListedStep);
   }
 
   async inboxSeqs(runIds: readonly string[]): Promise<Map<string, number>> {
@@ -144,8 +140,12 @@ export class HttpWorkerStore implements WorkerStore {
   }
 
   async inbox(runId: string, { after, upTo }: { after: number; upTo: number }): Promise<StoredSignal[]> {
-    const { signals } = await this.#post<{ signals: SentSignal[] }>("inbox", { runId, after, upTo });
-    return signals.map(toSignal);
+    const { signals } = await this.#post<{ signals: DatesAsText<StoredSignal>[] }>("inbox", {
+      runId,
+      after,
+      upTo,
+    });
+    return signals.map(readSignal);
   }
 
   async children(runId: string, after: number): Promise<StoredChild[]> {
@@ -187,18 +187,15 @@ export class HttpWorkerStore implements WorkerStore {
   }
 }
 
-type SentSignal = Sent<Omit<StoredSignal, "payload">> & Pick<StoredSignal, "payload">;
-type SentClaim = Omit<ClaimedRun, "inbox"> & { readonly inbox: readonly SentSignal[] | null };
+type SentClaim = Omit<ClaimedRun, "inbox"> & {
+  readonly inbox: readonly DatesAsText<StoredSignal>[] | null;
+};
 type SentVerdict =
   | Exclude<Verdict, { kind: "committed" }>
   | (Omit<Extract<Verdict, { kind: "committed" }>, "handed"> & { readonly handed: SentClaim | null });
 
-function toSignal(sent: SentSignal): StoredSignal {
-  return { ...sent, receivedAt: new Date(sent.receivedAt) };
-}
-
 function toClaimed(sent: SentClaim): ClaimedRun {
-  return { ...sent, inbox: sent.inbox?.map(toSignal) ?? null };
+  return { ...sent, inbox: sent.inbox?.map(readSignal) ?? null };
 }
 
 function toVerdict(sent: SentVerdict): Verdict {

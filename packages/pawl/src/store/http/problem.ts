@@ -3,7 +3,7 @@
  * catches them need not know which way the call took.
  */
 
-import type { ErrorRecord } from "../../values/error-record.js";
+import { readErrorRecord } from "../../values/error-record.js";
 import * as errors from "../../values/errors.js";
 import { isObject } from "../../values/options.js";
 import { Overloaded, Refused, ServerFault } from "../refused.js";
@@ -35,11 +35,11 @@ function fromCode(code: string, detail: string, members: Members): errors.PawlEr
       );
     }
     case "RunFailed":
-      return new errors.RunFailed(textOf(members["runId"]) ?? "", recordOf(members["error"], detail));
+      return new errors.RunFailed(textOf(members["runId"]) ?? "", readErrorRecord(members["error"], detail));
     case "RunCancelled":
       return new errors.RunCancelled(textOf(members["runId"]) ?? "", textOf(members["reason"]));
     case "StepFailed":
-      return new errors.StepFailed(textOf(members["step"]) ?? "", recordOf(members["error"], detail));
+      return new errors.StepFailed(textOf(members["step"]) ?? "", readErrorRecord(members["error"], detail));
     case "WorkflowVersionMismatch": {
       const { expected, got } = members;
       return new errors.WorkflowVersionMismatch(detail, {
@@ -81,10 +81,4 @@ const plainErrors: ReadonlyMap<string, new (message: string) => errors.PawlError
 
 function textOf(value: unknown): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined;
-}
-
-function recordOf(value: unknown, detail: string): ErrorRecord {
-  return isObject(value) && typeof value["message"] === "string"
-    ? (value as unknown as ErrorRecord)
-    : { name: "Error", message: detail };
 }
