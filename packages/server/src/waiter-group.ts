@@ -6,10 +6,10 @@
  */
 
 import type { Claimable, Claimed, PostgresStore } from "pawl/engine";
-import { isOutage, LowWater, Patience } from "pawl/engine";
+import { ClaimCursor, isOutage, type Polled, PollLoop } from "pawl/engine";
 import type { Logger } from "pawl";
 
-const pollMs = { shortest: 5, longest: 1_000 };
+const pace = { shortestMs: 5, longestMs: 1_000 };
 /** Whoever has waited this long may have lost his lease, and then is given nothing: the next in line may look too. */
 const staleMs = 1_000;
 
@@ -55,19 +55,14 @@ const lookAgain: Claimed = { ...nothing, more: true, floor: null, busy: null, du
 export class WaiterGroup {
   readonly #host: GroupHost;
   readonly #line = new Set<Waiter>();
-  readonly #lowWater: LowWater;
-  readonly #patience = new Patience();
+  readonly #cursor: ClaimCursor;
+  readonly #loop = new PollLoop(pace, () => this.#poll());
   /** For whom a look is in flight. */
   #looking: Waiter | null = null;
-  #isRunning = false;
-  #isNudged = false;
-  #dueAtMs = Number.POSITIVE_INFINITY;
-  #pollMs = pollMs.shortest;
-  #wake: (() => void) | null = null;
 
   constructor(host: GroupHost, served: Pick<Ask, "names" | "versions">) {
     this.#host = host;
-    this.#lowWater = new LowWater(served);
+    this.#cursor = new ClaimCursor(served);
   }
 
   get isEmpty(): boolean {
@@ -76,15 +71,15 @@ export class WaiterGroup {
 
   join(waiter: Waiter): void {
     this.#line.add(waiter);
-    // While others wait there is nothing to claim, as far as is known.
-    if (!this.#isRunning) void this.#run();
+    // While others wait there is nothing to claim, as far as is known: a running loop is not hinted.
+    this.#loop.start();
   }
 
   /** This waiter is due, or gone: his answer is nothing, unless a look for him is in flight. */
   settle(waiter: Waiter): void {
     if (waiter === this.#looking || !this.#line.delete(waiter)) return;
     waiter.answer(nothing);
-    if (this.isEmpty) this.#wake?.();
+    this.#stopIfEmpty();
   }
 
   /** Answers all of them that `is` is true of. */
@@ -97,38 +92,44 @@ export class WaiterGroup {
   }
 
   nudge(): void {
-    this.#isNudged = true;
-    this.#wake?.();
+    this.#loop.hint();
   }
 
   rewind(): void {
-    this.#lowWater.rewind();
+    this.#cursor.rewind();
     this.nudge();
   }
 
   lower(claimable: Claimable): void {
-    this.#lowWater.lower(claimable);
+    this.#cursor.lower(claimable);
     this.nudge();
   }
 
   expect(delayMs: number): void {
-    const atMs = performance.now() + delayMs;
-    if (atMs >= this.#dueAtMs) return;
-    this.#dueAtMs = atMs;
-    this.#wake?.();
+    this.#loop.expectAt(performance.now() + delayMs);
   }
 
-  async #run(): Promise<void> {
-    this.#isRunning = true;
-    while (!this.isEmpty) {
-      this.#isNudged = false;
-      const askedMs = performance.now();
-      const claimed = await this.#lookForFirst();
-      if (claimed === null) await this.#sleep(this.#patience.next());
-      else if (!claimed.more) await this.#idle(claimed, askedMs);
-    }
-    this.#isRunning = false;
+  /** Nobody waits: the loop ends until somebody joins. */
+  #stopIfEmpty(): void {
+    if (!this.isEmpty) return;
+    void this.#loop.stop();
     this.#host.onEmpty();
+  }
+
+  async #poll(): Promise<Polled> {
+    const askedMs = performance.now();
+    const claimed = await this.#lookForFirst();
+    this.#stopIfEmpty();
+    if (claimed === null) return { kind: "failed" };
+    if (claimed.more) return { kind: "again" };
+    const { runs, dueMs } = claimed;
+    return {
+      kind: "drained",
+      found: runs.length > 0,
+      dueAtMs: dueMs === null ? null : askedMs + dueMs,
+      // A claim that looked at a part of the queue does not replace one that looks at all of it.
+      atMostMs: this.#cursor.restMs(),
+    };
   }
 
   /** A look in the name of the first in line; if he may be somebody who is given nothing, also in that of the second. */
@@ -144,14 +145,13 @@ export class WaiterGroup {
   /** Null: it failed. */
   async #look(waiter: Waiter): Promise<Claimed | null> {
     const { store, logger } = this.#host;
-    const from = this.#lowWater.look();
-    // Another look need not know of every run that will be due.
-    if (from.isWhole || this.#dueAtMs <= performance.now()) this.#dueAtMs = Number.POSITIVE_INFINITY;
+    const from = this.#cursor.begin();
+    // A look at a part of the queue need not know of every due time.
+    if (from.isWhole) this.#loop.forgetDue();
     this.#looking = waiter;
     try {
       const claimed = await store.claim({ ...waiter.ask, ...from });
-      this.#patience.reset();
-      this.#lowWater.accept(claimed);
+      this.#cursor.accept(claimed);
       this.#give(waiter, claimed);
       return claimed;
     } catch (error) {
@@ -174,30 +174,5 @@ export class WaiterGroup {
     this.#line.delete(waiter);
     if (isGone) this.#host.letGo(ask.queue, runs, ask.claimId);
     waiter.answer(isGone ? nothing : { runs, more });
-  }
-
-  /** Nothing is left to claim: wait for a nudge, the next due time, or the poll interval. */
-  async #idle({ runs, dueMs }: Claimed, askedMs: number): Promise<void> {
-    if (dueMs !== null) this.#dueAtMs = Math.min(this.#dueAtMs, askedMs + dueMs);
-    const waitMs = this.#pollMs * (0.85 + Math.random() * 0.3);
-    this.#pollMs = runs.length > 0 ? pollMs.shortest : Math.min(this.#pollMs * 1.5, pollMs.longest);
-    // A bounded look is no substitute for the next at the whole queue.
-    await this.#sleep(Math.min(waitMs, this.#lowWater.restMs() ?? waitMs));
-  }
-
-  async #sleep(longestMs: number): Promise<void> {
-    const endMs = performance.now() + longestMs;
-    while (!this.isEmpty && !this.#isNudged) {
-      const leftMs = Math.min(endMs, this.#dueAtMs) - performance.now();
-      if (leftMs <= 0) return;
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, Math.ceil(leftMs));
-        this.#wake = () => {
-          clearTimeout(timer);
-          resolve();
-        };
-      });
-      this.#wake = null;
-    }
   }
 }

@@ -1,5 +1,5 @@
 /**
- * Commits what was decided about a run, through the flusher, and tells the process what follows from it: the run's next
+ * Commits what was decided about a run, through the commits, and tells the process what follows from it: the run's next
  * step, when it is due, who waits for its end, which run comes next for its partition key. Called by the executor.
  */
 
@@ -33,7 +33,7 @@ export async function commit(
   const isEnd = transition.kind !== "keep" && next === null;
   const verdict =
     execution.opened === null
-      ? await write(item, isEnd ? around.feeder(queue) : undefined, around)
+      ? await write(item, isEnd ? around.claimer(queue) : undefined, around)
       : await commitOpened(execution, execution.opened, item, around);
   if (next !== null) around.claiming.delete(next.claimId);
   if (verdict instanceof Undone) {
@@ -121,14 +121,14 @@ export async function commit(
 /** Writes an outcome, and lets the slot's next run be claimed meanwhile, if this is the end of the claim. */
 async function write(
   item: Commit,
-  feeder: ReturnType<Surroundings["feeder"]>,
-  { flusher }: Surroundings,
+  claimer: ReturnType<Surroundings["claimer"]>,
+  { commits }: Surroundings,
 ): Promise<Verdict> {
-  feeder?.endBegins();
+  claimer?.endBegins();
   try {
-    return await flusher.write(item);
+    return await commits.add(item);
   } finally {
-    feeder?.endIsOver();
+    claimer?.endIsOver();
   }
 }
 
@@ -211,10 +211,10 @@ export async function commitFailure(
  * the slot, as far as is known; where too few slots are free to look for more, it is for one slice.
  */
 function offerNext({ queue, chain }: Execution, around: Surroundings): Claim | null {
-  const feeder = around.feeder(queue);
-  if (around.isStopping() || feeder?.hasBacklog) return null;
+  const claimer = around.claimer(queue);
+  if (around.isStopping() || claimer?.hasBacklog) return null;
   const isUsedUp = chain.count >= sliceSteps || performance.now() - chain.sinceMs >= sliceMs;
-  if (isUsedUp && !feeder?.isLooking) return null;
+  if (isUsedUp && !claimer?.isLooking) return null;
   const workerId = around.workerId();
   if (workerId === null) return null;
   const claimId = newClaimId();

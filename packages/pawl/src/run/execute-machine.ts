@@ -49,7 +49,10 @@ export async function executeMachine(
         if (execution.interrupted || around.isStopping()) return false;
         const isUsedUp = count >= sliceSteps || performance.now() - begunMs >= sliceMs;
         // Others that wait for its key are not in the queue's backlog.
-        return !(isUsedUp && (execution.partitionKey !== null || around.feeder(execution.queue)?.hasBacklog));
+        return !(
+          isUsedUp &&
+          (execution.partitionKey !== null || around.claimer(execution.queue)?.hasBacklog)
+        );
       },
     };
     const isFirst = isNew && steps === 1;

@@ -1,6 +1,6 @@
 /**
  * One claimed run while this worker executes it: where it stands, and whether its claim still holds. Made by the
- * feeder (or by a direct start), carried by the executor, ended by an outcome, an abort or the end of the worker.
+ * claimer (or by a direct start), carried by the executor, ended by an outcome, an abort or the end of the worker.
  */
 
 import type { AnyDefinition } from "../define/definition.js";

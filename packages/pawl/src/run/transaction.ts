@@ -13,7 +13,7 @@ import { concernsCall, isUnreachable } from "../store/refused.js";
 import type { StoreTransaction } from "../store/store.js";
 import { isHopeless } from "./transition.js";
 import type { Execution } from "./execution.js";
-import { Patience } from "../timing/retry-delay.js";
+import { RetryDelay } from "../timing/retry-delay.js";
 import type { Surroundings } from "./worker-services.js";
 
 const busyMs = 20;
@@ -89,7 +89,7 @@ export async function openTransaction(
 export class Losses {
   readonly #execution: Execution;
   readonly #logger: Logger;
-  readonly #patience = new Patience();
+  readonly #retryDelay = new RetryDelay();
   #count = 0;
   #isTold = false;
 
@@ -115,7 +115,7 @@ export class Losses {
       this.#logger.warn({ err: error, runId }, message);
     }
     this.#isTold = true;
-    await new Promise((resolve) => setTimeout(resolve, this.#patience.next()));
+    await new Promise((resolve) => setTimeout(resolve, this.#retryDelay.next()));
     return !hasEnded();
   }
 }

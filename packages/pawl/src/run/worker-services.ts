@@ -4,13 +4,17 @@ import type { Logger } from "../values/logger.js";
 import type { JournalEntry, RecordVerdict } from "../store/journal.js";
 import type { Commit, Verdict, WorkerStore } from "../store/store.js";
 import type { Execution } from "./execution.js";
-import type { Flusher } from "../timing/flusher.js";
+import type { Batcher } from "../timing/batch.js";
 import type { Hub } from "../local/hub.js";
 import type { Observer } from "../observe/observer.js";
 
 /** For how long a run, or runs of one key handed over, may keep a slot while others wait. */
 export const sliceSteps = 100;
 export const sliceMs = 1_000;
+
+/** Locked rows are repeated until they are answered. */
+export type CommitVerdict = Exclude<Verdict, { kind: "busy" }>;
+export type JournalVerdict = Exclude<RecordVerdict, { kind: "busy" }>;
 
 /** The slots of a queue. */
 interface QueueSlots {
@@ -32,8 +36,8 @@ interface InboxWatch {
 
 export interface Surroundings {
   readonly store: Pick<WorkerStore, "inbox" | "children" | "journal" | "begin">;
-  readonly flusher: Flusher<Commit, Verdict>;
-  readonly recorder: Flusher<JournalEntry, RecordVerdict>;
+  readonly commits: Batcher<Commit, CommitVerdict>;
+  readonly journal: Batcher<JournalEntry, JournalVerdict>;
   readonly watcher: InboxWatch;
   readonly hub: Hub;
   readonly observer: Observer;
@@ -44,8 +48,8 @@ export interface Surroundings {
   workerId(): string | null;
   /** The ids of claims in flight: what they hold is not to be let go by a beat. */
   readonly claiming: Set<string>;
-  /** The feeder of a queue, used to ask for its backlog and to announce slots that will be free. */
-  feeder(queue: string): QueueSlots | undefined;
+  /** The claimer of a queue, used to ask for its backlog and to announce slots that will be free. */
+  claimer(queue: string): QueueSlots | undefined;
   /** A run of this queue becomes due again after this time. */
   expect(queue: string, delayMs: number): void;
   /**

@@ -1,10 +1,10 @@
 /**
- * Keeps the slots of one queue filled: claims as many runs as there are free slots (and prefetch), again at once
- * while batches come back full, else when a slot frees, a nudge comes, a run falls due, or the poll interval passes.
- * While more work waits, a slot counts as free as soon as the outcome of its run is on the way to the database.
- * The interval adapts: short after work, growing while the queue stays empty. Where claims can wait (at a server), none of this is
- * needed: one is held open until there is work. An outage only makes it wait.
- * Owned by the worker, which executes what it claims.
+ * Claims runs for one queue. It claims as many runs as slots are free (and prefetch allows). The
+ * next claim follows at once while more runs wait, else when a slot frees, a hint arrives, a run
+ * falls due, or the poll interval passes. While more runs wait, a slot counts as free as soon as the
+ * outcome of its run is on the way to the database. A server can hold a claim open until there is
+ * work; then one claim follows the other. A failed claim is repeated with backoff.
+ * Owned by the worker, which executes the claimed runs.
  */
 
 import type { Logger } from "../values/logger.js";
@@ -12,8 +12,8 @@ import type { Claimable, Claimed, ClaimedRun, WorkerStore } from "../store/store
 import { newClaimId } from "../values/claim-id.js";
 import type { Emitter } from "../observe/events.js";
 import type { Successor } from "../run/execution.js";
-import { LowWater } from "./claim-cursor.js";
-import { Patience } from "../timing/retry-delay.js";
+import { ClaimCursor } from "./claim-cursor.js";
+import { type Polled, PollLoop } from "../timing/poll.js";
 
 const maxClaim = 500;
 /** So long what was claimed for a slot waits for it; then others may have it, and for a while nothing is claimed ahead. */
@@ -22,7 +22,7 @@ const notAheadMs = 1_000;
 /** After a claim that came back with nothing although it could have waited: the server is about to stop. */
 const earlyMs = 100;
 
-export interface FeederOptions {
+export interface ClaimerOptions {
   readonly queue: string;
   readonly concurrency: number;
   readonly prefetch: number;
@@ -35,7 +35,7 @@ export interface FeederOptions {
   readonly versions: readonly number[];
 }
 
-export interface FeederHost {
+export interface ClaimerHost {
   readonly store: Pick<WorkerStore, "claim">;
   readonly logger: Logger;
   readonly events: Emitter;
@@ -44,7 +44,7 @@ export interface FeederHost {
   /** The ids of claims in flight: what they hold is not to be let go by a beat. */
   readonly claiming: Set<string>;
   /** Claims that are not wanted after all. */
-  letGo(claims: readonly { readonly runId: string; readonly claimId: string }[]): void;
+  release(claims: readonly { readonly runId: string; readonly claimId: string }[]): void;
   /** Whether the clock stands still: who moves it nudges. */
   isClockStill(): boolean;
   /** Executes a run; resolves when its claim has ended, with the run that was handed over to its slot, if one was. */
@@ -59,10 +59,9 @@ interface Unstarted {
 
 const newChain = (): Successor["chain"] => ({ sinceMs: performance.now(), count: 0 });
 
-export class Feeder {
-  readonly #options: FeederOptions;
-  readonly #host: FeederHost;
-  readonly #patience = new Patience();
+export class Claimer {
+  readonly #options: ClaimerOptions;
+  readonly #host: ClaimerHost;
   #buffer: Unstarted[] = [];
   #active = 0;
   /** Slots whose runs have come to an outcome that is being written. */
@@ -72,24 +71,20 @@ export class Feeder {
   #aheadFromMs = 0;
   #givingBack: NodeJS.Timeout | undefined;
   #isRunning = false;
-  #loop: Promise<void> = Promise.resolve();
-  /** Set by whatever makes another look worth while. */
-  #isNudged = false;
-  #wake: (() => void) | null = null;
-  #dueAtMs = Number.POSITIVE_INFINITY;
-  #pollMs: number;
-  readonly #lowWater: LowWater;
+  readonly #loop: PollLoop;
+  readonly #cursor: ClaimCursor;
   #isBehind = false;
   /** The loop sleeps because no slot was free. */
   #wantsSlot = false;
   /** Ends the wait of the claim that is held open. */
   #waiting: AbortController | null = null;
 
-  constructor(options: FeederOptions, host: FeederHost) {
+  constructor(options: ClaimerOptions, host: ClaimerHost) {
     this.#options = options;
     this.#host = host;
-    this.#lowWater = new LowWater(options);
-    this.#pollMs = options.pollMs;
+    this.#cursor = new ClaimCursor(options);
+    const pace = { shortestMs: options.pollMs, longestMs: options.maxPollMs };
+    this.#loop = new PollLoop(pace, (isHinted) => this.#poll(isHinted));
   }
 
   /** More runs are due than there are slots. */
@@ -114,18 +109,15 @@ export class Feeder {
   }
 
   start(): void {
-    if (this.#isRunning) return;
     this.#isRunning = true;
-    this.#isNudged = true;
-    this.#loop = this.#run();
+    this.#loop.start();
   }
 
   /** Stops claiming; resolves when no claim is in flight. */
   async stop(): Promise<void> {
     this.#isRunning = false;
-    this.nudge();
     this.endWait();
-    await this.#loop;
+    await this.#loop.stop();
   }
 
   /** A claim that is held open is not wanted any more: it comes back with what it has. */
@@ -145,22 +137,21 @@ export class Feeder {
     return this.#buffer.map(({ run }) => run.runId);
   }
 
-  /** Work may have come. */
-  nudge(): void {
-    this.#isNudged = true;
-    this.#wake?.();
+  /** Runs may have become claimable. */
+  hint(): void {
+    this.#loop.hint();
   }
 
   /** Runs older than the low-water mark have become claimable: begin at the head again. */
   rewind(): void {
-    this.#lowWater.rewind();
-    this.nudge();
+    this.#cursor.rewind();
+    this.hint();
   }
 
   /** Runs have become claimable, none of them before this in the order of claims. */
   lower(claimable: Claimable): void {
-    this.#lowWater.lower(claimable);
-    this.nudge();
+    this.#cursor.lower(claimable);
+    this.hint();
   }
 
   /** Takes a run out of the buffer whose execution has not begun. */
@@ -171,10 +162,7 @@ export class Feeder {
 
   /** A run becomes due after this time. */
   expect(delayMs: number): void {
-    const atMs = this.#dueAt(performance.now(), delayMs);
-    if (atMs >= this.#dueAtMs) return;
-    this.#dueAtMs = atMs;
-    this.#wake?.();
+    this.#loop.expectAt(this.#dueAt(performance.now(), delayMs));
   }
 
   #dueAt(fromMs: number, delayMs: number): number {
@@ -201,7 +189,7 @@ export class Feeder {
     // One turn of the event loop: the ends that are written together are claimed for together.
     setImmediate(() => {
       this.#isEndingTold = false;
-      this.nudge();
+      this.hint();
     });
   }
 
@@ -215,32 +203,45 @@ export class Feeder {
     await this.#work({ run, claimId, chain: newChain() });
   }
 
-  async #run(): Promise<void> {
-    while (this.#isRunning) {
-      const demand = this.#free + (performance.now() < this.#aheadFromMs ? 0 : this.#ending);
-      const workerId = this.#host.workerId();
-      if (!this.#isDemand(demand) || workerId === null) {
-        // Whatever was announced meanwhile is looked for as soon as a slot frees.
-        this.#wantsSlot = true;
-        this.#isBehind ||= this.#isNudged;
-        this.#isNudged = false;
-        await this.#sleep(this.#options.maxPollMs, { forDue: false });
-        continue;
-      }
-      this.#wantsSlot = false;
-      this.#isNudged = false;
-      const limit = Math.min(demand, maxClaim);
-      const askedMs = performance.now();
-      const claimed = await this.#claim(workerId, limit);
-      if (claimed === null) {
-        await this.#sleep(this.#patience.next(), { forDue: false });
-        continue;
-      }
-      if (this.#options.waitMs !== null) await this.#rest(claimed, askedMs);
-      else if (!claimed.more) await this.#idle(claimed, askedMs);
-      // Let the commits of this turn free their slots before the next look.
-      else await new Promise((resolve) => setImmediate(resolve));
+  async #poll(isHinted: boolean): Promise<Polled> {
+    const { maxPollMs } = this.#options;
+    const demand = this.#free + (performance.now() < this.#aheadFromMs ? 0 : this.#ending);
+    const workerId = this.#host.workerId();
+    if (!this.#isDemand(demand) || workerId === null) {
+      // Work that is announced meanwhile is claimed as soon as a slot frees.
+      this.#wantsSlot = true;
+      this.#isBehind ||= isHinted;
+      return { kind: "pause", ms: maxPollMs };
     }
+    this.#wantsSlot = false;
+    const askedMs = performance.now();
+    const claimed = await this.#claim(workerId, Math.min(demand, maxClaim));
+    if (claimed === null) return { kind: "failed" };
+    return this.#options.waitMs === null
+      ? this.#next(claimed, askedMs)
+      : this.#nextAfterWait(claimed, askedMs);
+  }
+
+  /**
+   * When to claim again. A due time counts from when the database was asked: counted from its
+   * answer, every timer would be late by the way back.
+   */
+  #next({ runs, more, dueMs }: Claimed, askedMs: number): Polled {
+    // After a turn, so that the commits of this turn free their slots first.
+    if (more) return { kind: "again" };
+    return {
+      kind: "drained",
+      found: runs.length > 0,
+      dueAtMs: dueMs === null ? null : this.#dueAt(askedMs, dueMs),
+      // A claim that looked at a part of the queue does not replace one that looks at all of it.
+      atMostMs: this.#cursor.restMs(),
+    };
+  }
+
+  /** The claim waited for work itself, so the next follows at once. If it came back empty too early, it pauses. */
+  #nextAfterWait({ runs }: Claimed, askedMs: number): Polled {
+    const isEarly = runs.length === 0 && performance.now() - askedMs < this.#options.waitMs! / 2;
+    return isEarly ? { kind: "pause", ms: earlyMs } : { kind: "again" };
   }
 
   async #claim(workerId: string, limit: number): Promise<Claimed | null> {
@@ -248,22 +249,20 @@ export class Feeder {
     const claimId = newClaimId();
     this.#waiting = waitMs === null ? null : new AbortController();
     this.#host.claiming.add(claimId);
-    const from = this.#lowWater.look();
-    // Another look need not know of every run that will be due.
-    if (from.isWhole || this.#dueAtMs <= performance.now()) this.#dueAtMs = Number.POSITIVE_INFINITY;
+    const from = this.#cursor.begin();
+    // A claim that looks at a part of the queue need not know of every due time.
+    if (from.isWhole) this.#loop.forgetDue();
     try {
       const wait = this.#waiting === null ? undefined : { longestMs: waitMs!, signal: this.#waiting.signal };
-      const look = { queue, limit, ...from, wait };
       const askedMs = performance.now();
-      const claimed = await this.#host.store.claim({ ...look, workerId, claimId });
-      this.#patience.reset();
-      this.#tell(claimed, performance.now() - askedMs);
+      const claimed = await this.#host.store.claim({ queue, limit, ...from, wait, workerId, claimId });
+      this.#report(claimed, performance.now() - askedMs);
       if (this.#isRunning && this.#host.workerId() === workerId) {
-        this.#lowWater.accept(claimed);
+        this.#cursor.accept(claimed);
         this.#accept(claimed, claimId);
         return claimed;
       }
-      this.#host.letGo(claimed.runs.map(({ runId }) => ({ runId, claimId })));
+      this.#host.release(claimed.runs.map(({ runId }) => ({ runId, claimId })));
       return null;
     } catch (error) {
       this.#host.logger.warn({ err: error, queue }, "pawl: claim failed, trying again");
@@ -274,7 +273,7 @@ export class Feeder {
     }
   }
 
-  #tell({ runs, throttled, setAside = [] }: Claimed, durationMs: number): void {
+  #report({ runs, throttled, setAside = [] }: Claimed, durationMs: number): void {
     const { queue } = this.#options;
     const { events, logger } = this.#host;
     for (const run of setAside) {
@@ -287,7 +286,6 @@ export class Feeder {
 
   #accept({ runs, more }: Claimed, claimId: string): void {
     this.#isBehind = more;
-    if (runs.length > 0) this.#pollMs = this.#options.pollMs;
     const sinceMs = performance.now();
     for (const run of runs) this.#buffer.push({ run, claimId, sinceMs });
     this.#dispatch();
@@ -305,7 +303,7 @@ export class Feeder {
       if (nowMs - this.#buffer.at(-surplus)!.sinceMs < aheadMs) return this.#watchBuffer();
       this.#aheadFromMs = nowMs + notAheadMs;
       const claims = this.#buffer.splice(-surplus).map(({ run, claimId }) => ({ runId: run.runId, claimId }));
-      this.#host.letGo(claims);
+      this.#host.release(claims);
     }, aheadMs).unref();
   }
 
@@ -339,42 +337,6 @@ export class Feeder {
   #freeSlot(): void {
     this.#active--;
     this.#dispatch();
-    if (this.#isBehind || this.#wantsSlot) this.nudge();
-  }
-
-  /**
-   * Nothing is left to claim: wait for a nudge, the next due time, or the poll interval. The due time counts from when the
-   * database was asked: from its answer, every timer would be late by the way back.
-   */
-  async #idle({ runs, dueMs }: Claimed, askedMs: number): Promise<void> {
-    if (dueMs !== null) this.#dueAtMs = Math.min(this.#dueAtMs, this.#dueAt(askedMs, dueMs));
-    const pollMs = this.#pollMs * (0.85 + Math.random() * 0.3);
-    if (runs.length === 0) this.#pollMs = Math.min(this.#pollMs * 1.5, this.#options.maxPollMs);
-    // A bounded look is no substitute for the next at the whole queue.
-    await this.#sleep(Math.min(pollMs, this.#lowWater.restMs() ?? pollMs), { forDue: true });
-  }
-
-  /** The claim has waited for work itself: another follows at once, unless it came back with nothing before its time. */
-  async #rest({ runs }: Claimed, askedMs: number): Promise<void> {
-    const isEarly = runs.length === 0 && performance.now() - askedMs < this.#options.waitMs! / 2;
-    if (isEarly) await this.#sleep(earlyMs, { forDue: false });
-    else await new Promise((resolve) => setImmediate(resolve));
-  }
-
-  /** Until a nudge, this long, or (unless there is no slot for it) a run falls due. */
-  async #sleep(longestMs: number, { forDue }: { forDue: boolean }): Promise<void> {
-    const endMs = performance.now() + longestMs;
-    while (this.#isRunning && !this.#isNudged) {
-      const leftMs = (forDue ? Math.min(endMs, this.#dueAtMs) : endMs) - performance.now();
-      if (leftMs <= 0) return;
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, Math.ceil(leftMs));
-        this.#wake = () => {
-          clearTimeout(timer);
-          resolve();
-        };
-      });
-      this.#wake = null;
-    }
+    if (this.#isBehind || this.#wantsSlot) this.hint();
   }
 }

@@ -7,7 +7,7 @@ import type { AnyDefinition } from "../define/definition.js";
 import { RunCancelled, WorkflowVersionMismatch } from "../values/errors.js";
 import { Execution, type Successor } from "../run/execution.js";
 import { execute } from "./execute.js";
-import type { Feeder } from "./claimer.js";
+import type { Claimer } from "./claimer.js";
 import type { Releaser } from "./release.js";
 import type { Surroundings } from "../run/worker-services.js";
 
@@ -19,7 +19,7 @@ const refusedMs = 1_000;
 export interface ExecutionsHost {
   readonly surroundings: Surroundings;
   readonly releaser: Releaser;
-  readonly feeders: ReadonlyMap<string, Feeder>;
+  readonly claimers: ReadonlyMap<string, Claimer>;
   /** By `name@version`. */
   readonly served: ReadonlyMap<string, AnyDefinition>;
   /** How long the code of a run may take to notice that it was cancelled, or that its claim is gone. */
@@ -96,7 +96,7 @@ export class Executions implements Iterable<Execution> {
     const older = this.#byRunId.get(runId);
     if (older !== undefined) {
       older.abort(new Error("the claim on this run was lost"));
-      surroundings.flusher.drop(runId);
+      surroundings.commits.drop(runId);
     }
     const execution = new Execution(given, definition, queue);
     if (this.#byRunId.size === 0) this.#host.onBusy();
@@ -140,7 +140,7 @@ export class Executions implements Iterable<Execution> {
 
   /** Frees the slot of code that has not returned in time; whatever it still does is dropped. */
   async #leave(execution: Execution): Promise<void> {
-    const { surroundings, feeders } = this.#host;
+    const { surroundings, claimers } = this.#host;
     const { runId, definition, queue } = execution;
     this.#waiting.delete(execution);
     if (this.#host.mayBegin()) {
@@ -150,7 +150,7 @@ export class Executions implements Iterable<Execution> {
       );
     }
     await this.#end(execution);
-    feeders.get(queue)?.leave();
+    claimers.get(queue)?.leave();
   }
 
   /** Whether the slot of an aborted run, whose code has just returned, was freed before. */
@@ -163,12 +163,12 @@ export class Executions implements Iterable<Execution> {
 
   /** A run was cancelled: here it is interrupted, or not begun. */
   cancel(runId: string, reason?: string): void {
-    const { surroundings, releaser, feeders } = this.#host;
-    surroundings.flusher.drop(runId);
+    const { surroundings, releaser, claimers } = this.#host;
+    surroundings.commits.drop(runId);
     if (surroundings.claiming.size === 0 || this.#cancelledMeanwhile.size > maxMeanwhile)
       this.#cancelledMeanwhile.clear();
     if (surroundings.claiming.size > 0) this.#cancelledMeanwhile.add(runId);
-    const unstarted = [...feeders.values()].map((feeder) => feeder.drop(runId)).find(Boolean);
+    const unstarted = [...claimers.values()].map((claimer) => claimer.drop(runId)).find(Boolean);
     if (unstarted !== undefined) releaser.release([{ runId, claimId: unstarted.claimId }]);
     const execution = this.#byRunId.get(runId);
     if (execution === undefined || execution.isCancelled) return;
@@ -182,11 +182,11 @@ export class Executions implements Iterable<Execution> {
 
   /** Nothing of what it has in hand is to be committed any more. */
   abortAll(reason: Error): void {
-    const { surroundings, feeders } = this.#host;
+    const { surroundings, claimers } = this.#host;
     for (const execution of this) execution.abort(reason);
     this.#byRunId.clear();
-    for (const feeder of feeders.values()) feeder.takeUnstarted();
-    surroundings.flusher.dropAll();
-    surroundings.recorder.dropAll();
+    for (const claimer of claimers.values()) claimer.takeUnstarted();
+    surroundings.commits.dropAll();
+    surroundings.journal.dropAll();
   }
 }

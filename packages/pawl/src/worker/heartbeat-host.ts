@@ -17,7 +17,7 @@ import {
   type Order,
   threadMark,
 } from "./heartbeat-thread.js";
-import { Patience } from "../timing/retry-delay.js";
+import { RetryDelay } from "../timing/retry-delay.js";
 
 /** A beat may hang in a database that does not answer: who stops does not wait for longer. */
 const endMs = 1_000;
@@ -41,7 +41,7 @@ let toldOfMainLoop = false;
 export class HeartbeatHost {
   readonly #logger: Logger;
   readonly #members = new Map<number, Member>();
-  readonly #patience = new Patience();
+  readonly #retryDelay = new RetryDelay();
   readonly #inMainLoop = beatAll((notice) => this.#hear(notice));
   #users = 0;
   #thread: Thread | null = null;
@@ -168,8 +168,8 @@ export class HeartbeatHost {
         return;
       }
       this.#logger.error({ err: why }, "pawl: the heartbeat thread has died, another takes over");
-      if (performance.now() - startedMs > steadyMs) this.#patience.reset();
-      this.#restart = setTimeout(() => this.#startThread(), this.#patience.next());
+      if (performance.now() - startedMs > steadyMs) this.#retryDelay.reset();
+      this.#restart = setTimeout(() => this.#startThread(), this.#retryDelay.next());
     });
     this.#beginAll();
   }

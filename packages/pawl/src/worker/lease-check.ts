@@ -10,7 +10,7 @@ import type { Logger } from "../values/logger.js";
 import type { WorkerStore } from "../store/store.js";
 import type { Execution } from "../run/execution.js";
 import type { Executions } from "./executions.js";
-import type { Feeder } from "./claimer.js";
+import type { Claimer } from "./claimer.js";
 import type { ConfirmedBeat } from "./heartbeat.js";
 import { monotonicMs } from "../values/monotonic.js";
 import type { HeldClaim, Releaser } from "./release.js";
@@ -27,11 +27,11 @@ export interface HoldingsHost {
   readonly logger: Logger;
   readonly releaser: Releaser;
   readonly executions: Executions;
-  readonly feeders: ReadonlyMap<string, Feeder>;
+  readonly claimers: ReadonlyMap<string, Claimer>;
   /** The ids of claims in flight. */
   readonly claiming: ReadonlySet<string>;
   /** Outcomes on their way. */
-  readonly flusher: { has(runId: string): boolean; drop(runId: string): void };
+  readonly commits: { has(runId: string): boolean; drop(runId: string): void };
   /** The id that the worker holds its claims by; null while it has no lease. */
   workerId(): string | null;
   /** A run was cancelled. */
@@ -112,20 +112,20 @@ export class Holdings {
   }
 
   #abortLost(lost: readonly Execution[]): void {
-    const { executions, flusher } = this.#host;
+    const { executions, commits } = this.#host;
     for (const execution of lost) {
       const { runId } = execution;
       // Its outcome is on its way: perhaps that is what ended the claim, and the guard will say.
-      if (executions.get(runId) !== execution || flusher.has(runId)) continue;
+      if (executions.get(runId) !== execution || commits.has(runId)) continue;
       execution.abort(new Error("the claim on this run was lost"));
-      flusher.drop(runId);
+      commits.drop(runId);
     }
   }
 
   /** Those of the claims that are neither executed, nor waiting in a buffer, nor just being made. */
   #notInHand(claims: Claims): HeldClaim[] {
-    const { executions, feeders, claiming } = this.#host;
-    const buffered = new Set([...feeders.values()].flatMap((feeder) => feeder.unstartedIds()));
+    const { executions, claimers, claiming } = this.#host;
+    const buffered = new Set([...claimers.values()].flatMap((claimer) => claimer.unstartedIds()));
     return Object.entries(claims)
       .filter(([runId, claimId]) => executions.get(runId)?.claimId !== claimId)
       .filter(([runId, claimId]) => !buffered.has(runId) && !claiming.has(claimId))

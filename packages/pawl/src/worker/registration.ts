@@ -11,7 +11,7 @@ import type { BeatAddress } from "./open-beats.js";
 import type { WorkerStore } from "../store/store.js";
 import { type ConfirmedBeat, Heartbeat, type Lease } from "./heartbeat.js";
 import { monotonicMs } from "../values/monotonic.js";
-import { Patience } from "../timing/retry-delay.js";
+import { RetryDelay } from "../timing/retry-delay.js";
 import type { ServeSettings } from "./options.js";
 
 /** A lease that held for so many times its length was not lost because too much is asked of the machine all the time. */
@@ -33,7 +33,7 @@ export interface RegistrationHost {
 export class Registration {
   readonly #host: RegistrationHost;
   readonly #heartbeat: Heartbeat | null;
-  readonly #losses = new Patience();
+  readonly #losses = new RetryDelay();
   #lease: Lease | undefined;
   #leasedAtMs = 0;
   /** Ends what is waited for. */

@@ -8,7 +8,7 @@
 import type { Logger } from "../values/logger.js";
 import type { WorkerStore } from "../store/store.js";
 import { atMost } from "../timing/give-up-after.js";
-import { Patience } from "../timing/retry-delay.js";
+import { RetryDelay } from "../timing/retry-delay.js";
 
 const longestMs = 2_000;
 const maxBatch = 500;
@@ -33,7 +33,7 @@ export class Releaser {
   /** Runs, or the next in line for their keys, have become claimable. */
   readonly #onReleased: () => void;
   readonly #pending = new Map<string, Pending>();
-  readonly #patience = new Patience();
+  readonly #retryDelay = new RetryDelay();
   #retry: NodeJS.Timeout | undefined;
   #hasFailed = false;
   #isStopped = false;
@@ -89,7 +89,7 @@ export class Releaser {
         const held = new Set(others.length === 0 ? [] : await this.#store.held(others));
         for (const one of batch) if (!held.has(one.runId)) this.#settle(one);
         if (released.size > 0) this.#onReleased();
-        if (held.size === 0) this.#patience.reset();
+        if (held.size === 0) this.#retryDelay.reset();
         this.#hasFailed = false;
       } catch (error) {
         if (!this.#hasFailed) {
@@ -117,6 +117,6 @@ export class Releaser {
       const left = [...this.#pending.values()].filter(({ isUnderWay }) => !isUnderWay);
       for (const one of left) one.isUnderWay = true;
       void this.#send(left);
-    }, this.#patience.next());
+    }, this.#retryDelay.next());
   }
 }

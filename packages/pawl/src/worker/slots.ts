@@ -1,10 +1,10 @@
 /**
- * Slots of a worker that are set aside for runs which come claimed from elsewhere than its feeders: from a start in this process, or from
+ * Slots of a worker that are set aside for runs which come claimed from elsewhere than its claimers: from a start in this process, or from
  * a signal that wakes one. Owned by the worker.
  */
 
 import type { ClaimedRun } from "../store/store.js";
-import type { Feeder } from "./claimer.js";
+import type { Claimer } from "./claimer.js";
 import type { Reservation, Slots } from "../local/hub.js";
 
 export interface SlotHost {
@@ -31,21 +31,21 @@ export class SlotKeeper {
   }
 
   /** One slot; null if there is none to give. */
-  reserve(workerId: string | null, feeder: Feeder | undefined): Reservation | null {
-    if (workerId === null || feeder === undefined || !feeder.reserve()) return null;
+  reserve(workerId: string | null, claimer: Claimer | undefined): Reservation | null {
+    if (workerId === null || claimer === undefined || !claimer.reserve()) return null;
     this.#reserved++;
     return {
       workerId,
       claiming: this.#host.claiming,
-      fill: (run, claimId) => this.#fill(feeder, workerId, run, claimId),
-      cancel: () => this.#giveBack(feeder),
+      fill: (run, claimId) => this.#fill(claimer, workerId, run, claimId),
+      cancel: () => this.#giveBack(claimer),
     };
   }
 
   /** One slot in each queue that has one free; null if none has. */
-  offer(workerId: string | null, feeders: ReadonlyMap<string, Feeder>): Slots | null {
+  offer(workerId: string | null, claimers: ReadonlyMap<string, Claimer>): Slots | null {
     if (workerId === null) return null;
-    const free = new Map([...feeders].filter(([, feeder]) => feeder.reserve()));
+    const free = new Map([...claimers].filter(([, claimer]) => claimer.reserve()));
     if (free.size === 0) return null;
     this.#reserved += free.size;
     return {
@@ -57,24 +57,24 @@ export class SlotKeeper {
         free.delete(queue);
       },
       close: () => {
-        for (const feeder of free.values()) this.#giveBack(feeder);
+        for (const claimer of free.values()) this.#giveBack(claimer);
       },
     };
   }
 
   /** Executes a run in a slot that was set aside for it; if the worker may not any more, the claim is let go. */
-  #fill(feeder: Feeder, workerId: string, run: ClaimedRun, claimId: string): void {
+  #fill(claimer: Claimer, workerId: string, run: ClaimedRun, claimId: string): void {
     if (this.#host.mayFill(workerId)) {
-      void feeder.fill(run, claimId);
+      void claimer.fill(run, claimId);
       this.#reserved--;
       this.#host.onReturned();
     } else {
-      void this.#host.letGo({ runId: run.runId, claimId }).then(() => this.#giveBack(feeder));
+      void this.#host.letGo({ runId: run.runId, claimId }).then(() => this.#giveBack(claimer));
     }
   }
 
-  #giveBack(feeder: Feeder): void {
-    feeder.unreserve();
+  #giveBack(claimer: Claimer): void {
+    claimer.unreserve();
     this.#reserved--;
     this.#host.onReturned();
   }

@@ -8,20 +8,20 @@
 import type { AnyDefinition } from "../define/definition.js";
 import { Unavailable } from "../values/errors.js";
 import type { Claimable, WorkerStore } from "../store/store.js";
-import { isOutage } from "../store/postgres/database-errors.js";
+import { isUnreachable } from "../store/refused.js";
 import { atMost } from "../timing/give-up-after.js";
 import { DatabaseWatch } from "./database-watch.js";
 import { Events } from "../observe/events.js";
 import { Executions } from "./executions.js";
 import type { Reading } from "../observe/exposition.js";
-import { Feeder } from "./claimer.js";
-import { commitFlusher, recordFlusher } from "./outcome-batches.js";
+import { Claimer } from "./claimer.js";
+import { commitBatcher, journalBatcher } from "./outcome-batches.js";
 import type { ConfirmedBeat } from "./heartbeat.js";
 import { Holdings } from "./lease-check.js";
 import { setLimit } from "../local/limits.js";
 import type { Hub, LocalWorker, Reservation, Slots } from "../local/hub.js";
 import { Observer } from "../observe/observer.js";
-import { Patience, persist } from "../timing/retry-delay.js";
+import { RetryDelay, retryCall } from "../timing/retry-delay.js";
 import { Registration } from "./registration.js";
 import { Releaser } from "./release.js";
 import type { ServeSettings } from "./options.js";
@@ -46,7 +46,7 @@ export class EngineWorker implements LocalWorker {
   readonly #settings: ServeSettings;
   readonly #open: () => Promise<WorkerTransport>;
   readonly #served: ReadonlyMap<string, AnyDefinition>;
-  readonly #feeders = new Map<string, Feeder>();
+  readonly #claimers = new Map<string, Claimer>();
   readonly #executions = new Executions();
   /** Ids of claims whose call is in flight. */
   readonly #claiming = new Set<string>();
@@ -83,7 +83,7 @@ export class EngineWorker implements LocalWorker {
     this.#observer = new Observer(this.events);
     this.#metrics = new WorkerMetrics(settings.metrics, this.events, () => this.#inFlight());
     this.#database = new DatabaseWatch(settings.logger, () => {
-      for (const feeder of this.#feeders.values()) feeder.rewind();
+      for (const claimer of this.#claimers.values()) claimer.rewind();
     });
     this.#served = new Map(settings.definitions.map((one) => [`${one.name}@${one.version}`, one]));
     this.#begun = this.#begin();
@@ -137,7 +137,7 @@ export class EngineWorker implements LocalWorker {
     if (this.#transport === undefined) return;
     this.#hub.workers.delete(this);
     this.#workerId = null;
-    for (const feeder of this.#feeders.values()) void feeder.stop();
+    for (const claimer of this.#claimers.values()) void claimer.stop();
     this.#executions.abortAll(new Error("the worker has died"));
     this.#releaser.stop();
     this.#watcher.stop();
@@ -151,28 +151,28 @@ export class EngineWorker implements LocalWorker {
     const begun = [...this.#executions].map(({ runId, queue, isAtRest }) => {
       return { runId, queue, isAtRest: isAtRest?.() ?? false };
     });
-    const unstarted = [...this.#feeders].flatMap(([queue, feeder]) =>
-      feeder.unstartedIds().map((runId) => ({ runId, queue, isAtRest: true })),
+    const unstarted = [...this.#claimers].flatMap(([queue, claimer]) =>
+      claimer.unstartedIds().map((runId) => ({ runId, queue, isAtRest: true })),
     );
     return [...begun, ...unstarted];
   }
 
   reserve({ name, version, queue }: { name: string; version: number; queue: string }): Reservation | null {
     if (!this.#served.has(`${name}@${version}`)) return null;
-    return this.#slots.reserve(this.#workerId, this.#feeders.get(queue));
+    return this.#slots.reserve(this.#workerId, this.#claimers.get(queue));
   }
 
   offer(): Slots | null {
-    return this.#slots.offer(this.#workerId, this.#feeders);
+    return this.#slots.offer(this.#workerId, this.#claimers);
   }
 
   nudge(queue: string | null): void {
-    if (queue === null) for (const feeder of this.#feeders.values()) feeder.nudge();
-    else this.#feeders.get(queue)?.nudge();
+    if (queue === null) for (const claimer of this.#claimers.values()) claimer.hint();
+    else this.#claimers.get(queue)?.hint();
   }
 
   lower(claimable: Claimable): void {
-    this.#feeders.get(claimable.queue)?.lower(claimable);
+    this.#claimers.get(claimable.queue)?.lower(claimable);
   }
 
   delivered(runId: string): void {
@@ -184,7 +184,7 @@ export class EngineWorker implements LocalWorker {
   }
 
   expect(queue: string, delayMs: number): void {
-    this.#feeders.get(queue)?.expect(delayMs);
+    this.#claimers.get(queue)?.expect(delayMs);
   }
 
   #tellIfIdle(): void {
@@ -198,20 +198,20 @@ export class EngineWorker implements LocalWorker {
     this.#store = this.#transport.store;
     this.#hub = this.#transport.hub;
     this.#releaser = new Releaser(this.#store, logger, () => {
-      for (const feeder of this.#feeders.values()) feeder.rewind();
+      for (const claimer of this.#claimers.values()) claimer.rewind();
     });
-    const commits = {
+    const events = {
       onClaimable: (claimable: readonly Claimable[]) => this.#hub.claimable(claimable),
       onOrphan: (orphan: { runId: string; claimId: string }) => this.#releaser.release([orphan]),
     };
-    const flusher = commitFlusher(this.#store, logger, isOutage, commits, this.events);
-    const recorder = recordFlusher(this.#store, logger, isOutage, this.events);
+    const commits = commitBatcher(this.#store, logger, events, this.events);
+    const journal = journalBatcher(this.#store, logger, this.events);
     this.#watcher = new Watcher(this.#store, logger);
     this.#executions.open({
       surroundings: {
         store: this.#store,
-        flusher,
-        recorder,
+        commits,
+        journal,
         watcher: this.#watcher,
         hub: this.#hub,
         observer: this.#observer,
@@ -220,10 +220,10 @@ export class EngineWorker implements LocalWorker {
         maxPayloadBytes,
         workerId: () => this.#workerId,
         claiming: this.#claiming,
-        feeder: (queue) => this.#feeders.get(queue),
+        claimer: (queue) => this.#claimers.get(queue),
         expect: (queue, delayMs) => this.expect(queue, delayMs),
         patiently: (execution, call) =>
-          persist(
+          retryCall(
             () => execution.aborted,
             call,
             (err) =>
@@ -232,7 +232,7 @@ export class EngineWorker implements LocalWorker {
         isStopping: () => this.#isStopping || this.#database.isHeld,
       },
       releaser: this.#releaser,
-      feeders: this.#feeders,
+      claimers: this.#claimers,
       served: this.#served,
       drainMs,
       mayBegin: () => !this.#isStopping && this.#workerId !== null,
@@ -244,9 +244,9 @@ export class EngineWorker implements LocalWorker {
       logger,
       releaser: this.#releaser,
       executions: this.#executions,
-      feeders: this.#feeders,
+      claimers: this.#claimers,
       claiming: this.#claiming,
-      flusher,
+      commits,
       workerId: () => this.#workerId,
       cancel: (runId) => this.cancel(runId),
     });
@@ -257,12 +257,12 @@ export class EngineWorker implements LocalWorker {
     }
     if (this.#isStopping) throw new Unavailable("the worker was stopped before it was ready");
     for (const [queue, concurrency] of this.#settings.queues) {
-      this.#feeders.set(queue, this.#makeFeeder(queue, concurrency));
+      this.#claimers.set(queue, this.#makeClaimer(queue, concurrency));
     }
     this.#hub.workers.add(this);
     this.#hub.listeners.add(this.events);
     if (this.#transport.sweeps) this.#sweeper = this.#makeSweeper();
-    for (const feeder of this.#feeders.values()) feeder.start();
+    for (const claimer of this.#claimers.values()) claimer.start();
   }
 
   /** The runs it executes, by definition; of those that it serves also if there are none. */
@@ -290,15 +290,15 @@ export class EngineWorker implements LocalWorker {
 
   /** Tries until it works, whatever the outage; undefined once the worker stops. Throws what waiting will not mend. */
   async #persist<T>(what: string, attempt: () => Promise<T>): Promise<T | undefined> {
-    const patience = new Patience();
+    const retryDelay = new RetryDelay();
     while (!this.#isStopping) {
       try {
         return await attempt();
       } catch (error) {
         // Once it has served, a worker never gives up: a password or a right may come back as well.
-        if (!isOutage(error) && this.#feeders.size === 0) throw error;
+        if (!isUnreachable(error) && this.#claimers.size === 0) throw error;
         this.#settings.logger.warn({ err: error }, `pawl: the worker cannot ${what}, trying again`);
-        await new Promise((resolve) => setTimeout(resolve, patience.next()));
+        await new Promise((resolve) => setTimeout(resolve, retryDelay.next()));
       }
     }
     return undefined;
@@ -311,7 +311,7 @@ export class EngineWorker implements LocalWorker {
     this.events.emit("lease.lost", { reason });
     this.#workerId = null;
     this.#executions.abortAll(new Error(`the worker lost its lease: ${reason}`));
-    for (const feeder of this.#feeders.values()) feeder.endWait();
+    for (const claimer of this.#claimers.values()) claimer.endWait();
     this.#registering = this.#registerAgain();
   }
 
@@ -320,7 +320,7 @@ export class EngineWorker implements LocalWorker {
     await this.#register();
     // Runs that this worker serves may have become claimable meanwhile.
     this.#sweeper?.hurry();
-    for (const feeder of this.#feeders.values()) feeder.rewind();
+    for (const claimer of this.#claimers.values()) claimer.rewind();
   }
 
   /** What the database said at a beat of this worker id. */
@@ -337,8 +337,8 @@ export class EngineWorker implements LocalWorker {
     this.#hub.workers.delete(this);
     this.#hub.listeners.delete(this.events);
     await this.#registering;
-    await atMost(Promise.all([...this.#feeders.values()].map((feeder) => feeder.stop())), closeMs);
-    const unstarted = [...this.#feeders.values()].flatMap((feeder) => feeder.takeUnstarted());
+    await atMost(Promise.all([...this.#claimers.values()].map((claimer) => claimer.stop())), closeMs);
+    const unstarted = [...this.#claimers.values()].flatMap((claimer) => claimer.takeUnstarted());
     await this.#releaser.letGo(unstarted.map(({ run, claimId }) => ({ runId: run.runId, claimId })));
     await this.#drained(this.#settings.drainMs);
     for (const execution of this.#executions) execution.interruptToStop();
@@ -358,7 +358,7 @@ export class EngineWorker implements LocalWorker {
 
   /** Lets go of what it still holds: also of what was locked a moment ago. What is left after that, the reaper finds. */
   async #unregister(): Promise<void> {
-    const patience = new Patience();
+    const retryDelay = new RetryDelay();
     for (let count = 1; this.#workerId !== null; count++) {
       try {
         if ((await this.#store.unregister(this.#workerId)) === 0) return;
@@ -366,7 +366,7 @@ export class EngineWorker implements LocalWorker {
         this.#settings.logger.warn({ err: error }, "pawl: the worker cannot unregister");
       }
       if (count === unregisterTries) return;
-      await new Promise((resolve) => setTimeout(resolve, patience.next()));
+      await new Promise((resolve) => setTimeout(resolve, retryDelay.next()));
     }
   }
 
@@ -394,14 +394,14 @@ export class EngineWorker implements LocalWorker {
       leaseMs,
       isBusy: () => this.#executions.size > 0,
       onClaimable: (queue) => {
-        for (const [name, feeder] of this.#feeders) if (queue === null || queue === name) feeder.rewind();
+        for (const [name, claimer] of this.#claimers) if (queue === null || queue === name) claimer.rewind();
       },
     });
   }
 
-  #makeFeeder(queue: string, concurrency: number): Feeder {
+  #makeClaimer(queue: string, concurrency: number): Claimer {
     const { definitions, prefetch, minDemand, pollMs, maxPollMs, logger } = this.#settings;
-    return new Feeder(
+    return new Claimer(
       {
         queue,
         concurrency,
@@ -421,7 +421,7 @@ export class EngineWorker implements LocalWorker {
         claiming: this.#claiming,
         isClockStill: () => this.#hub.clock.isStill,
         execute: (run) => this.#executions.execute(run, queue),
-        letGo: (claims) => this.#releaser.release(claims),
+        release: (claims) => this.#releaser.release(claims),
       },
     );
   }

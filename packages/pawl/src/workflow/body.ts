@@ -288,7 +288,7 @@ export class Body {
     value: Json | null,
     seq = this.#beginDelivery(),
   ): Promise<Pending | null> {
-    const verdict = await this.#around.recorder.write(this.#entry(call, seq, change));
+    const verdict = await this.#around.journal.add(this.#entry(call, seq, change));
     if (this.#isDead) return null;
     if (verdict.kind !== "failed") {
       const error = "error" in change && change.error !== null ? change.error : null;
@@ -439,7 +439,7 @@ export class Body {
     this.#isDead = true;
     this.#execution.onAbort = undefined;
     this.#around.watcher.forget(this.#execution.runId);
-    this.#around.recorder.drop(this.#execution.runId);
+    this.#around.journal.drop(this.#execution.runId);
     this.#deliveries.clear();
     for (const { stopTimer } of this.#calls.values()) stopTimer?.();
     this.#calls.clear();

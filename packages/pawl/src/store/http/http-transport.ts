@@ -8,8 +8,8 @@
 import { PawlError } from "../../values/errors.js";
 import type { Logger } from "../../values/logger.js";
 import { phasesOf, type Status } from "../../values/phase.js";
-import { Group } from "../../timing/batch.js";
-import { Lanes } from "../../timing/lanes.js";
+import { Batcher } from "../../timing/batch.js";
+import { Lanes } from "../../timing/slow-lanes.js";
 import type { EndedRun, NewSignal, SignalVerdict } from "../client-store.js";
 import type { ClientTransport, RunPageQuery, RunQuery } from "../client-transport.js";
 import { isUnreachable } from "../refused.js";
@@ -60,7 +60,7 @@ export class HttpTransport implements ClientTransport {
   readonly #hints: Hints;
   readonly #trace: NonNullable<HttpTransportOptions["trace"]>;
   readonly #results: HttpResults;
-  readonly #starts: Group<NewRun, StartedRun | PawlError>;
+  readonly #starts: Batcher<NewRun, StartedRun | PawlError>;
   readonly #keyed = new Lanes(keyedLanes);
 
   constructor({ address, hints, logger, trace = (runs, send) => send(runs) }: HttpTransportOptions) {
@@ -70,7 +70,7 @@ export class HttpTransport implements ClientTransport {
     this.queues = httpQueues(this.#caller);
     this.topics = httpTopics(this.#caller);
     this.#results = new HttpResults((...asked) => this.#ended(...asked), hints, logger);
-    this.#starts = new Group({
+    this.#starts = new Batcher({
       send: (runs) => this.#startEach(runs),
       sizeOf: (run) => run.input.length,
       isOutage: isUnreachable,
