@@ -48,7 +48,7 @@ describe("pawl runs signal, cancel and why", () => {
     const { code, stdout } = await pawl(["runs", "why", runId], { url });
     expect(code).toBe(0);
     expect(stdout).toMatch(
-      new RegExp(`^run ${runId} is suspended in step "paid" since .* waits for the signal "paid"; .*\n$`),
+      new RegExp(`^run ${runId} is suspended in step "paid" \\(since .*\\) and waits for the signal "paid"; .*\n$`),
     );
     expect(await pawlJson<Why>(["runs", "why", runId], { url })).toMatchObject({
       reason: "suspended",

@@ -118,7 +118,7 @@ export class Sender {
       case "not_found":
         throw notFound(runId);
       case "ended":
-        throw new RunEnded(`run ${runId} has ended and accepts no more signals`);
+        throw new RunEnded(`run ${runId} has ended: it takes no more signals`);
       case "full":
         throw new InboxFull(
           `the inbox of run ${runId} is full (10,000 signals); until the run consumes some, it accepts only the signal that it waits for`,
@@ -135,7 +135,7 @@ export function toStarted<Definition extends AnyDefinition = AnyDefinition>({
   conflict,
 }: StartedRun): Started<Definition> {
   if (conflict !== null) {
-    throw new KeyConflict(`run ${runId} holds the unique key, but run ${conflict} holds the idempotency key`);
+    throw new KeyConflict(`the unique key is held by run ${runId}, the idempotency key by run ${conflict}`);
   }
   return { runId, created, status: statusOf(phase) };
 }

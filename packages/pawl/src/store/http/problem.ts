@@ -1,6 +1,6 @@
 /**
- * Problem documents (RFC 9457) of a server, turned back into the errors that the library throws itself, with all their members: who
- * catches them need not know which way the call took.
+ * Turns the problem documents (RFC 9457) of a server back into the errors of the library, with all
+ * their members, so that callers can catch the same errors with both transports.
  */
 
 import { readErrorRecord } from "../../values/error-record.js";
@@ -10,19 +10,19 @@ import { Overloaded, Refused, ServerFault } from "../refused.js";
 
 type Members = Readonly<Partial<Record<string, unknown>>>;
 
-/** The error that an answer with this status means. `whose` names the server. */
+/** The error for an answer with this status. `whose` names the server. */
 export function toError(status: number, body: unknown, whose: string): errors.PawlError {
   const members: Members = isObject(body) ? body : {};
   const detail = textOf(members["detail"]) ?? textOf(members["title"]) ?? `status ${status}`;
   const made = fromCode(textOf(members["code"]) ?? "", detail, members);
   if (made !== null) return made;
-  // The request itself was wrong, in a way that the library has no name for.
+  // The request was wrong in a way for which the library has no error class.
   if (members["code"] === "BadRequest") return new errors.InvalidOption(detail);
   const message = `${whose} answered with status ${status}: ${detail}`;
   if (status === 429 || members["code"] === "Overloaded") return new Overloaded(message);
   if (status === 500) return new ServerFault(message);
   if (status > 500 || status === 408) return new errors.Unavailable(message);
-  return new Refused(`${message}. Is that a Pawl server, of this version?`);
+  return new Refused(`${message}. Is that a Pawl server of this version?`);
 }
 
 function fromCode(code: string, detail: string, members: Members): errors.PawlError | null {
@@ -54,7 +54,7 @@ function fromCode(code: string, detail: string, members: Members): errors.PawlEr
   }
 }
 
-/** Those that have nothing but a message. */
+/** Errors that have only a message. */
 const plainErrors: ReadonlyMap<string, new (message: string) => errors.PawlError> = new Map(
   Object.entries({
     Forbidden: errors.Forbidden,
