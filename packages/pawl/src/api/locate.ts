@@ -11,12 +11,7 @@ import { checkSchemaName } from "../worker/options.js";
 import { checkServerUrl, isServerUrl, type ServerAddress } from "../store/http/address.js";
 import { type Address, checkUrl, openPool } from "../store/postgres/database.js";
 import { explain } from "../store/postgres/database-errors.js";
-import {
-  explainVersion,
-  migrateSchema,
-  readVersion,
-  requireUtf8,
-} from "../store/postgres/migrate.js";
+import { explainVersion, migrateSchema, readVersion, requireUtf8 } from "../store/postgres/migrate.js";
 import { schemaVersion } from "../store/postgres/schema-files.js";
 import { Refused } from "../store/refused.js";
 

@@ -158,8 +158,8 @@ class PostgresTransport implements ClientTransport {
   #queues(messages: Messages): QueueTransport {
     return {
       send: (sent) => messages.send(sent),
-      receive: async (wanted, options) => {
-        const received = await this.#receiver.receive(wanted, options);
+      receive: async (filter, options) => {
+        const received = await this.#receiver.receive(filter, options);
         return received.map((message) => ({ ...message, body: fromJson(message.body) }));
       },
       ack: (receipts) => messages.ack(receipts),

@@ -19,7 +19,7 @@ import {
   receiptKey,
   type SentMessage,
   type StoredStats,
-  type Wanted,
+  type ReceiveFilter,
 } from "../store/queue-store.js";
 
 export type { SentMessage } from "../store/queue-store.js";
@@ -117,8 +117,8 @@ export function queuesOver(
       return messages.length === 0 ? [] : (await transport()).send(messages);
     },
     async receive<Body>(queue: string, options: ReceiveOptions = {}) {
-      const { wanted, ...rest } = checkReceive(queue, options, maxPayloadBytes);
-      const messages: Message<unknown>[] = await (await transport()).receive(wanted, rest);
+      const { filter, ...rest } = checkReceive(queue, options, maxPayloadBytes);
+      const messages: Message<unknown>[] = await (await transport()).receive(filter, rest);
       // Only the caller knows the type of the bodies.
       return messages as Message<Body>[];
     },
@@ -192,7 +192,7 @@ function checkReceive(
   queue: unknown,
   options: unknown,
   maxBytes: number,
-): { wanted: Wanted; max: number; waitMs: number; signal: AbortSignal | undefined } {
+): { filter: ReceiveFilter; max: number; waitMs: number; signal: AbortSignal | undefined } {
   const checked = checkMessageQueue(queue);
   const given = checkOptions(
     options,
@@ -209,7 +209,7 @@ function checkReceive(
     max: 1_000_000,
   });
   return {
-    wanted: {
+    filter: {
       queue: checked,
       visibilityMs: checkVisibility(given.visibility ?? defaults.visibility, 1),
       // A dead-letter queue has no dead-letter queue of its own.

@@ -4,7 +4,7 @@
  * walk again and again over messages that cannot be received or are gone. Used by the receiver.
  */
 
-import type { Received, ReceiveRequest, Wanted } from "../store/queue-store.js";
+import type { Received, ReceiveRequest, ReceiveFilter } from "../store/queue-store.js";
 import { type Polled, PollLoop } from "../timing/poll.js";
 import type { Hub } from "./hub.js";
 import type { ReceivedMessage } from "./receiver.js";
@@ -36,7 +36,7 @@ export interface MessagePollOptions {
 }
 
 export class MessagePoll {
-  readonly #wanted: Wanted;
+  readonly #filter: ReceiveFilter;
   readonly #options: MessagePollOptions;
   readonly #waiters = new Set<Waiter>();
   readonly #loop = new PollLoop(pace, () => this.#poll());
@@ -48,8 +48,8 @@ export class MessagePoll {
   /** Ends the subscription to the hub's hints, while there is one. */
   #unsubscribe: (() => void) | undefined;
 
-  constructor(wanted: Wanted, options: MessagePollOptions) {
-    this.#wanted = wanted;
+  constructor(filter: ReceiveFilter, options: MessagePollOptions) {
+    this.#filter = filter;
     this.#options = options;
   }
 
@@ -80,7 +80,7 @@ export class MessagePoll {
       };
       signal?.addEventListener("abort", leave, { once: true });
       this.#waiters.add(waiter);
-      this.#unsubscribe ??= this.#options.hub.receiving(this.#wanted.queue, (isOld) => {
+      this.#unsubscribe ??= this.#options.hub.receiving(this.#filter.queue, (isOld) => {
         if (isOld) this.#floor = null;
         this.#loop.hint();
       });

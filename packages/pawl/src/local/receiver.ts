@@ -7,7 +7,7 @@
  */
 
 import type { Logger } from "../values/logger.js";
-import type { QueueStore, StoredMessage, Wanted } from "../store/queue-store.js";
+import type { QueueStore, StoredMessage, ReceiveFilter } from "../store/queue-store.js";
 import { newClaimId } from "../values/claim-id.js";
 import { MessagePoll } from "./message-poll.js";
 import type { Hub } from "./hub.js";
@@ -44,22 +44,22 @@ export class Receiver {
   }
 
   /** Waits for the first message and returns up to `max`; none once the time has passed or the signal is aborted. */
-  receive(wanted: Wanted, { max, waitMs, signal }: ReceiveOptions): Promise<ReceivedMessage[]> {
+  receive(filter: ReceiveFilter, { max, waitMs, signal }: ReceiveOptions): Promise<ReceivedMessage[]> {
     if (this.#closed !== undefined) return Promise.reject(this.#closed);
     if (signal?.aborted === true) return Promise.resolve([]);
-    const key = JSON.stringify([wanted.queue, wanted.visibilityMs, wanted.maxReceives, wanted.match]);
+    const key = JSON.stringify([filter.queue, filter.visibilityMs, filter.maxReceives, filter.match]);
     let poll = this.#polls.get(key);
     if (poll === undefined) {
       this.#forgetIdle();
-      poll = new MessagePoll(wanted, {
+      poll = new MessagePoll(filter, {
         hub: this.#hub,
         receive: async (request) => {
           const receipt = newClaimId();
-          const received = await this.#store.receive({ ...wanted, ...request, receipt });
+          const received = await this.#store.receive({ ...filter, ...request, receipt });
           const messages = received.messages.map((message) => ({ ...message, receipt }));
           return { ...received, messages };
         },
-        giveBack: (messages) => this.#giveBack(wanted.queue, messages),
+        giveBack: (messages) => this.#giveBack(filter.queue, messages),
         expire: () => this.#expire(),
       });
       this.#polls.set(key, poll);

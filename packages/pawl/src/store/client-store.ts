@@ -132,7 +132,6 @@ export interface ClientStore {
   bringForward(limit: number): Promise<number>;
   limits(): Promise<StoredLimit[]>;
   get(runIds: readonly string[]): Promise<StoredRun[]>;
-  journal(runId: string, after: string): Promise<ListedStep[]>;
   /** How many runs a listing would show on all its pages. */
   count(filter: RunFilter): Promise<number>;
   /** A page, up to the limit and 16 MiB. `last`: where the next page begins, null at the end. */

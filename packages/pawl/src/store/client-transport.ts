@@ -18,7 +18,7 @@ import type {
   StoredStats,
   StoredSubscription,
   StoredTarget,
-  Wanted,
+  ReceiveFilter,
 } from "./queue-store.js";
 import type { NewRun, StartedRun, StoredLimit } from "./runs.js";
 import type { Message, Page, Run, StepPage, Why } from "./views.js";
@@ -57,7 +57,7 @@ export interface SendTransport {
 export interface QueueTransport {
   send(messages: readonly NewMessage[]): Promise<readonly SentMessage[]>;
   receive(
-    wanted: Wanted,
+    filter: ReceiveFilter,
     options: { max: number; waitMs: number; signal: AbortSignal | undefined },
   ): Promise<Message[]>;
   /** Answers which were deleted, as `receiptKey` writes them. */
