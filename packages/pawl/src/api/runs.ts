@@ -93,11 +93,9 @@ export function toRun(stored: StoredRun): Run {
 export function toPageQuery(options: unknown): RunPageQuery {
   const given = checkOptions(options, [...filters, "cursor", "limit"], "the options of runs.list");
   const { cursor, limit = 20 } = given;
-  // The transport reads it once more; a wrong one is refused before anything is sent.
-  if (cursor !== undefined) readCursor(cursor);
   return {
     ...toQuery(given),
-    cursor: cursor === undefined ? null : String(cursor),
+    cursor: cursor === undefined ? null : checkCursor(cursor),
     limit: checkInteger(limit, "limit", { min: 1, max: 100 }),
   };
 }
@@ -148,9 +146,18 @@ export function writeCursor(last: NonNullable<RunFilter["before"]>): string {
   return toBase64Url(JSON.stringify([last.startedAt, last.runId]));
 }
 
-function readCursor(cursor: unknown): NonNullable<RunFilter["before"]> {
+/** Refuses a wrong cursor before anything is sent. The transport decodes it. */
+function checkCursor(cursor: unknown): string {
+  if (typeof cursor === "string") {
+    readCursor(cursor);
+    return cursor;
+  }
+  throw wrongCursor(cursor);
+}
+
+function readCursor(cursor: string): NonNullable<RunFilter["before"]> {
   try {
-    const parsed: unknown = JSON.parse(fromBase64Url(String(cursor)));
+    const parsed: unknown = JSON.parse(fromBase64Url(cursor));
     if (Array.isArray(parsed) && parsed.length === 2) {
       const [startedAt, runId] = parsed as unknown[];
       if (typeof startedAt === "string" && !Number.isNaN(Date.parse(startedAt)) && isRunId(runId)) {
@@ -160,5 +167,9 @@ function readCursor(cursor: unknown): NonNullable<RunFilter["before"]> {
   } catch {
     // Not a cursor of ours: refused below.
   }
-  throw new InvalidOption(`cursor must be an unchanged cursor of runs.list, not ${show(cursor)}`);
+  throw wrongCursor(cursor);
+}
+
+function wrongCursor(cursor: unknown): InvalidOption {
+  return new InvalidOption(`cursor must be an unchanged cursor of runs.list, not ${show(cursor)}`);
 }

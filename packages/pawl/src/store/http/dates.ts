@@ -58,6 +58,13 @@ export function readWhy(sent: DatesAsText<Why>): Why {
     case "throttled":
     case "not_due":
       return { ...sent, until: new Date(sent.until) };
+    case "held":
+    case "set_aside":
+    case "unserved":
+    case "queue_unserved":
+    case "key_taken":
+      return sent;
+    // A reason that only a newer server knows.
     default:
       return sent;
   }
