@@ -80,7 +80,7 @@ export class MessagePoll {
       };
       signal?.addEventListener("abort", leave, { once: true });
       this.#waiters.add(waiter);
-      this.#unsubscribe ??= this.#options.hub.receiving(this.#filter.queue, (isOld) => {
+      this.#unsubscribe ??= this.#options.hub.onVisible(this.#filter.queue, (isOld) => {
         if (isOld) this.#floor = null;
         this.#loop.hint();
       });

@@ -94,7 +94,7 @@ export class Results {
       const made: Awaited = {
         runId,
         settles: new Set(),
-        unsubscribe: this.#hub.await(runId, (ended) => settleAll(made, ended)),
+        unsubscribe: this.#hub.onEnd(runId, (ended) => settleAll(made, ended)),
         intervalMs: pace.shortestMs,
         dueAtMs,
       };

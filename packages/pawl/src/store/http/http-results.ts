@@ -64,7 +64,7 @@ export class HttpResults {
         if (ended instanceof Error) reject(ended);
         else resolve(ended);
       };
-      const unsubscribe = this.#hints.await(runId, settle);
+      const unsubscribe = this.#hints.onEnd(runId, settle);
       const timer =
         timeoutMs === null
           ? undefined
