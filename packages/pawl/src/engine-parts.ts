@@ -41,7 +41,7 @@ export { stepsPage } from "./api/steps.js";
 export { subscribe } from "./api/topics.js";
 export { addressKey, checkUrl, describeAddress, withoutPassword } from "./store/postgres/database.js";
 export { isBusy, isOutage, isPassing, isValueFault, sqlState } from "./store/postgres/database-errors.js";
-export { isUnreachable } from "./store/refused.js";
+export { isUnreachable } from "./store/errors.js";
 export { readSchemaHealth, readServerHealth, requireSchema } from "./store/postgres/health.js";
 export { findPooling } from "./store/postgres/pooler.js";
 export { PostgresStore } from "./store/postgres/postgres-store.js";

@@ -13,7 +13,7 @@ import { type Address, checkUrl, openPool } from "../store/postgres/database.js"
 import { explain } from "../store/postgres/database-errors.js";
 import { explainVersion, migrateSchema, readVersion, requireUtf8 } from "../store/postgres/migrate.js";
 import { schemaVersion } from "../store/postgres/schema-files.js";
-import { Refused } from "../store/refused.js";
+import { Refused } from "../store/errors.js";
 
 export interface Located {
   readonly url: string;

@@ -6,7 +6,7 @@
  */
 
 import type { ClientStore, EndedRun } from "../store/client-store.js";
-import { isUnreachable } from "../store/refused.js";
+import { isUnreachable } from "../store/errors.js";
 import { longerInterval, noInterval, type Polled, PollLoop } from "../timing/poll.js";
 import type { Logger } from "../values/logger.js";
 import type { Hub } from "./hub.js";

@@ -9,7 +9,7 @@
 import { InvalidOutcome } from "../values/errors.js";
 import type { Logger } from "../values/logger.js";
 import type { Transaction } from "../define/transaction.js";
-import { concernsCall, isUnreachable } from "../store/refused.js";
+import { concernsCall, isUnreachable } from "../store/errors.js";
 import type { StoreTransaction } from "../store/store.js";
 import { isHopeless } from "./transition.js";
 import type { Execution } from "./execution.js";

@@ -7,7 +7,7 @@
  */
 
 import type { Phase, Status } from "../values/phase.js";
-import type { ListedStep, StepPlace } from "./journal.js";
+import type { ListedStep, StepCursor } from "./journal.js";
 import type { Claim, Claimable, ClaimedRun, NewRun, StartedRun, StoredLimit } from "./runs.js";
 import type { WhyFacts } from "./why-facts.js";
 
@@ -137,7 +137,7 @@ export interface ClientStore {
   /** A page, up to the limit and 16 MiB. `last`: where the next page begins, null at the end. */
   list(filter: RunFilter): Promise<{ runs: StoredRun[]; last: { startedAt: string; runId: string } | null }>;
   /** A page of the steps of a run, likewise. */
-  steps(runId: string, after: StepPlace | null): Promise<{ steps: ListedStep[]; last: StepPlace | null }>;
+  steps(runId: string, after: StepCursor | null): Promise<{ steps: ListedStep[]; last: StepCursor | null }>;
   /** The runs among these that have ended or do not exist, up to 16 MiB of results. `more`: ask again for the rest. */
   ended(runIds: readonly string[]): Promise<{ runs: EndedRun[]; more: boolean }>;
 }

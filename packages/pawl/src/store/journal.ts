@@ -29,7 +29,7 @@ export interface ListedStep extends StoredStep {
 }
 
 /** Where a page of steps ends: the seq of its last completed step, and its last pending step, if any. */
-export interface StepPlace {
+export interface StepCursor {
   readonly seq: number;
   readonly startedAt: string | null;
   readonly name: string | null;

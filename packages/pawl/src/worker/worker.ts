@@ -8,7 +8,7 @@
 import type { AnyDefinition } from "../define/definition.js";
 import { Unavailable } from "../values/errors.js";
 import type { Claimable, WorkerStore } from "../store/store.js";
-import { isUnreachable } from "../store/refused.js";
+import { isUnreachable } from "../store/errors.js";
 import { atMost } from "../timing/give-up-after.js";
 import { DatabaseWatch } from "./database-watch.js";
 import { Events } from "../observe/events.js";

@@ -8,7 +8,7 @@
 
 import { PawlError, Unavailable } from "../../values/errors.js";
 import { RetryDelay } from "../../timing/retry-delay.js";
-import { isUnreachable, Overloaded, ServerFault } from "../refused.js";
+import { isUnreachable, Overloaded, ServerFault } from "../errors.js";
 import type { ServerAddress } from "./address.js";
 import { toError } from "./problem.js";
 import { connectTimeout, send } from "./send.js";

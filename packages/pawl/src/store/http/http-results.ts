@@ -9,7 +9,7 @@ import type { Logger } from "../../values/logger.js";
 import { onNextTurn } from "../../timing/next-turn.js";
 import { noInterval, type Polled, PollLoop } from "../../timing/poll.js";
 import { RetryDelay } from "../../timing/retry-delay.js";
-import { isUnreachable, ServerFault } from "../refused.js";
+import { isUnreachable, ServerFault } from "../errors.js";
 import type { EndedRun } from "../client-store.js";
 import type { Hints } from "./hints.js";
 
