@@ -1,8 +1,8 @@
 /**
  * The client's transport straight to Postgres. Calls that happen together share one statement. The
  * hub (`local/hub.ts`) connects this client with the workers of its process: they get new and woken
- * runs without a poll, and announce the end of runs. Idle connections do not keep the process alive.
- * Opened by the client at its first call.
+ * runs without a poll, and announce the end of runs. Idle connections do not keep the process
+ * alive. Opened by the client at its first call.
  */
 
 import { type Hub, hubOf } from "../local/hub.js";

@@ -1,8 +1,8 @@
 /**
  * The hub of a database in this process: its clients and workers tell each other what has happened,
- * so that nobody there waits for a poll. Work arrived in a queue; a worker has a free slot for a run
- * that a client starts or wakes; a run ended or was cancelled; a message became visible.
- * These are hints only: polling finds everything that a hint missed. Never crosses processes.
+ * so that nobody there waits for a poll. Work arrived in a queue; a worker has a free slot for a
+ * run that a client starts or wakes; a run ended or was cancelled; a message became visible. These
+ * are hints only: polling finds everything that a hint missed. Never crosses processes.
  */
 
 import type { EndedRun } from "../store/client-store.js";
@@ -39,7 +39,10 @@ export interface Reservation {
   cancel(): void;
 }
 
-/** Reserved slots of one worker, one in each queue that had a free one. The caller must call `close` at the end. */
+/**
+ * Reserved slots of one worker, one in each queue that had a free one. The caller must call `close`
+ * at the end.
+ */
 export interface Slots {
   readonly workerId: string;
   readonly queues: readonly string[];
@@ -115,7 +118,10 @@ export class Hub implements Emitter {
     for (const tell of this.#receivers.get(queue) ?? []) tell(isOld);
   }
 
-  /** Calls `tell` whenever messages become visible in a queue. Returns a function that takes it back. */
+  /**
+   * Calls `tell` whenever messages become visible in a queue. Returns a function that takes it
+   * back.
+   */
   onVisible(queue: string, tell: (isOld: boolean) => void): () => void {
     return subscribe(this.#receivers, queue, tell);
   }

@@ -1,8 +1,8 @@
 /**
  * Starts runs for callers of this process. Starts that happen together share one call, and none of
- * them waits for the key of another. If a worker of this process serves the run and has a free slot,
- * the run is inserted already claimed and handed over after the commit, so it waits for no poll. Used
- * by the Postgres transport and the server.
+ * them waits for the key of another. If a worker of this process serves the run and has a free
+ * slot, the run is inserted already claimed and handed over after the commit, so it waits for no
+ * poll. Used by the Postgres transport and the server.
  */
 
 import type { ClientStore, NewRun, StartedRun } from "../store/store.js";
@@ -85,7 +85,10 @@ export class Starter {
     }
   }
 
-  /** Reserves a slot on a worker of this process for a run that may begin at once. One call claims for one worker only. */
+  /**
+   * Reserves a slot on a worker of this process for a run that may begin at once. One call claims
+   * for one worker only.
+   */
   #reserve(run: NewRun, workerId: string | undefined): Reservation | null {
     const { name, version, queue } = run;
     if (version === null || queue === null || run.delayMs !== null || run.at !== null) return null;
