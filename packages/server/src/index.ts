@@ -2,6 +2,6 @@
 
 export { readEnvironment, type ReadEnvironment } from "./environment.js";
 export type { ServerOptions } from "./options.js";
-export type { Route } from "./route-table.js";
+export type { Route } from "./http/route-table.js";
 export { createServer, type PawlServer } from "./server.js";
 export { sendTraces, type TraceOptions, type Traces } from "./traces.js";

@@ -14,7 +14,7 @@ import {
   show,
   toMilliseconds,
 } from "pawl/engine";
-import { checkPerimeter, type Perimeter } from "./auth.js";
+import { checkPerimeter, type Perimeter } from "./http/auth.js";
 import type { DeliverySettings } from "./delivery/delivery.js";
 import { checkTargets } from "./delivery/targets.js";
 

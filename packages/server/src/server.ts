@@ -4,12 +4,12 @@
  */
 
 import type { Worker } from "pawl";
-import { type App, makeApp } from "./app.js";
+import { type App, makeApp } from "./http/app.js";
 import { startDeliverer } from "./delivery/deliverer.js";
 import { checkServer, type ServerOptions } from "./options.js";
-import { openParts } from "./parts.js";
-import { documentApi } from "./openapi.js";
-import type { Route } from "./route-table.js";
+import { openParts } from "./backend/backend.js";
+import { documentApi } from "./http/openapi.js";
+import type { Route } from "./http/route-table.js";
 import { healthRoutes } from "./routes/health.js";
 import { limitRoutes } from "./routes/limits.js";
 import { metricsRoutes } from "./routes/metrics.js";
@@ -18,8 +18,8 @@ import { queueRoutes } from "./routes/queues.js";
 import { runRoutes } from "./routes/runs.js";
 import { startRoutes } from "./routes/starts.js";
 import { topicRoutes } from "./routes/topics.js";
-import { workerRoutes } from "./routes/workers.js";
-import { sweep } from "./sweeping.js";
+import { workerRoutes } from "./workers/routes.js";
+import { sweep } from "./backend/sweeping.js";
 
 export interface PawlServer {
   /** The Fastify application, for `inject` and for routes of your own (which name their scope, or are for "admin"). */

@@ -2,12 +2,12 @@
 
 import type { Command } from "commander";
 import type { BrokenRun, Checked } from "pawl";
-import { type ConnectionOptions, takesConnection, withPawl } from "./connection.js";
-import { exitCode } from "./failure.js";
-import { addCommand, answers, type Session } from "./session.js";
-import type { Shell } from "./shell.js";
-import { table } from "./table.js";
-import { plural, prettyJson, printable } from "./text.js";
+import { type ConnectionOptions, takesConnection, withPawl } from "./terminal/connection.js";
+import { exitCode } from "./terminal/failure.js";
+import { addCommand, answers, type Session } from "./terminal/session.js";
+import type { Shell } from "./terminal/shell.js";
+import { table } from "./terminal/table.js";
+import { plural, prettyJson, printable } from "./terminal/text.js";
 
 export function addCheck(program: Command, session: Session): void {
   const command = addCommand(program, session, {
@@ -20,7 +20,7 @@ export function addCheck(program: Command, session: Session): void {
   takesConnection(command).action(
     answers(session, async (file: string, flags: ConnectionOptions & { readonly json?: true }) => {
       // Here, because the loader of TypeScript takes longer to load than all the rest.
-      const { loadDefinitions } = await import("./definitions.js");
+      const { loadDefinitions } = await import("./dev/load-definitions.js");
       const { definitions, pawl: library } = await loadDefinitions(file);
       const checked = await withPawl(flags, (pawl) => pawl.check(definitions), library.connect);
       session.shell.print(flags.json === true ? prettyJson(checked) : describe(checked, session.shell));

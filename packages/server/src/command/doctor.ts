@@ -12,12 +12,12 @@ import {
   requireSchema,
   toMilliseconds,
 } from "pawl/engine";
-import { findSchema, findUrl, takesDatabase } from "./connection.js";
-import { describeFailure, exitCode } from "./failure.js";
+import { findSchema, findUrl, takesDatabase } from "./terminal/connection.js";
+import { describeFailure, exitCode } from "./terminal/failure.js";
 import { type Finding, judgeRuns, judgeServer, judgeState } from "./findings.js";
-import { addCommand, answers, type Session } from "./session.js";
-import type { Shell } from "./shell.js";
-import { plural, prettyJson } from "./text.js";
+import { addCommand, answers, type Session } from "./terminal/session.js";
+import type { Shell } from "./terminal/shell.js";
+import { plural, prettyJson } from "./terminal/text.js";
 
 interface Flags {
   readonly url?: string;

@@ -4,7 +4,7 @@
  */
 
 import type { DatabaseState, Pooling, SchemaHealth, ServerHealth } from "pawl/engine";
-import { duration, plural, printable } from "./text.js";
+import { duration, plural, printable } from "./terminal/text.js";
 
 export interface Finding {
   /** What was looked at. */

@@ -3,9 +3,9 @@
 import type { Command } from "commander";
 import { type Adopted, fork } from "pawl";
 import { withoutPassword } from "pawl/engine";
-import { findSchema, findUrl, takesDatabase } from "./connection.js";
-import { addCommand, answers, type Session } from "./session.js";
-import { duration, prettyJson } from "./text.js";
+import { findSchema, findUrl, takesDatabase } from "./terminal/connection.js";
+import { addCommand, answers, type Session } from "./terminal/session.js";
+import { duration, prettyJson } from "./terminal/text.js";
 
 interface Flags {
   readonly url?: string;

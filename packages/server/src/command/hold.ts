@@ -2,10 +2,10 @@
 
 import type { Command } from "commander";
 import { hold } from "pawl";
-import { takesDatabase } from "./connection.js";
+import { takesDatabase } from "./terminal/connection.js";
 import { databaseOf } from "./fork.js";
-import { addCommand, answers, type Session } from "./session.js";
-import { prettyJson } from "./text.js";
+import { addCommand, answers, type Session } from "./terminal/session.js";
+import { prettyJson } from "./terminal/text.js";
 
 interface Flags {
   readonly url?: string;

@@ -2,11 +2,11 @@
 
 import type { Command } from "commander";
 import type { Duration } from "pawl";
-import { type ConnectionOptions, takesConnection, withPawl } from "./connection.js";
-import { decimal } from "./input.js";
-import { addCommand, addGroup, answers, type Session } from "./session.js";
-import { table } from "./table.js";
-import { duration, prettyJson } from "./text.js";
+import { type ConnectionOptions, takesConnection, withPawl } from "./terminal/connection.js";
+import { decimal } from "./terminal/input.js";
+import { addCommand, addGroup, answers, type Session } from "./terminal/session.js";
+import { table } from "./terminal/table.js";
+import { duration, prettyJson } from "./terminal/text.js";
 
 interface SetFlags extends ConnectionOptions {
   readonly allowed: number;

@@ -1,9 +1,9 @@
 /** The `pawl` command: one call of it. */
 
-import { exitCode, explainFailure } from "./failure.js";
+import { exitCode, explainFailure } from "./terminal/failure.js";
 import { createProgram } from "./program.js";
-import type { Session } from "./session.js";
-import { openShell } from "./shell.js";
+import type { Session } from "./terminal/session.js";
+import { openShell } from "./terminal/shell.js";
 
 const session: Session = { shell: openShell(process), code: exitCode.ok };
 try {

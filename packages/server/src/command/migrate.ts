@@ -2,11 +2,11 @@
 
 import { type Command } from "commander";
 import { migrate, type MigrationResult } from "pawl";
-import { findSchema, findUrl, takesDatabase } from "./connection.js";
-import { UsageError } from "./failure.js";
-import { integer } from "./input.js";
-import { addCommand, answers, type Session } from "./session.js";
-import { prettyJson } from "./text.js";
+import { findSchema, findUrl, takesDatabase } from "./terminal/connection.js";
+import { UsageError } from "./terminal/failure.js";
+import { integer } from "./terminal/input.js";
+import { addCommand, answers, type Session } from "./terminal/session.js";
+import { prettyJson } from "./terminal/text.js";
 
 interface Flags {
   readonly url?: string;

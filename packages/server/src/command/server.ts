@@ -2,12 +2,12 @@
 
 import type { Command } from "commander";
 import { migrate } from "pawl";
-import { findUrl, takesDatabase } from "./connection.js";
-import { Refusal } from "./failure.js";
-import { portNumber } from "./input.js";
-import { untilInterrupted } from "./interrupts.js";
-import { lineLogger } from "./line-logger.js";
-import { addCommand, answers, type Session } from "./session.js";
+import { findUrl, takesDatabase } from "./terminal/connection.js";
+import { Refusal } from "./terminal/failure.js";
+import { portNumber } from "./terminal/input.js";
+import { untilInterrupted } from "./terminal/interrupts.js";
+import { lineLogger } from "./terminal/line-logger.js";
+import { addCommand, answers, type Session } from "./terminal/session.js";
 
 interface Flags {
   readonly url?: string;

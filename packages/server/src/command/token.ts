@@ -2,9 +2,9 @@
 
 import { randomBytes } from "node:crypto";
 import type { Command } from "commander";
-import { tokenEntry } from "../tokens.js";
-import { addCommand, addGroup, answers, type Session } from "./session.js";
-import { prettyJson } from "./text.js";
+import { tokenEntry } from "../http/tokens.js";
+import { addCommand, addGroup, answers, type Session } from "./terminal/session.js";
+import { prettyJson } from "./terminal/text.js";
 
 interface Flags {
   readonly scope: string;

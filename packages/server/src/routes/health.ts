@@ -1,10 +1,10 @@
 /** Whether this process runs, and whether it can serve. */
 
 import { Type } from "typebox";
-import type { App } from "../app.js";
-import type { Parts } from "../parts.js";
-import { Readiness } from "../readiness.js";
-import { strict } from "../schemas.js";
+import type { App } from "../http/app.js";
+import type { Parts } from "../backend/backend.js";
+import { Readiness } from "../backend/readiness.js";
+import { strict } from "../http/schemas.js";
 
 const status = strict({ status: Type.String() });
 

@@ -2,9 +2,9 @@
 
 import type { LimitOptions } from "pawl";
 import { Type } from "typebox";
-import type { App } from "../app.js";
-import type { Parts } from "../parts.js";
-import { answers, limitSchema, strict } from "../schemas.js";
+import type { App } from "../http/app.js";
+import type { Parts } from "../backend/backend.js";
+import { answers, limitSchema, strict } from "../http/schemas.js";
 
 const limitBody = Type.Unsafe<LimitOptions>(
   strict({

@@ -2,10 +2,10 @@
 
 import type { Run } from "pawl";
 import { Type } from "typebox";
-import type { App } from "../app.js";
-import { splitQuery } from "../input-filter.js";
-import type { Parts } from "../parts.js";
-import { answers, countsSchema, listQuery, nameParams, pageSchema, strict } from "../schemas.js";
+import type { App } from "../http/app.js";
+import { splitQuery } from "./input-filter.js";
+import type { Parts } from "../backend/backend.js";
+import { answers, countsSchema, listQuery, nameParams, pageSchema, strict } from "../http/schemas.js";
 
 const filters = Object.keys(listQuery.properties);
 const counted = Type.Omit(listQuery, ["cursor", "limit"]);

@@ -5,9 +5,9 @@
 
 import { expositionType, Gauges, Metrics } from "pawl/engine";
 import { Type } from "typebox";
-import type { App } from "../app.js";
-import type { Parts } from "../parts.js";
-import { answers } from "../schemas.js";
+import type { App } from "../http/app.js";
+import type { Parts } from "../backend/backend.js";
+import { answers } from "../http/schemas.js";
 
 export function metricsRoutes(app: App, { store, events }: Parts, isOpen: boolean): void {
   const metrics = new Metrics(events);

@@ -3,10 +3,10 @@
 import type { FastifyReply } from "fastify";
 import { type Message, RunNotFound } from "pawl";
 import { Type } from "typebox";
-import type { App } from "../app.js";
-import type { Caller } from "../auth.js";
-import { countWaits, heldSignal } from "../held.js";
-import type { Parts } from "../parts.js";
+import type { App } from "../http/app.js";
+import type { Caller } from "../http/auth.js";
+import { countWaits, heldSignal } from "../http/long-poll.js";
+import type { Parts } from "../backend/backend.js";
 import {
   ackBody,
   ackedSchema,
@@ -21,8 +21,8 @@ import {
   sentSchema,
   statsSchema,
   visibilityBody,
-} from "../queue-schemas.js";
-import { answers, strict } from "../schemas.js";
+} from "./queue-schemas.js";
+import { answers, strict } from "../http/schemas.js";
 
 /** A batch of messages, and what is around them. */
 const maxBatchBytes = 17 * 1024 * 1024;

@@ -5,11 +5,11 @@ import type { FastifyReply } from "fastify";
 import { type ErrorRecord, type Json, type Run, RunNotFound } from "pawl";
 import { type EndedRun, statusOf, stepsPage } from "pawl/engine";
 import { Type } from "typebox";
-import type { App } from "../app.js";
-import type { Caller } from "../auth.js";
-import { keyOf } from "../header-key.js";
-import { countWaits, heldSignal } from "../held.js";
-import type { Parts } from "../parts.js";
+import type { App } from "../http/app.js";
+import type { Caller } from "../http/auth.js";
+import { keyOf } from "../http/idempotency-header.js";
+import { countWaits, heldSignal } from "../http/long-poll.js";
+import type { Parts } from "../backend/backend.js";
 import {
   answers,
   endedSchema,
@@ -21,7 +21,7 @@ import {
   strict,
   waitSeconds,
   whySchema,
-} from "../schemas.js";
+} from "../http/schemas.js";
 
 /** The same calls twice: by id alone, and below the name of the definition, where a run of another name does not exist. */
 const places = [

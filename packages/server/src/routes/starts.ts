@@ -1,10 +1,10 @@
 /** Starting runs: one, or many in one call. Single starts that come together share one call of the database. */
 
 import { Type } from "typebox";
-import type { App } from "../app.js";
-import { keyOf } from "../header-key.js";
-import type { Parts } from "../parts.js";
-import { type Problem, toProblem } from "../problems.js";
+import type { App } from "../http/app.js";
+import { keyOf } from "../http/idempotency-header.js";
+import type { Parts } from "../backend/backend.js";
+import { type Problem, toProblem } from "../http/problems.js";
 import {
   answers,
   batchSchema,
@@ -14,8 +14,8 @@ import {
   startFields,
   startSchema,
   strict,
-} from "../schemas.js";
-import { toNewRun } from "../start-request.js";
+} from "../http/schemas.js";
+import { toNewRun } from "./start-request.js";
 import type { Started } from "pawl";
 import { type NewRun, toStarted } from "pawl/engine";
 

@@ -2,8 +2,8 @@
 
 import { RunNotFound } from "pawl";
 import { checkPattern, subscribe } from "pawl/engine";
-import type { App } from "../app.js";
-import type { Parts } from "../parts.js";
+import type { App } from "../http/app.js";
+import type { Parts } from "../backend/backend.js";
 import {
   patternParams,
   patternSubscriptionParams,
@@ -14,9 +14,9 @@ import {
   subscriptionsSchema,
   targetBody,
   topicParams,
-} from "../queue-schemas.js";
-import { RequestError } from "../problems.js";
-import { answers, idempotencyHeader, strict } from "../schemas.js";
+} from "./queue-schemas.js";
+import { RequestError } from "../http/problems.js";
+import { answers, idempotencyHeader, strict } from "../http/schemas.js";
 import { Type } from "typebox";
 
 const tags = ["topics"];

@@ -6,9 +6,9 @@
 import { createRequire, register } from "node:module";
 import { MessageChannel, receiveMessageOnPort } from "node:worker_threads";
 import type { Worker } from "pawl";
-import { loadDefinitions } from "./definitions.js";
-import type { FromWorker, ToWorker } from "./dev-watch.js";
-import { describeFailure } from "./failure.js";
+import { loadDefinitions } from "./load-definitions.js";
+import type { FromWorker, ToWorker } from "./watch.js";
+import { describeFailure } from "../terminal/failure.js";
 
 const [file = "", schema] = process.argv.slice(2);
 const tell = (message: FromWorker, then: () => void = () => {}): void =>

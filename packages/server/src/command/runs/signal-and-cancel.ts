@@ -1,10 +1,10 @@
 /** `pawl runs signal` and `pawl runs cancel`. */
 
 import type { Command } from "commander";
-import { type ConnectionOptions, takesConnection, withPawl } from "./connection.js";
-import { readJson } from "./input.js";
-import { addCommand, answers, type Session } from "./session.js";
-import { plural, prettyJson } from "./text.js";
+import { type ConnectionOptions, takesConnection, withPawl } from "../terminal/connection.js";
+import { readJson } from "../terminal/input.js";
+import { addCommand, answers, type Session } from "../terminal/session.js";
+import { plural, prettyJson } from "../terminal/text.js";
 
 interface SignalFlags extends ConnectionOptions {
   readonly dedupKey?: string;

@@ -5,8 +5,8 @@
  */
 
 import { extname } from "node:path";
-import { UsageError } from "./failure.js";
-import { shortPath } from "./text.js";
+import { UsageError } from "../terminal/failure.js";
+import { shortPath } from "../terminal/text.js";
 
 interface Loader {
   readonly register: () => unknown;

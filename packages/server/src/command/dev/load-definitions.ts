@@ -12,8 +12,8 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { inspect } from "node:util";
 import * as ownPawl from "pawl";
 import { isDefinition } from "pawl/engine";
-import { UsageError } from "./failure.js";
-import { shortPath } from "./text.js";
+import { UsageError } from "../terminal/failure.js";
+import { shortPath } from "../terminal/text.js";
 import { registerTypeScript, typeScriptHint } from "./typescript-loader.js";
 
 export interface Loaded {
@@ -101,4 +101,4 @@ function explainLoading(error: unknown, path: string): string {
   return `${shortPath(file)}:${line}:${column}: ${first}`;
 }
 
-const ours = dirname(fileURLToPath(import.meta.url));
+const ours = resolve(dirname(fileURLToPath(import.meta.url)), "..");

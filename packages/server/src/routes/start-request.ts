@@ -3,7 +3,7 @@
 import { InvalidOption } from "pawl";
 import { checkTraceparent, newRun, type NewRun } from "pawl/engine";
 import type { Static } from "typebox";
-import type { startSchema } from "./schemas.js";
+import type { startSchema } from "../http/schemas.js";
 
 export type StartBody = Static<typeof startSchema>;
 

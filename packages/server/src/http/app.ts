@@ -17,8 +17,8 @@ import fastify, {
 import { Forbidden, type Logger } from "pawl";
 import { admit, anybody, type Caller, type Perimeter } from "./auth.js";
 import { budgetBodies } from "./body-budget.js";
-import { readJsonBodies } from "./body.js";
-import { InFlight } from "./in-flight.js";
+import { readJsonBodies } from "./json-body.js";
+import { InFlight } from "./pipelining.js";
 import { problem, problemType, RequestError, type Problem, toProblem } from "./problems.js";
 import { type Route, RouteTable } from "./route-table.js";
 import { compileValidator } from "./validation.js";

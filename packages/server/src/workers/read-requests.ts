@@ -7,9 +7,9 @@
 import { InvalidOption } from "pawl";
 import type { Commit, JournalChange, JournalEntry, NewRun, Transition, Verdict } from "pawl/engine";
 import type { Static } from "typebox";
-import type { Caller } from "./auth.js";
-import { RequestError } from "./problems.js";
-import type { change, commit, entry, newRun, transition } from "./worker-schemas.js";
+import type { Caller } from "../http/auth.js";
+import { RequestError } from "../http/problems.js";
+import type { change, commit, entry, newRun, transition } from "./request-schemas.js";
 
 /** A definition is registered once: its row cannot be written twice by one statement. */
 export function checkTwice(

@@ -5,7 +5,7 @@
  */
 
 import { type TSchema, Type } from "typebox";
-import { strict } from "./schemas.js";
+import { strict } from "../http/schemas.js";
 
 export const orNull = <Schema extends TSchema>(schema: Schema) => Type.Union([schema, Type.Null()]);
 

@@ -2,12 +2,12 @@
 
 import { type Command, Option } from "commander";
 import type { ListOptions, Page, Run } from "pawl";
-import { type ConnectionOptions, takesConnection, withPawl } from "./connection.js";
-import { integer, pastDate, readJson } from "./input.js";
-import { addCommand, answers, type Session } from "./session.js";
-import type { Shell } from "./shell.js";
-import { table } from "./table.js";
-import { describeError, duration, moment, prettyJson, state } from "./text.js";
+import { type ConnectionOptions, takesConnection, withPawl } from "../terminal/connection.js";
+import { integer, pastDate, readJson } from "../terminal/input.js";
+import { addCommand, answers, type Session } from "../terminal/session.js";
+import type { Shell } from "../terminal/shell.js";
+import { table } from "../terminal/table.js";
+import { describeError, duration, moment, prettyJson, state } from "../terminal/text.js";
 
 const statuses = ["running", "completed", "failed", "cancelled"];
 const phases = [

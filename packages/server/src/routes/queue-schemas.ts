@@ -2,7 +2,7 @@
 
 import type { Json, Message, Published, QueueStats, SentMessage, Subscribed, Subscription } from "pawl";
 import { Type } from "typebox";
-import { strict } from "./schemas.js";
+import { strict } from "../http/schemas.js";
 
 const nullableText = Type.Union([Type.String(), Type.Null()]);
 const date = Type.Unsafe<Date>({ type: "string", format: "date-time" });

@@ -2,11 +2,11 @@
 
 import type { Command } from "commander";
 import type { Step } from "pawl";
-import { type ConnectionOptions, takesConnection, withPawl } from "./connection.js";
-import { addCommand, answers, type Session } from "./session.js";
-import type { Shell } from "./shell.js";
-import { table } from "./table.js";
-import { compactJson, describeError, duration, moment, prettyJson, state } from "./text.js";
+import { type ConnectionOptions, takesConnection, withPawl } from "../terminal/connection.js";
+import { addCommand, answers, type Session } from "../terminal/session.js";
+import type { Shell } from "../terminal/shell.js";
+import { table } from "../terminal/table.js";
+import { compactJson, describeError, duration, moment, prettyJson, state } from "../terminal/text.js";
 
 export function addSteps(program: Command, session: Session): void {
   const command = addCommand(program, session, {

@@ -2,11 +2,11 @@
 
 import type { Command } from "commander";
 import { type Duration, type Phase, type RateLimit, RunCancelled, RunFailed, type StartOptions } from "pawl";
-import { type ConnectionOptions, takesConnection, withPawl } from "./connection.js";
-import { type ExitCode, exitCode, UsageError } from "./failure.js";
-import { decimal, integer, readJson } from "./input.js";
-import { addCommand, answers, type Session } from "./session.js";
-import { prettyJson, state } from "./text.js";
+import { type ConnectionOptions, takesConnection, withPawl } from "../terminal/connection.js";
+import { type ExitCode, exitCode, UsageError } from "../terminal/failure.js";
+import { decimal, integer, readJson } from "../terminal/input.js";
+import { addCommand, answers, type Session } from "../terminal/session.js";
+import { prettyJson, state } from "../terminal/text.js";
 
 interface Flags extends ConnectionOptions {
   readonly version?: number;

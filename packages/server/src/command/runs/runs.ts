@@ -1,12 +1,12 @@
 /** `pawl runs`: looks at runs, and starts, signals and cancels them. */
 
 import type { Command } from "commander";
-import { addRunsCancel, addRunsSignal } from "./runs-act.js";
-import { addRunsList } from "./runs-list.js";
-import { addRunsShow, addRunsWhy } from "./runs-show.js";
-import { addRunsStart } from "./runs-start.js";
-import { addRunsTail } from "./runs-tail.js";
-import { addGroup, type Session } from "./session.js";
+import { addRunsCancel, addRunsSignal } from "./signal-and-cancel.js";
+import { addRunsList } from "./list.js";
+import { addRunsShow, addRunsWhy } from "./show.js";
+import { addRunsStart } from "./start.js";
+import { addRunsTail } from "./tail.js";
+import { addGroup, type Session } from "../terminal/session.js";
 
 export function addRuns(program: Command, session: Session): void {
   const runs = addGroup(program, session, {

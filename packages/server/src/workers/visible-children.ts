@@ -5,7 +5,7 @@
  */
 
 import type { PostgresStore, StoredChild } from "pawl/engine";
-import type { Caller } from "./auth.js";
+import type { Caller } from "../http/auth.js";
 
 export async function shownChildren(
   store: Pick<PostgresStore, "named">,

@@ -2,11 +2,11 @@
 
 import type { Command } from "commander";
 import type { Run, Why } from "pawl";
-import { type ConnectionOptions, takesConnection, withPawl } from "./connection.js";
-import { addCommand, answers, type Session } from "./session.js";
-import type { Shell } from "./shell.js";
-import { properties } from "./table.js";
-import { describeError, duration, moment, prettyJson, printable, state } from "./text.js";
+import { type ConnectionOptions, takesConnection, withPawl } from "../terminal/connection.js";
+import { addCommand, answers, type Session } from "../terminal/session.js";
+import type { Shell } from "../terminal/shell.js";
+import { properties } from "../terminal/table.js";
+import { describeError, duration, moment, prettyJson, printable, state } from "../terminal/text.js";
 
 type Flags = ConnectionOptions & { readonly json?: true };
 

@@ -8,17 +8,17 @@ import { resolve } from "node:path";
 import type { Command } from "commander";
 import { migrate } from "pawl";
 import { describeAddress, givenUrl, type Located, locate } from "pawl/engine";
-import type { ServerOptions } from "../index.js";
-import { findSchema, localDirectory, takesDatabase } from "./connection.js";
-import { type Watch, watchFile } from "./dev-watch.js";
-import { Refusal, UsageError } from "./failure.js";
-import { portNumber } from "./input.js";
-import { lineLogger } from "./line-logger.js";
-import { untilInterrupted } from "./interrupts.js";
-import { addCommand, answers, type Session } from "./session.js";
-import type { Shell } from "./shell.js";
-import { properties } from "./table.js";
-import { shortPath } from "./text.js";
+import type { ServerOptions } from "../../index.js";
+import { findSchema, localDirectory, takesDatabase } from "../terminal/connection.js";
+import { type Watch, watchFile } from "./watch.js";
+import { Refusal, UsageError } from "../terminal/failure.js";
+import { portNumber } from "../terminal/input.js";
+import { lineLogger } from "../terminal/line-logger.js";
+import { untilInterrupted } from "../terminal/interrupts.js";
+import { addCommand, answers, type Session } from "../terminal/session.js";
+import type { Shell } from "../terminal/shell.js";
+import { properties } from "../terminal/table.js";
+import { shortPath } from "../terminal/text.js";
 
 interface Flags {
   readonly url?: string;
@@ -104,7 +104,7 @@ async function listen(
   asked: number | undefined,
 ): Promise<{ url: string; close: () => Promise<void> }> {
   // Here, because no other command needs Fastify.
-  const { createServer } = await import("../index.js");
+  const { createServer } = await import("../../index.js");
   for (const port of asked === undefined ? [usualPort, 0] : [asked]) {
     const server = await createServer({ ...options, port });
     try {

@@ -4,7 +4,7 @@
  */
 
 import { Sweeper } from "pawl/engine";
-import type { Parts } from "./parts.js";
+import type { Parts } from "./backend.js";
 
 /** The lease that workers have by default: so long a look may be put off while nothing happens. */
 const leaseMs = 10_000;

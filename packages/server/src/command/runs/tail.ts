@@ -2,13 +2,13 @@
 
 import type { Command } from "commander";
 import type { Run, Step } from "pawl";
-import { type ConnectionOptions, takesConnection, withPawl } from "./connection.js";
-import { type ExitCode, exitCode, UsageError } from "./failure.js";
+import { type ConnectionOptions, takesConnection, withPawl } from "../terminal/connection.js";
+import { type ExitCode, exitCode, UsageError } from "../terminal/failure.js";
 import { follow, followAll, type RunEvent } from "./follow.js";
-import { type FilterFlags, filterOf, takesFilter } from "./runs-list.js";
-import { addCommand, answers, type Session } from "./session.js";
-import type { Shell } from "./shell.js";
-import { compactJson, describeError, duration, state } from "./text.js";
+import { type FilterFlags, filterOf, takesFilter } from "./list.js";
+import { addCommand, answers, type Session } from "../terminal/session.js";
+import type { Shell } from "../terminal/shell.js";
+import { compactJson, describeError, duration, state } from "../terminal/text.js";
 
 type Flags = ConnectionOptions & FilterFlags & { readonly json?: true };
 

@@ -14,8 +14,8 @@ import type {
 } from "pawl/engine";
 import type { ListedStep } from "pawl/engine";
 import { type TSchema, Type } from "typebox";
-import { errorRecord, strict } from "./schemas.js";
-import { id, int, longName, oneOfKinds, orNull, priority, shortName, version } from "./worker-schemas.js";
+import { errorRecord, strict } from "../http/schemas.js";
+import { id, int, longName, oneOfKinds, orNull, priority, shortName, version } from "./request-schemas.js";
 
 /** A schema for every member of a type, no more and no fewer. */
 type Members<T> = Record<keyof T, TSchema>;

@@ -82,7 +82,7 @@ class DevWatch implements Watch {
     const { file, url, schema } = this.#options;
     const previous = this.#candidate;
     if (previous !== undefined) void this.#end(previous);
-    const program = new URL("./dev-worker.js", import.meta.url);
+    const program = new URL("./worker.js", import.meta.url);
     const child = fork(program, [file, schema], {
       env: { ...process.env, PAWL_URL: url, PAWL_SCHEMA: schema },
     });

@@ -9,24 +9,17 @@ import type { FastifyRequest } from "fastify";
 import { InvalidOption, Unavailable } from "pawl";
 import { type PostgresStore, setLimit, sqlState, toJson } from "pawl/engine";
 import { Type } from "typebox";
-import { announceCommits, announceRecords } from "../announce.js";
-import type { App } from "../app.js";
-import { countWaits, goneSignal, ifLost } from "../held.js";
-import type { Parts } from "../parts.js";
-import { strict } from "../schemas.js";
-import { shownChildren } from "../shown-children.js";
-import { checkStored } from "../stored-values.js";
-import { Waiters } from "../waiters.js";
-import * as answers from "../worker-answers.js";
-import {
-  checkTwice,
-  refuseCommit,
-  refuseEntry,
-  sendAllowed,
-  toCommits,
-  toEntries,
-} from "../worker-requests.js";
-import * as schemas from "../worker-schemas.js";
+import { announceCommits, announceRecords } from "./announce.js";
+import type { App } from "../http/app.js";
+import { countWaits, goneSignal, ifLost } from "../http/long-poll.js";
+import type { Parts } from "../backend/backend.js";
+import { strict } from "../http/schemas.js";
+import { shownChildren } from "./visible-children.js";
+import { checkStored } from "./value-limits.js";
+import { Waiters } from "./waiters.js";
+import * as answers from "./answer-schemas.js";
+import { checkTwice, refuseCommit, refuseEntry, sendAllowed, toCommits, toEntries } from "./read-requests.js";
+import * as schemas from "./request-schemas.js";
 
 const { id, int, shortName, workerId } = schemas;
 

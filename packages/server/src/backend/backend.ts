@@ -17,7 +17,7 @@ import {
   Starter,
 } from "pawl/engine";
 import { connect, type Logger, type Pawl, Unavailable } from "pawl";
-import { Budget } from "./budget.js";
+import { Budget } from "../http/budget.js";
 
 export interface Parts {
   /** The public API, for everything that it can do. */

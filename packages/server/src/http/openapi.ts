@@ -7,7 +7,7 @@ import swagger from "@fastify/swagger";
 import type { FastifySchema } from "fastify";
 import { Type } from "typebox";
 import type { App } from "./app.js";
-import { nameComponents } from "./components.js";
+import { nameComponents } from "./openapi-components.js";
 import { answers } from "./schemas.js";
 
 const description = `Durable runs on PostgreSQL. Every answer with a status of 400 or more is a problem document (RFC 9457) whose \`code\` is that of

@@ -2,7 +2,9 @@
 
 import { readFileSync } from "node:fs";
 
-const { version: own } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as {
+const { version: own } = JSON.parse(
+  readFileSync(new URL("../../../package.json", import.meta.url), "utf8"),
+) as {
   version: string;
 };
 
