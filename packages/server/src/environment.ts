@@ -1,7 +1,7 @@
 /** The options of the server as the environment has them, for `pawl server`. Checked here as texts, and by `createServer` as options. */
 
 import { InvalidOption } from "pawl";
-import { show } from "pawl/engine";
+import { values } from "pawl/engine";
 import type { ServerOptions } from "./options.js";
 import type { TraceOptions } from "./traces.js";
 
@@ -55,7 +55,7 @@ function readNumber(env: Environment, ...names: readonly string[]): number | und
   const found = read(env, ...names);
   if (found === undefined) return undefined;
   if (/^\d{1,15}$/.test(found.value)) return Number(found.value);
-  throw new InvalidOption(`${found.name} must be a whole number, not ${show(found.value)}`);
+  throw new InvalidOption(`${found.name} must be a whole number, not ${values.show(found.value)}`);
 }
 
 function checkEndpoint(value: string): string {
@@ -81,5 +81,5 @@ function readSwitch(env: Environment, name: string): boolean | undefined {
   if (found === undefined) return undefined;
   if (["1", "true"].includes(found.value)) return true;
   if (["0", "false"].includes(found.value)) return false;
-  throw new InvalidOption(`${name} must be 1 or 0, not ${show(found.value)}`);
+  throw new InvalidOption(`${name} must be 1 or 0, not ${values.show(found.value)}`);
 }

@@ -2,18 +2,7 @@
 
 import type { Duration, Logger } from "pawl";
 import { InvalidOption } from "pawl";
-import {
-  checkInteger,
-  checkLogger,
-  checkMaxPayload,
-  checkOptions,
-  checkSchemaName,
-  checkString,
-  checkUrl,
-  givenUrl,
-  show,
-  toMilliseconds,
-} from "pawl/engine";
+import { check, database as databases, values } from "pawl/engine";
 import { checkPerimeter, type Perimeter } from "./http/auth.js";
 import type { DeliverySettings } from "./delivery/delivery.js";
 import { checkTargets } from "./delivery/targets.js";
@@ -116,28 +105,29 @@ const defaults = {
 };
 
 export function checkServer(options: unknown): ServerSettings {
-  const given = checkOptions(options, names, "the options of createServer");
+  const given = check.options(options, names, "the options of createServer");
   const { database, maxRetentionDays, sweepInterval = defaults.sweepInterval, metricsOpen = false } = given;
   if (typeof metricsOpen !== "boolean") {
-    throw new InvalidOption(`metricsOpen must be true or false, not ${show(metricsOpen)}`);
+    throw new InvalidOption(`metricsOpen must be true or false, not ${values.show(metricsOpen)}`);
   }
-  const host = checkString(given.host ?? defaults.host, "host", { maxBytes: 255 });
+  const host = check.string(given.host ?? defaults.host, "host", { maxBytes: 255 });
   return {
-    database: database === undefined ? givenUrl(undefined) : checkUrl(database, "database"),
-    schema: checkSchemaName(given.schema),
+    database:
+      database === undefined ? databases.givenUrl(undefined) : check.databaseUrl(database, "database"),
+    schema: check.schemaName(given.schema),
     host,
-    port: checkInteger(given.port ?? defaults.port, "port", { min: 0, max: 65_535 }),
+    port: check.integer(given.port ?? defaults.port, "port", { min: 0, max: 65_535 }),
     perimeter: checkPerimeter({ tokens: given.tokens, proxyAuth: given.proxyAuth, host }),
-    connections: checkInteger(given.pool ?? defaults.pool, "pool", { min: 1, max: 1_000 }),
-    maxConnections: checkInteger(given.maxConnections ?? defaults.maxConnections, "maxConnections", {
+    connections: check.integer(given.pool ?? defaults.pool, "pool", { min: 1, max: 1_000 }),
+    maxConnections: check.integer(given.maxConnections ?? defaults.maxConnections, "maxConnections", {
       min: 10,
       max: 1_000_000,
     }),
-    maxPayloadBytes: checkMaxPayload(given.maxPayloadBytes),
+    maxPayloadBytes: check.maxPayload(given.maxPayloadBytes),
     maxRetentionDays:
       maxRetentionDays === undefined
         ? null
-        : checkInteger(maxRetentionDays, "maxRetentionDays", { min: 1, max: 36_525 }),
+        : check.integer(maxRetentionDays, "maxRetentionDays", { min: 1, max: 36_525 }),
     reapMs: within(given.reapInterval ?? defaults.reapInterval, "reapInterval", 10),
     sweepMs: sweepInterval === false ? null : within(sweepInterval, "sweepInterval", 10),
     delivery: checkBoolean(given.deliveries ?? true, "deliveries")
@@ -148,20 +138,20 @@ export function checkServer(options: unknown): ServerSettings {
       : null,
     drainMs: within(given.drainTimeout ?? defaults.drainTimeout, "drainTimeout", 0),
     metricsOpen,
-    logger: checkLogger(given.logger),
+    logger: check.logger(given.logger),
   };
 }
 
 function checkBoolean(value: unknown, what: string): boolean {
   if (typeof value === "boolean") return value;
-  throw new InvalidOption(`${what} must be true or false, not ${show(value)}`);
+  throw new InvalidOption(`${what} must be true or false, not ${values.show(value)}`);
 }
 
 /** The longest that a timer takes; a longer one would fire at once. */
 const maxTimerMs = 2 ** 31 - 1;
 
 function within(value: unknown, what: string, minMs: number): number {
-  const ms = toMilliseconds(value, what);
+  const ms = values.toMilliseconds(value, what);
   if (ms >= minMs && ms <= maxTimerMs) return ms;
-  throw new InvalidOption(`${what} must be from ${minMs} ms to 24 days, not ${show(value)}`);
+  throw new InvalidOption(`${what} must be from ${minMs} ms to 24 days, not ${values.show(value)}`);
 }

@@ -5,8 +5,9 @@
 
 import { fromJson } from "../values/json.js";
 import { Forbidden, InvalidOutcome, InvalidState, KeyConflict, PawlError } from "../values/errors.js";
-import type { Claim, Claimable, Commit, StoreTransaction, Transition, Verdict } from "../store/store.js";
+import type { Claim, Claimable, Commit, StoreTransaction, Verdict } from "../store/store.js";
 import { newClaimId } from "../values/claim-id.js";
+import { type Effects, effectsOf, sendHints } from "./effects.js";
 import { attemptOf, type Execution } from "./execution.js";
 import { sliceMs, sliceSteps, type Surroundings } from "./worker-services.js";
 import { abandonTransaction, CommitUnknown, commitTransaction, Undone } from "./transaction.js";
@@ -18,7 +19,7 @@ import type { Decision } from "./transition.js";
  */
 export async function commit(
   execution: Execution,
-  { transition }: Decision,
+  { transition, dueMs = null }: Decision,
   around: Surroundings,
 ): Promise<PawlError | Undone | null> {
   if (execution.aborted) {
@@ -78,42 +79,17 @@ export async function commit(
   }
   execution.turn++;
   execution.isSettled = transition.kind !== "keep";
-  observe(execution, transition, around);
-  switch (transition.kind) {
-    case "keep":
-      execution.step = transition.step;
-      execution.attempt = 0;
-      incoming.advance(transition.consumed, verdict.inboxSeq);
-      break;
-    case "next":
-      around.expect(execution.queue, 0);
-      break;
-    case "await":
-      if (transition.delayMs !== null) around.expect(execution.queue, transition.delayMs);
-      break;
-    case "suspend":
-      break;
-    case "spawn":
-      for (const one of new Set(transition.children.map((child) => child.queue))) around.hub.nudge(one);
-      break;
-    case "retry":
-      around.expect(execution.queue, transition.delayMs);
-      if (transition.error !== null) {
-        around.logger.warn(
-          describe(execution, transition.error),
-          "pawl: an attempt failed, another will follow",
-        );
-      }
-      break;
-    case "done":
-      if (parentId !== null) around.hub.delivered(parentId);
-      around.hub.announce({ runId, phase: "done", result: transition.result, error: null });
-      break;
-    case "stop":
-      if (parentId !== null) around.hub.delivered(parentId);
-      around.hub.announce({ runId, phase: "failed", result: null, error: transition.error });
-      around.logger.warn(describe(execution, transition.error), "pawl: a run failed");
-      break;
+  const effects = effectsOf(item, dueMs);
+  observe(execution, effects, around);
+  sendHints(around.hub, item, effects);
+  if (transition.kind === "keep") {
+    execution.step = transition.step;
+    execution.attempt = 0;
+    incoming.advance(transition.consumed, verdict.inboxSeq);
+  }
+  if (effects.error !== null) {
+    const failed = effects.ended === null ? "an attempt failed, another will follow" : "a run failed";
+    around.logger.warn(describe(execution, effects.error), `pawl: ${failed}`);
   }
   return null;
 }
@@ -132,17 +108,15 @@ async function write(
   }
 }
 
-/** Tells what has become of the present step, and of the run. */
-function observe(execution: Execution, transition: Transition, { observer }: Surroundings): void {
-  const at = attemptOf(execution);
-  if (transition.kind === "retry") {
-    observer.stepEnded(execution, execution, at, "step.retried", transition.delayMs);
-    return;
-  }
-  observer.stepEnded(execution, execution, at, transition.kind === "stop" ? "step.failed" : "step.completed");
-  if (transition.kind === "spawn") observer.started(transition.children, execution.runId);
-  else if (transition.kind === "done") observer.ended(execution, null);
-  else if (transition.kind === "stop") observer.ended(execution, transition.error);
+/** Emits the events of the present step, and of the run. */
+function observe(
+  execution: Execution,
+  { step, dueMs, started, ended }: Effects,
+  { observer }: Surroundings,
+): void {
+  observer.stepEnded(execution, execution, attemptOf(execution), step, dueMs ?? 0);
+  if (started.length > 0) observer.started(started, execution.runId);
+  if (ended !== null) observer.ended(execution, ended.error);
 }
 
 /** What this execution wanted to write was refused: the run is not its own any more. */

@@ -31,6 +31,8 @@ export interface Decision {
   readonly transition: Transition;
   /** The new state, when the claim is kept. */
   readonly state: Encoded | null;
+  /** A suspended workflow: how long until its first wait is due; null: no wait has a time. */
+  readonly dueMs?: number | null;
 }
 
 /** The transition of a machine's outcome. `children` are the runs that a spawn starts. */

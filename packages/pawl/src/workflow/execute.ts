@@ -49,8 +49,7 @@ export async function executeWorkflow(
     case "aborted":
       return;
     case "suspended":
-      await commitFailure(execution, { transition: end.transition, state: null }, around);
-      if (end.dueMs !== null) around.expect(execution.queue, end.dueMs);
+      await commitFailure(execution, { transition: end.transition, state: null, dueMs: end.dueMs }, around);
       return;
     case "threw":
       // An error of a body that was told to stop says nothing about it: the claim is let go.

@@ -1,123 +1,64 @@
-/** What the routes share: the client, the store and the hub of the one database that this server is for. */
+/**
+ * What the routes call: the public client and the engine, both on the one database that this server is
+ * for, and the limit on waiting calls. Opened by `createServer`, closed after the last answer.
+ */
 
 import { setMaxListeners } from "node:events";
-import {
-  addressKey,
-  Events,
-  copyWarning,
-  heldWarning,
-  type Hub,
-  hubOf,
-  isBusy,
-  isOutage,
-  LockLanes,
-  locateSchema,
-  PostgresStore,
-  Results,
-  Starter,
-} from "pawl/engine";
 import { connect, type Logger, type Pawl, Unavailable } from "pawl";
+import { type Engine, openEngine } from "pawl/engine";
 import { Budget } from "../http/budget.js";
 
-export interface Parts {
+export interface Backend {
   /** The public API, for everything that it can do. */
   readonly pawl: Pawl;
-  /** The calls of workers, and batches that the public API has no call for. */
-  readonly store: PostgresStore;
-  /** For the heartbeats of workers alone: no other call may delay them. */
-  readonly beats: PostgresStore;
-  /** For the question whether the database answers: it must not wait behind other calls. */
-  readonly probe: PostgresStore;
-  /** Where the database is. */
-  readonly databaseUrl: string;
-  /** What this process tells itself about these runs. */
-  readonly hub: Hub;
-  /** What this process does with these runs: starts, signals, cancellations, sweeps. */
-  readonly events: Events;
-  /** Starts of this process, those that come together in one call. */
-  readonly starter: Starter;
-  /** Who waits for the end of runs. */
-  readonly results: Results;
-  /** How many things callers wait for: each is polled for. */
+  /** The calls of workers, batches, and whatever else the public API has no call for. */
+  readonly engine: Engine;
+  /** How many runs, messages and claims callers wait for. */
   readonly waits: Budget;
-  /** Aborted when the server begins to close: whatever is held back is to be answered at once (see `held.ts`). */
+  /** Aborted when the server begins to close: every waiting call answers at once (`http/long-poll.ts`). */
   readonly closing: AbortSignal;
-  /** How long a value may be as JSON. */
-  readonly maxPayloadBytes: number;
-  /** How many connections `store` may open. */
+  /** How many connections the store of the engine may open. */
   readonly connections: number;
   readonly logger: Logger;
-  /** Lets go of all that waits; `close` follows once it is answered. */
+  /** Ends all waiting calls; call `close` once they are answered. */
   beginClosing(): void;
   close(): Promise<void>;
 }
 
-/** How many runs, messages and claims may be waited for at once. */
+/** How many runs, messages and claims callers may wait for at once. */
 const waits = { perCaller: 10_000, inAll: 100_000 };
-const beatConnections = 2;
-/** How long the database may take to answer that it is there. */
-const probeMs = 3_000;
 
-export interface PartsOptions {
+export interface BackendOptions {
   readonly database: string | undefined;
   readonly schema: string;
-  /** How many connections the routes may open, for the client and for workers each. */
+  /** How many connections the client and the engine may open, each. */
   readonly connections: number;
   readonly maxPayloadBytes: number;
   readonly logger: Logger;
 }
 
-export async function openParts(options: PartsOptions): Promise<Parts> {
+export async function openBackend(options: BackendOptions): Promise<Backend> {
   const { database, schema, connections, maxPayloadBytes, logger } = options;
-  const located = await locateSchema(database, schema);
-  const address = { url: located.url, schema };
-  const store = new PostgresStore(address, { connections });
-  // Remote workers do not see the database: the server says it for them.
-  const { isCopy, isHeld, identity } = await store.state().catch(async (error: unknown) => {
-    await store.close();
-    await located.close();
-    throw error;
-  });
-  if (isCopy) logger.warn({ identity }, copyWarning);
-  if (isHeld) logger.warn({ identity }, heldWarning);
-  const beats = new PostgresStore(address, { connections: beatConnections });
-  const probe = new PostgresStore(address, { connections: 1, statementMs: probeMs });
-  const hub = hubOf(addressKey(address));
-  const pawl = connect(located.url, { schema, pool: connections, maxPayloadBytes, logger });
-  const results = new Results(store, hub, logger);
-  const events = new Events(logger);
-  hub.listeners.add(events);
+  const engine = await openEngine({ url: database, schema, connections, maxPayloadBytes, logger });
+  const pawl = connect(engine.url, { schema, pool: connections, maxPayloadBytes, logger });
   const closing = new AbortController();
-  // Thousands of calls may be held at once.
+  // Thousands of calls may wait at once.
   setMaxListeners(0, closing.signal);
   return {
-    databaseUrl: located.url,
     pawl,
-    store,
-    beats,
-    probe,
-    hub,
-    events,
-    starter: new Starter(store, hub, { isOutage, isBusy, lanes: new LockLanes({ isBusy, connections }) }),
-    results,
+    engine,
     waits: new Budget({
       ...waits,
       what: "waits",
-      advice: "wait for fewer things at a time, or ask again when some have come",
+      advice: "wait for fewer things at a time, or retry when some have arrived",
     }),
     closing: closing.signal,
-    maxPayloadBytes,
     connections,
     logger,
     beginClosing: () => closing.abort(),
     close: async () => {
-      hub.listeners.delete(events);
-      results.close(new Unavailable("the server was closed"));
       await pawl.close();
-      await store.close();
-      await beats.close();
-      await probe.close();
-      await located.close();
+      await engine.close(new Unavailable("the server was closed"));
     },
   };
 }

@@ -1,33 +1,33 @@
 /**
- * Whether this server can serve: the database answers. Anybody may ask, as often as they like, so one question at a time goes to the
- * database, on a connection that nothing else uses, and its answer holds for a second. Asked by `/readyz`.
+ * Whether the database answers. Anybody may call `/readyz` as often as they like, so this sends one
+ * ping at a time, on a connection that no other call uses, and caches the answer for a second.
  */
 
-const keptMs = 1_000;
+const cacheMs = 1_000;
 
 export class Readiness {
   readonly #ping: () => Promise<void>;
   #isReady = false;
   #untilMs = Number.NEGATIVE_INFINITY;
-  #asking: Promise<boolean> | undefined;
+  #pinging: Promise<boolean> | undefined;
 
   constructor(ping: () => Promise<void>) {
     this.#ping = ping;
   }
 
-  /** True or false at once, if it is known; a promise for all who ask meanwhile, if not. */
+  /** The cached answer at once, or a promise that all callers share until the ping returns. */
   isReady(): boolean | Promise<boolean> {
     if (performance.now() < this.#untilMs) return this.#isReady;
-    this.#asking ??= this.#ask().finally(() => (this.#asking = undefined));
-    return this.#asking;
+    this.#pinging ??= this.#refresh().finally(() => (this.#pinging = undefined));
+    return this.#pinging;
   }
 
-  async #ask(): Promise<boolean> {
+  async #refresh(): Promise<boolean> {
     this.#isReady = await this.#ping().then(
       () => true,
       () => false,
     );
-    this.#untilMs = performance.now() + keptMs;
+    this.#untilMs = performance.now() + cacheMs;
     return this.#isReady;
   }
 }

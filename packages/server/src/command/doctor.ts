@@ -2,16 +2,7 @@
 
 import type { Command } from "commander";
 import { databaseState } from "pawl";
-import {
-  describeAddress,
-  findPooling,
-  givenUrl,
-  locate,
-  readSchemaHealth,
-  readServerHealth,
-  requireSchema,
-  toMilliseconds,
-} from "pawl/engine";
+import { database as databases, values } from "pawl/engine";
 import { findSchema, findUrl, takesDatabase } from "./terminal/connection.js";
 import { describeFailure, exitCode } from "./terminal/failure.js";
 import { type Finding, judgeRuns, judgeServer, judgeState } from "./findings.js";
@@ -48,8 +39,8 @@ export function addDoctor(program: Command, session: Session): void {
 
 async function examine(flags: Flags): Promise<Finding[]> {
   const schema = findSchema(flags.schema) ?? "pawl";
-  const given = givenUrl(findUrl(flags.url));
-  const patienceMs = toMilliseconds(flags.patience ?? "1m", "--patience");
+  const given = databases.givenUrl(findUrl(flags.url));
+  const patienceMs = values.toMilliseconds(flags.patience ?? "1m", "--patience");
   const findings: Finding[] = [];
   /** What cannot even be looked at is a finding, too. */
   const look = async <T>(check: string, ask: () => Promise<T>, fix: string): Promise<T | undefined> => {
@@ -60,22 +51,22 @@ async function examine(flags: Flags): Promise<Finding[]> {
       return undefined;
     }
   };
-  const database = await locate(given);
+  const database = await databases.locate(given);
   try {
     const address = { url: database.url, schema };
     const unreachable = "check host, port, user, password and database of the URL, and that the server runs";
     const server = await look(
       "connection",
-      () => readServerHealth(address, { oldMs: patienceMs }),
+      () => databases.readServerHealth(address, { oldMs: patienceMs }),
       unreachable,
     );
     if (server === undefined) return findings;
-    findings.push({ check: "connection", level: "ok", text: describeAddress(database.url) });
-    const pooling = await look("pooler", () => findPooling(address), unreachable);
+    findings.push({ check: "connection", level: "ok", text: databases.describeAddress(database.url) });
+    const pooling = await look("pooler", () => databases.findPooling(address), unreachable);
     findings.push(...judgeServer(server, pooling ?? "none", patienceMs));
     const version = await look(
       "schema",
-      () => requireSchema(address),
+      () => databases.requireSchema(address),
       "run: pawl migrate, with the same URL and schema",
     );
     if (version === undefined) return findings;
@@ -92,7 +83,7 @@ async function examine(flags: Flags): Promise<Finding[]> {
     if (state !== undefined) findings.push(...judgeState(state));
     const runs = await look(
       "runs",
-      () => readSchemaHealth(address),
+      () => databases.readSchemaHealth(address),
       "grant the role of the URL what it needs on the schema",
     );
     if (runs !== undefined) findings.push(...judgeRuns(runs, server.settings, patienceMs));

@@ -2,7 +2,7 @@
 
 import type { Command } from "commander";
 import { type Adopted, fork } from "pawl";
-import { withoutPassword } from "pawl/engine";
+import { database } from "pawl/engine";
 import { findSchema, findUrl, takesDatabase } from "./terminal/connection.js";
 import { addCommand, answers, type Session } from "./terminal/session.js";
 import { duration, prettyJson } from "./terminal/text.js";
@@ -31,7 +31,7 @@ export function addFork(program: Command, session: Session): void {
     answers(session, async (name: string, flags: Flags) => {
       const { shell } = session;
       const made = await fork({ ...databaseOf(flags), name, held: flags.held === true });
-      const shown = { ...made, url: withoutPassword(made.url), pausedMs: Math.round(made.pausedMs) };
+      const shown = { ...made, url: database.withoutPassword(made.url), pausedMs: Math.round(made.pausedMs) };
       for (const note of made.notes) shell.complain(`${shell.errorColors.yellow("note:")} ${note}`);
       const text = [
         `made ${name}; the original stood still for ${duration(made.pausedMs)}`,

@@ -5,9 +5,8 @@
  */
 
 import { type Job, job, type Json, NonRetryable } from "pawl";
-import { reserve, type TopicStore } from "pawl/engine";
+import { signDelivery, type TopicStore, values } from "pawl/engine";
 import { AddressRefused, post, type Resolve } from "./post.js";
-import { webhookHeaders } from "./signature.js";
 import type { IsAllowed } from "./targets.js";
 
 export interface DeliverySettings {
@@ -52,7 +51,7 @@ export function deliveryJob(
       const headers = {
         "content-type": "application/json",
         "user-agent": "pawl",
-        ...webhookHeaders({ id: ctx.runId, timestamp, topic, body: text }, found.secret),
+        ...signDelivery({ id: ctx.runId, timestamp, topic, body: text }, found.secret),
       };
       const { url } = found.target;
       const { signal } = ctx;
@@ -71,7 +70,7 @@ export function deliveryJob(
       );
     },
   });
-  return reserve(delivery);
+  return values.reserve(delivery);
 }
 
 /** 5 s, tripled each time, at most 6 h, and not all at once. */

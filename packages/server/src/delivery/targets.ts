@@ -5,7 +5,7 @@
 
 import { BlockList, isIP, isIPv4, isIPv6 } from "node:net";
 import { InvalidOption } from "pawl";
-import { show } from "pawl/engine";
+import { values } from "pawl/engine";
 import { embeddedAddress, reachOf } from "./addresses.js";
 
 /** Whether a delivery to this host may connect to this address of it. */
@@ -19,7 +19,7 @@ export function checkTargets(given: unknown): IsAllowed {
   if (given === false) return (_host, address) => reachOf(address) === "public";
   if (!Array.isArray(given)) {
     throw new InvalidOption(
-      `allowPrivateDeliveries must be a list of ${form}; or true or false; not ${show(given)}`,
+      `allowPrivateDeliveries must be a list of ${form}; or true or false; not ${values.show(given)}`,
     );
   }
   const networks = new BlockList();
@@ -58,5 +58,5 @@ function isListed(networks: BlockList, address: string): boolean {
 }
 
 function refused(entry: unknown): InvalidOption {
-  return new InvalidOption(`allowPrivateDeliveries must list ${form}, not ${show(entry)}`);
+  return new InvalidOption(`allowPrivateDeliveries must list ${form}, not ${values.show(entry)}`);
 }

@@ -7,7 +7,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { isIPv4 } from "node:net";
 import { Forbidden, InvalidOption, Unauthorized } from "pawl";
-import { show } from "pawl/engine";
+import { values } from "pawl/engine";
 import type { Scope } from "./app.js";
 import { checkTokens, findToken, includedIn, type Token, tokenForm } from "./tokens.js";
 
@@ -49,7 +49,7 @@ export function checkPerimeter(given: {
 }): Perimeter {
   const { tokens, proxyAuth = false, host } = given;
   if (typeof proxyAuth !== "boolean") {
-    throw new InvalidOption(`proxyAuth must be true or false, not ${show(proxyAuth)}`);
+    throw new InvalidOption(`proxyAuth must be true or false, not ${values.show(proxyAuth)}`);
   }
   if (tokens !== undefined) {
     if (proxyAuth)
@@ -59,7 +59,7 @@ export function checkPerimeter(given: {
   if (proxyAuth) return { kind: "proxy" };
   if (isLoopback(host)) return { kind: "loopback" };
   throw new InvalidOption(
-    `the host ${show(host)} can be reached from other machines, and nothing says who may call: give tokens ` +
+    `the host ${values.show(host)} can be reached from other machines, and nothing says who may call: give tokens ` +
       `(PAWL_TOKENS, such as ${tokenForm}); or proxyAuth (PAWL_PROXY_AUTH=1) if a proxy in front checks its callers; ` +
       "or listen on 127.0.0.1",
   );
@@ -119,7 +119,7 @@ function callerOf({ name: tokenName, scopes, names, queues }: Token): Caller {
 
 function describe({ name, queue }: Named): string {
   const given = (kind: string, value: string | null | undefined): string[] =>
-    typeof value !== "string" ? [] : [value === "" ? `any ${kind}` : `the ${kind} ${show(value, 80)}`];
+    typeof value !== "string" ? [] : [value === "" ? `any ${kind}` : `the ${kind} ${values.show(value, 80)}`];
   return [...given("name", name), ...given("queue", queue)].join(" in ");
 }
 
@@ -134,7 +134,9 @@ function begins(given: string | undefined, prefixes: readonly string[] | null): 
 function admitLocal({ host = "", origin, "sec-fetch-site": site }: IncomingHttpHeaders): void {
   const name = host.replace(/:\d+$/, "");
   if (!isLoopback(name.replace(/^\[(.*)\]$/, "$1"))) {
-    throw new Forbidden(`without tokens this server answers to localhost only, not to ${show(host, 80)}`);
+    throw new Forbidden(
+      `without tokens this server answers to localhost only, not to ${values.show(host, 80)}`,
+    );
   }
   const isForeign = origin !== undefined && origin !== `http://${host}` && origin !== `https://${host}`;
   if (isForeign || site === "cross-site") {

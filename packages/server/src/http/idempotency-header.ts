@@ -1,15 +1,20 @@
-/** The header `idempotency-key`: bytes in UTF-8, or, where headers take ASCII alone, `utf-8''` and the text percent-encoded (RFC 8187). */
+/**
+ * Reads the header `idempotency-key`: UTF-8, or `utf-8''` and the percent-encoded text (RFC 8187) for
+ * clients whose headers are ASCII only. Used by the routes that start and signal runs.
+ */
 
 import { isUtf8 } from "node:buffer";
 import { InvalidOption } from "pawl";
 
 const prefix = /^utf-8''/i;
 
-export function keyOf(headers: { readonly "idempotency-key"?: string | undefined }): string | undefined {
+export function idempotencyKeyOf(headers: {
+  readonly "idempotency-key"?: string | undefined;
+}): string | undefined {
   const given = headers["idempotency-key"];
   if (given === undefined) return undefined;
   if (!prefix.test(given)) {
-    // As the parser of headers gives it: a character for each byte.
+    // Node gives one character for each byte of a header.
     const bytes = Buffer.from(given, "latin1");
     return isUtf8(bytes) ? bytes.toString() : given;
   }

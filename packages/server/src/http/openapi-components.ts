@@ -5,14 +5,14 @@
  */
 
 import { isDeepStrictEqual } from "node:util";
-import { isObject } from "pawl/engine";
+import { values } from "pawl/engine";
 
 /** The document with its titled schemas moved to `components.schemas`. Two that differ must not share a title. */
 export function nameComponents<Document extends object>(document: Document): Document {
   const schemas: Record<string, unknown> = {};
   const visit = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(visit);
-    if (!isObject(value)) return value;
+    if (!values.isObject(value)) return value;
     const visited = Object.fromEntries(Object.entries(value).map(([name, member]) => [name, visit(member)]));
     if (!isTitledSchema(visited)) return visited;
     const { title } = visited;

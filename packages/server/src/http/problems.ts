@@ -4,7 +4,7 @@
  */
 
 import { type ErrorCode, type Logger, PawlError } from "pawl";
-import { isPassing, isUnreachable, isValueFault, sqlState } from "pawl/engine";
+import { databaseErrors } from "pawl/engine";
 
 /** A problem document. The members after `instance` are there if the error has them. */
 export interface Problem {
@@ -89,11 +89,11 @@ export function toProblem(error: unknown, requestId: string, logger: Logger): Pr
   }
   if (error instanceof PawlError) {
     const status = statuses[error.code];
-    if (isValueFault(error)) {
+    if (databaseErrors.isValueFault(error)) {
       const detail = `the database cannot take a value of this request: ${(error.cause as Error).message}`;
       return problem(statuses.InvalidOption, "InvalidOption", detail, requestId);
     }
-    if (isUnreachable(error) || isPassing(error)) {
+    if (databaseErrors.isUnreachable(error) || databaseErrors.isPassing(error)) {
       // Its message names the database, which is nobody's business out there.
       logger.warn({ err: error, requestId }, "pawl: a request could not be served");
       const detail =
@@ -115,7 +115,7 @@ export function toProblem(error: unknown, requestId: string, logger: Logger): Pr
 /** A fault that nobody foresaw: asking again would not help. An error of the database is logged without the row that it is about. */
 function fault(error: unknown, requestId: string, logger: Logger): Problem {
   const { cause } = (error ?? {}) as { cause?: unknown };
-  const state = sqlState(cause) ?? sqlState(error);
+  const state = databaseErrors.sqlState(cause) ?? databaseErrors.sqlState(error);
   const told = state === undefined ? { err: error } : { sqlState: state, reason: (error as Error).message };
   logger.error({ ...told, requestId }, "pawl: a request failed");
   const detail = "something went wrong in the server; its log says more under this request id";

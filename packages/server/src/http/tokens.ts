@@ -6,7 +6,7 @@
 
 import { createHash, timingSafeEqual } from "node:crypto";
 import { InvalidOption, Unauthorized } from "pawl";
-import { show } from "pawl/engine";
+import { values } from "pawl/engine";
 import type { Scope } from "./app.js";
 
 export interface Token {
@@ -96,7 +96,7 @@ export function tokenEntry(parts: {
   const { name, scopes, names, queues, secret } = parts;
   if (!namePattern.test(name)) {
     throw new InvalidOption(
-      `the name of a token must be 1 to 48 letters, digits, _ and -, the first a letter or digit; not ${show(name)}`,
+      `the name of a token must be 1 to 48 letters, digits, _ and -, the first a letter or digit; not ${values.show(name)}`,
     );
   }
   const entry = [
@@ -131,7 +131,7 @@ function parseToken(text: unknown, index: number): Token {
 function checkScope(scope: string, name: string): Scope {
   if (Object.hasOwn(includes, scope)) return scope as Scope;
   throw new InvalidOption(
-    `the token "${name}" has the scope ${show(scope)}; scopes are ${scopeNames}, joined by +`,
+    `the token "${name}" has the scope ${values.show(scope)}; scopes are ${scopeNames}, joined by +`,
   );
 }
 
@@ -142,7 +142,7 @@ function checkPrefixes(limits: readonly string[], kind: "names" | "queues", name
   const wrong = prefixes.find((prefix) => !prefixPattern.test(prefix));
   if (wrong === undefined) return prefixes;
   throw new InvalidOption(
-    `the token "${name}" has the prefix ${show(wrong)} in ${kind}=; a prefix has 1 to 48 characters ` +
+    `the token "${name}" has the prefix ${values.show(wrong)} in ${kind}=; a prefix has 1 to 48 characters ` +
       "of a-z, 0-9, _ and -, the first a letter or digit; several are joined by +",
   );
 }

@@ -4,10 +4,12 @@
  */
 
 import type { FastifySchemaCompiler } from "fastify";
-import { isObject, show, suggest } from "pawl/engine";
+import { values } from "pawl/engine";
 import type { TSchema } from "typebox";
 import { Compile } from "typebox/compile";
 import { RequestError } from "./problems.js";
+
+const { isObject, show, suggest } = values;
 
 /** A schema, as far as a message can tell of it. */
 interface Described {

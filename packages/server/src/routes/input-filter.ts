@@ -1,7 +1,9 @@
 /** The filters `input.<path>=<value>` of a listing: what the input of a run has to contain. */
 
 import { InvalidOption, type Json } from "pawl";
-import { isObject, show, suggest } from "pawl/engine";
+import { values } from "pawl/engine";
+
+const { isObject, show, suggest } = values;
 
 const prefix = "input.";
 const bounds = { filters: 20, depth: 20 };

@@ -1,28 +1,32 @@
-/** A start as it is asked for over REST, turned into a run for the store: checked by the library like any other start. */
+/** Turns the body of a start over REST into a run for the store. The library checks it like any other start. */
 
 import { InvalidOption } from "pawl";
-import { checkTraceparent, newRun, type NewRun } from "pawl/engine";
+import { check, type Engine, type NewRun } from "pawl/engine";
 import type { Static } from "typebox";
-import type { startSchema } from "../http/schemas.js";
+import type { startSchema } from "./run-schemas.js";
 
 export type StartBody = Static<typeof startSchema>;
 
 const dayMs = 86_400_000;
 
 export interface StartContext {
-  readonly maxBytes: number;
   /** The header `idempotency-key`. */
   readonly headerKey?: string | undefined;
-  /** The header `traceparent`; ignored if it is none. */
+  /** The header `traceparent`; ignored if it is not valid. */
   readonly headerTrace?: string | string[] | undefined;
-  /** What to call it in errors. */
+  /** How errors call the start and its input. */
   readonly of?: string;
   readonly what?: string;
 }
 
-export async function toNewRun(name: string, body: StartBody, context: StartContext): Promise<NewRun> {
+export async function toNewRun(
+  engine: Engine,
+  name: string,
+  body: StartBody,
+  context: StartContext,
+): Promise<NewRun> {
   const { input, kind, delaySeconds, retentionDays, uniqueKeyBase64, traceparent, ...options } = body;
-  const { maxBytes, headerKey, headerTrace, of = "start", what = "input" } = context;
+  const { headerKey, headerTrace, of = "start", what = "input" } = context;
   const given = {
     ...options,
     ...alternative("delay", body.delay, "delaySeconds", delaySeconds && delaySeconds * 1_000),
@@ -35,11 +39,11 @@ export async function toNewRun(name: string, body: StartBody, context: StartCont
     ),
     ...alternative("idempotencyKey", body.idempotencyKey, "the header idempotency-key", headerKey),
   };
-  const run = await newRun(name, input, given, { maxBytes, of, what, kind });
-  return { ...run, trace: traceparent ?? checkTraceparent(headerTrace) };
+  const run = await engine.newRun(name, input, given, { of, what, kind });
+  return { ...run, trace: traceparent ?? check.traceparent(headerTrace) };
 }
 
-/** The option in its other form, if that is given; both at once only if they say the same. */
+/** The option in its other form, if that is given. Both at once must say the same. */
 function alternative(name: string, given: unknown, otherName: string, other: unknown): object {
   if (other === undefined) return {};
   if (given === undefined || given === other) return { [name]: other };

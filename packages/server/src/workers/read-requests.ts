@@ -1,7 +1,7 @@
 /**
- * What workers have sent, as the store takes it: times and keys read, and what a schema cannot say
- * checked, so that a refusal names the member that is wrong. Children that the token of the caller may
- * not start are refused one by one. Used by the routes of the worker protocol.
+ * Turns requests of workers into what the store takes: reads times and keys, and checks what a schema
+ * cannot express, so that an error names the wrong member. Refuses, one by one, children that the
+ * caller's token may not start. Used by `register-routes.ts` and `commit-routes.ts`.
  */
 
 import { InvalidOption } from "pawl";
@@ -11,8 +11,8 @@ import type { Caller } from "../http/auth.js";
 import { RequestError } from "../http/problems.js";
 import type { change, commit, entry, newRun, transition } from "./request-schemas.js";
 
-/** A definition is registered once: its row cannot be written twice by one statement. */
-export function checkTwice(
+/** Refuses a definition that is listed twice: one statement cannot write its row twice. */
+export function checkListedOnce(
   definitions: readonly { readonly name: string; readonly version: number }[],
 ): void {
   const known = new Map<string, number>();
@@ -22,18 +22,22 @@ export function checkTwice(
     if (first === undefined) continue;
     const field = `body.definitions.${index}`;
     throw refuse(
-      `body.definitions.${index} is ${name}@${version}, as body.definitions.${first}: name each version of a definition once`,
+      `body.definitions.${index} is ${name}@${version}, and so is body.definitions.${first}: list each version of a definition once`,
       field,
     );
   }
 }
 
-/** The commits of a call: at most one transition of each run, and claims for successors of one worker. */
+/** The commits of a call: at most one transition per run, and one worker in all `next` members. */
 export function toCommits(sent: readonly Static<typeof commit>[]): Commit[] {
   const seen = new Set(sent.map(({ runId }) => runId));
-  if (seen.size < sent.length) throw new InvalidOption("body.commits has more than one transition of a run");
+  if (seen.size < sent.length)
+    throw new InvalidOption(
+      "body.commits has more than one transition for the same run: send the second in a later call",
+    );
   const workers = new Set(sent.flatMap(({ next }) => (next === null ? [] : [next.workerId])));
-  if (workers.size > 1) throw new InvalidOption("body.commits names more than one worker in next");
+  if (workers.size > 1)
+    throw new InvalidOption("body.commits names more than one worker in next: send one call per worker");
   return sent.map((one, index) => {
     return { ...one, transition: toTransition(one.transition, `body.commits.${index}.transition`) };
   });
@@ -45,7 +49,7 @@ export function toEntries(sent: readonly Static<typeof entry>[]): JournalEntry[]
 
 type Refusal = Extract<Verdict, { kind: "failed" }>;
 
-/** The verdict on a commit whose children the prefixes of the caller's token do not allow; null: they do. */
+/** The verdict on a commit whose children the caller's token may not start; null: it may. */
 export function refuseCommit({ transition: given }: Commit, caller: Caller): Refusal | null {
   return given.kind === "spawn" ? refuseChildren(given.children, caller) : null;
 }
@@ -79,7 +83,7 @@ export async function sendAllowed<Item, Answer>(
   return refused.map((refusal) => refusal ?? answers.next().value!);
 }
 
-/** The transition that was sent; throws what is wrong with it. */
+/** Throws `RequestError` for a transition that is not valid. */
 function toTransition(sent: Static<typeof transition>, where: string): Transition {
   switch (sent.kind) {
     case "next":
@@ -104,12 +108,12 @@ function toTransition(sent: Static<typeof transition>, where: string): Transitio
   }
 }
 
-/** The journal entry that was sent; throws what is wrong with it. */
+/** Throws `RequestError` for a change that is not valid. */
 function toChange(sent: Static<typeof change>, where: string): JournalChange {
   switch (sent.op) {
     case "sleep":
       if ((sent.delayMs === null) === (sent.at === null))
-        throw refuse(`${where} must have either delayMs or at, the other null`, where);
+        throw refuse(`${where} must have either delayMs or at, and null for the other`, where);
       return { ...sent, at: toDate(sent.at, `${where}.at`) };
     case "wait":
       checkJson(sent.match, `${where}.match`);
@@ -144,7 +148,7 @@ function toDate(text: string | null, where: string): Date | null {
   throw refuse(`${where} must be a time such as "2030-01-31T12:00:00Z"`, where);
 }
 
-/** It becomes a part of a larger JSON text. */
+/** Checks a text that becomes part of a larger JSON text. */
 function checkJson(text: string | null, where: string): void {
   if (text === null) return;
   try {

@@ -1,15 +1,13 @@
 /**
- * What workers send: the schemas of the worker protocol (`worker-answers.ts` has what they get). Values
- * (states, results, inputs) are JSON texts, as the library encodes them; ids are decimal texts. A
- * schema with a title is a named component of the OpenAPI document.
+ * The requests of the worker protocol as schemas (`answer-schemas.ts` has the answers). Values (states,
+ * results, inputs) are JSON texts, as the library encodes them; ids are decimal texts. A schema with a
+ * title becomes a named component of the OpenAPI document.
  */
 
 import { type TSchema, Type } from "typebox";
-import { strict } from "../http/schemas.js";
+import { nullable, strict } from "../http/schemas.js";
 
-export const orNull = <Schema extends TSchema>(schema: Schema) => Type.Union([schema, Type.Null()]);
-
-/** One of several objects, told apart by a member that each has with a value of its own. */
+/** One of several objects; the value of one member says which. */
 export function oneOfKinds<Schemas extends TSchema[]>(
   member: string,
   schemas: [...Schemas],
@@ -33,7 +31,7 @@ export const id = Type.String({
   description: "A number from 1 to 8,999,999,999,999,999,999, as text",
 });
 export const shortName = Type.String({
-  // Names that begin with pawl- are the engine's own.
+  // Names that begin with pawl- are reserved for the engine.
   pattern: "^(?!pawl-)[a-z0-9][a-z0-9_-]{0,47}$",
   minLength: 1,
   maxLength: 48,
@@ -43,7 +41,7 @@ export const workerId = Type.String({ pattern: "^[\\x21-\\x7e]{1,128}$", minLeng
 export const int = Type.Integer({ minimum: 0, maximum: maxInt });
 export const longName = Type.String({ pattern: "^[a-zA-Z0-9._-]{1,128}$", minLength: 1, maxLength: 128 });
 const awaited = Type.String({
-  description: "The name of a signal, or ~ and the id of an invoked run, whose end is awaited",
+  description: "The name of a signal, or ~ and the id of an invoked run, to wait for its end",
   pattern: "^(~[0-9]{1,19}|[a-zA-Z0-9._-]{1,128})$",
   minLength: 1,
   maxLength: 128,
@@ -63,7 +61,9 @@ const traceparent = Type.String({
   description: "As the header traceparent",
 });
 const seqs = (description: string) => Type.Array(int, { maxItems: 10_000, description });
-const consumed = seqs("The seq of every signal that the step saw as awaited (matched): they leave the inbox");
+const consumed = seqs(
+  "The seq of every signal that the step saw as awaited (matched): the commit removes them from the inbox",
+);
 const date = Type.String({
   pattern: "^[0-9]{4}-",
   maxLength: 40,
@@ -79,7 +79,7 @@ export const definition = strict(
     priority,
     retentionMs: ms,
   },
-  { title: "ServedDefinition", description: "With the defaults that a start by name takes" },
+  { title: "ServedDefinition", description: "With the defaults for starts by name" },
 );
 
 export const heldClaim = strict({ runId: id, claimId: id }, { title: "Claim" });
@@ -87,18 +87,18 @@ export const heldClaim = strict({ runId: id, claimId: id }, { title: "Claim" });
 export const newRun = strict(
   {
     name: shortName,
-    version: orNull(version),
-    kind: orNull(kind),
-    queue: orNull(shortName),
-    priority: orNull(priority),
+    version: nullable(version),
+    kind: nullable(kind),
+    queue: nullable(shortName),
+    priority: nullable(priority),
     input: json,
-    step: orNull(longName),
-    delayMs: orNull(ms),
-    at: orNull(date),
-    retentionMs: orNull(ms),
-    idempotencyKey: orNull(key),
-    uniqueKeyBase64: orNull(Type.String({ pattern: "^[A-Za-z0-9+/]+={0,2}$", maxLength: 700 })),
-    uniqueScope: orNull(
+    step: nullable(longName),
+    delayMs: nullable(ms),
+    at: nullable(date),
+    retentionMs: nullable(ms),
+    idempotencyKey: nullable(key),
+    uniqueKeyBase64: nullable(Type.String({ pattern: "^[A-Za-z0-9+/]+={0,2}$", maxLength: 700 })),
+    uniqueScope: nullable(
       Type.Array(
         Type.Enum([
           "runnable",
@@ -112,24 +112,24 @@ export const newRun = strict(
         { minItems: 1, maxItems: 7 },
       ),
     ),
-    partitionKey: orNull(key),
-    rateLimit: orNull(limitName),
-    weight: orNull(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
-    trace: Type.Optional(orNull(traceparent)),
+    partitionKey: nullable(key),
+    rateLimit: nullable(limitName),
+    weight: nullable(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
+    trace: Type.Optional(nullable(traceparent)),
   },
   {
     title: "NewRun",
     description:
       "A run to start. null: not given. Version, kind, queue, priority and retentionMs then come from the " +
-      "definition as it is registered. step: the first step of a machine, if not its own",
+      "registered definition. step: begin a machine at this step",
   },
 );
 
 const state = Type.Union([json, Type.Null()], {
-  description: "The new state as JSON text; null leaves the stored one as it is",
+  description: "The new state as JSON text; null keeps the stored one",
 });
 const step = longName;
-const machineStep = orNull(step);
+const machineStep = nullable(step);
 
 export const transition = oneOfKinds(
   "kind",
@@ -146,17 +146,17 @@ export const transition = oneOfKinds(
         kind: Type.Literal("next"),
         step,
         state,
-        priority: orNull(priority),
-        partitionKey: Type.Optional(orNull(key)),
-        rateLimit: orNull(limitName),
-        weight: orNull(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
+        priority: nullable(priority),
+        partitionKey: Type.Optional(nullable(key)),
+        rateLimit: nullable(limitName),
+        weight: nullable(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
         consumed,
       },
       {
         title: "NextTransition",
         description:
           "Machines: go to this step; the claim ends, and any worker may go on. Without partitionKey the run " +
-          "keeps its key, null drops it; priority null keeps the present one",
+          "keeps its key, null drops it; priority null keeps the present priority",
       },
     ),
     strict(
@@ -165,7 +165,7 @@ export const transition = oneOfKinds(
         step: machineStep,
         state,
         delayMs: ms,
-        error: orNull(errorJson),
+        error: nullable(errorJson),
       },
       {
         title: "RetryTransition",
@@ -179,14 +179,14 @@ export const transition = oneOfKinds(
         step,
         state,
         names: Type.Array(longName, { minItems: 1, maxItems: 100 }),
-        match: orNull(json),
+        match: nullable(json),
         delayMs: Type.Union([ms, Type.Null()], { description: "The timeout; null: none" }),
-        shown: seqs("The seq of every signal that the step saw as awaited: they do not end this wait again"),
+        shown: seqs("The seq of every signal that the step saw as awaited: these do not end the wait"),
       },
       {
         title: "AwaitTransition",
         description:
-          "Machines: park; this step runs when a signal of these names comes whose payload contains match, or after the timeout",
+          "Machines: wait; this step runs when a signal with one of these names arrives whose payload contains match, or after the timeout",
       },
     ),
     strict(
@@ -199,7 +199,7 @@ export const transition = oneOfKinds(
       },
       {
         title: "SpawnTransition",
-        description: "Machines: start the children and park; this step runs when all of them have ended",
+        description: "Machines: start the children and wait; this step runs when all of them have ended",
       },
     ),
     strict(
@@ -207,45 +207,47 @@ export const transition = oneOfKinds(
         kind: Type.Literal("suspend"),
         names: Type.Array(awaited, { maxItems: 10_000 }),
         matches: Type.Record(Type.String(), json, {
-          description: "By the name of a signal: what its payload must contain, as JSON text",
+          description: "By signal name: the JSON text that the payload must contain",
         }),
         after: Type.Integer({
           minimum: 0,
           maximum: maxInt,
           description:
-            "The lowest inboxSeq of the pending verdicts on those waits: later signals wake the run",
+            "The lowest inboxSeq of the pending verdicts for these waits: later signals wake the run",
         }),
         dueAt: Type.Union([date, Type.Null()], {
-          description: "The earliest dueAt of the waits, as the server wrote it; null: none",
+          description: "The earliest dueAt of the waits, exactly as the server sent it; null: none",
         }),
         steps: Type.Array(longName, { maxItems: 10_000, description: "The names of the steps that wait" }),
       },
       {
         title: "SuspendTransition",
-        description: "Workflows: park until one of the recorded waits may be over; then the body runs again",
+        description: "Workflows: wait until one of the recorded waits may be over; then the body runs again",
       },
     ),
     strict(
       { kind: Type.Literal("done"), step: machineStep, result: json },
-      { title: "DoneTransition", description: "The run is done. step: of a machine, the last one" },
+      { title: "DoneTransition", description: "The run is done. step: the last step of a machine" },
     ),
     strict(
       { kind: Type.Literal("stop"), step: machineStep, error: errorJson },
-      { title: "StopTransition", description: "The run has failed. step: where" },
+      { title: "StopTransition", description: "The run has failed. step: the step that failed" },
     ),
   ],
-  { title: "Transition", description: "What the outcome of a step makes of its run" },
+  { title: "Transition", description: "What a step's outcome does to its run" },
 );
 
 const completed = {
   attempt: Type.Integer({
     minimum: 0,
     maximum: maxInt,
-    description: "How often the step has failed before: 0 at first",
+    description: "How often the step failed before: 0 the first time",
   }),
-  output: Type.Union([json, Type.Null()], { description: "What the step returned; null if it failed" }),
+  output: Type.Union([json, Type.Null()], {
+    description: "The value that the step returned; null if it failed",
+  }),
   error: Type.Union([errorJson, Type.Null()], {
-    description: "Why it has failed for good; null if it succeeded",
+    description: "Why it failed for good; null if it succeeded",
   }),
   tookMs: Type.Number({ minimum: 0, maximum: maxMs }),
 };
@@ -255,13 +257,13 @@ export const change = oneOfKinds(
   [
     strict(
       { op: Type.Literal("run"), ...completed },
-      { title: "RunChange", description: "A step that is a function has ended" },
+      { title: "RunChange", description: "A function step has ended" },
     ),
     strict(
       { op: Type.Literal("transaction"), ...completed },
       {
         title: "TransactionChange",
-        description: "The same for a step that was a transaction; a remote worker has none",
+        description: "The same for a transaction step; remote workers have none",
       },
     ),
     strict(
@@ -271,33 +273,30 @@ export const change = oneOfKinds(
         attempt: Type.Integer({
           minimum: 0,
           maximum: maxInt,
-          description: "How often it has failed by now: 1 at first",
+          description: "How often it has failed by now: 1 the first time",
         }),
         error: errorJson,
         delayMs: ms,
       },
-      { title: "RetryChange", description: "A step has failed and is to be tried again after delayMs" },
+      { title: "RetryChange", description: "A step has failed: retry it after delayMs" },
+    ),
+    strict({ op: Type.Literal("due") }, { title: "DueChange", description: "Ask whether the retry is due" }),
+    strict(
+      { op: Type.Literal("sleep"), delayMs: nullable(ms), at: nullable(date) },
+      { title: "SleepChange", description: "Begin a sleep, or ask whether it is over" },
     ),
     strict(
-      { op: Type.Literal("due") },
-      { title: "DueChange", description: "Is it time for that further attempt?" },
-    ),
-    strict(
-      { op: Type.Literal("sleep"), delayMs: orNull(ms), at: orNull(date) },
-      { title: "SleepChange", description: "Begins a sleep, or asks whether it is over" },
-    ),
-    strict(
-      { op: Type.Literal("wait"), event: longName, match: orNull(json), delayMs: orNull(ms) },
-      { title: "WaitChange", description: "Begins to wait for a signal, or asks whether it has come" },
+      { op: Type.Literal("wait"), event: longName, match: nullable(json), delayMs: nullable(ms) },
+      { title: "WaitChange", description: "Begin to wait for a signal, or ask whether it has arrived" },
     ),
     strict(
       { op: Type.Literal("invoke"), child: newRun },
-      { title: "InvokeChange", description: "Starts a run, or asks whether it has ended" },
+      { title: "InvokeChange", description: "Start a run, or ask whether it has ended" },
     ),
   ],
   {
     title: "JournalChange",
-    description: "What is to be recorded of a step. sleep, wait and invoke are sent again to ask",
+    description: "What to record about a step. Send sleep, wait and invoke again to ask about them",
   },
 );
 
@@ -314,13 +313,14 @@ export const commit = strict(
     inboxSeq: Type.Integer({
       minimum: 0,
       maximum: maxInt,
-      description: "The last signal that you have read: inboxSeq of the claimed run, or of a later verdict",
+      description:
+        "The seq of the last signal that you have read: inboxSeq of the claimed run, or of a later verdict",
     }),
-    parentId: Type.Union([id, Type.Null()], { description: "As the claimed run has it" }),
-    partitionKey: Type.Union([key, Type.Null()], { description: "As the claimed run has it" }),
+    parentId: Type.Union([id, Type.Null()], { description: "Copy it from the claimed run" }),
+    partitionKey: Type.Union([key, Type.Null()], { description: "Copy it from the claimed run" }),
     next: Type.Union([strict({ workerId, claimId: id }), Type.Null()], {
       description:
-        "If this ends the claim and frees a partition key: claim the next run of the key with this fresh claimId. null: do not",
+        "If this commit ends the claim and frees a partition key: claim the next run of the key with this new claimId. null: do not",
     }),
     transition,
   },
@@ -335,9 +335,13 @@ export const entry = strict(
     seq: Type.Integer({
       minimum: 0,
       maximum: maxInt,
-      description: "One more than the highest seq in the journal: the place in the order of replay",
+      description: "One more than the highest seq in the journal: the position in the order of replay",
     }),
-    inboxSeq: Type.Integer({ minimum: 0, maximum: maxInt, description: "The last signal that you know of" }),
+    inboxSeq: Type.Integer({
+      minimum: 0,
+      maximum: maxInt,
+      description: "The seq of the last signal that you know of",
+    }),
     change,
   },
   { title: "JournalEntry" },

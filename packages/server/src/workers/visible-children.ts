@@ -1,13 +1,13 @@
 /**
- * The children of a run as a worker may see them. A child whose key was taken is answered for by the run
- * that holds the key, which may be anybody's: a token with prefixes is told only that run's id and phase,
- * unless the prefixes allow it. Used by the routes of the worker protocol.
+ * Hides runs that the caller's token may not see from a list of children. If the unique key of a child
+ * was taken, the list has the run that holds the key, which may belong to anybody. A token with prefixes
+ * sees only the id and phase of such a run, unless its prefixes allow the run. Used by `read-routes.ts`.
  */
 
 import type { PostgresStore, StoredChild } from "pawl/engine";
 import type { Caller } from "../http/auth.js";
 
-export async function shownChildren(
+export async function visibleChildren(
   store: Pick<PostgresStore, "named">,
   caller: Caller,
   children: readonly StoredChild[],

@@ -1,22 +1,23 @@
 /**
- * Workers that wait for runs of one queue and serve the same definitions: they stand in line, and one look at the database at a time is
- * made for all of them, in the name of the first. It is made when work was announced, a run falls due, or the poll interval passes,
- * which grows while the queue stays empty. Who gets runs leaves the line; if that look found more than he asked for, the next one
- * looks at once. What was claimed for somebody who has gone meanwhile is let go. An outage only makes them wait. Kept by `waiters.ts`.
+ * Workers that wait for runs of one queue and serve the same definitions. They wait in line, and the
+ * group sends one claim at a time, for the first of them: when work was announced, when a run falls due,
+ * or after the poll interval, which grows while the queue is empty. A worker that gets runs leaves the
+ * line; if there are more runs, the group claims for the next worker at once. The group releases runs
+ * that it claimed for a worker that has disconnected. An outage only delays. Kept by `waiters.ts`.
  */
 
 import type { Claimable, Claimed, PostgresStore } from "pawl/engine";
-import { isOutage, LowWater, Patience } from "pawl/engine";
+import { ClaimCursor, databaseErrors, RetryDelay } from "pawl/engine";
 import type { Logger } from "pawl";
 
 const pollMs = { shortest: 5, longest: 1_000 };
-/** Whoever has waited this long may have lost his lease, and then is given nothing: the next in line may look too. */
+/** A worker that waits this long may have lost its lease and get nothing: then also claim for the second. */
 const staleMs = 1_000;
 
-/** What a worker asks for. */
+/** The claim that a worker asks for. */
 export interface Ask {
   readonly workerId: string;
-  /** The name of the token that it asks with; null: none. */
+  /** The name of its token; null: none. */
   readonly owner: string | null;
   readonly claimId: string;
   readonly queue: string;
@@ -32,9 +33,9 @@ export interface Waiter {
   readonly sinceMs: number;
   /** Gives the answer, once. */
   readonly answer: (found: Found | Error) => void;
-  /** The time is over: the answer is due, with whatever a look in flight finds. */
+  /** Its time has passed: answer now, or with the runs of a claim in flight. */
   isDue: boolean;
-  /** Nobody is there any more to get an answer. */
+  /** It has disconnected. */
   isGone: boolean;
 }
 
@@ -43,9 +44,9 @@ export interface GroupHost {
     claim(request: Parameters<PostgresStore["claim"]>[0] & Pick<Ask, "owner">): Promise<Claimed>;
   };
   readonly logger: Logger;
-  /** Lets claims go that nobody will execute. */
-  letGo(queue: string, runs: Found["runs"], claimId: string): void;
-  /** Nobody waits any more. */
+  /** Releases claims that no worker will execute. */
+  release(queue: string, runs: Found["runs"], claimId: string): void;
+  /** The line has become empty. */
   onEmpty(): void;
 }
 
@@ -55,9 +56,9 @@ const lookAgain: Claimed = { ...nothing, more: true, floor: null, busy: null, du
 export class WaiterGroup {
   readonly #host: GroupHost;
   readonly #line = new Set<Waiter>();
-  readonly #lowWater: LowWater;
-  readonly #patience = new Patience();
-  /** For whom a look is in flight. */
+  readonly #cursor: ClaimCursor;
+  readonly #retryDelay = new RetryDelay();
+  /** The worker for whom a claim is in flight. */
   #looking: Waiter | null = null;
   #isRunning = false;
   #isNudged = false;
@@ -67,7 +68,7 @@ export class WaiterGroup {
 
   constructor(host: GroupHost, served: Pick<Ask, "names" | "versions">) {
     this.#host = host;
-    this.#lowWater = new LowWater(served);
+    this.#cursor = new ClaimCursor(served);
   }
 
   get isEmpty(): boolean {
@@ -76,18 +77,18 @@ export class WaiterGroup {
 
   join(waiter: Waiter): void {
     this.#line.add(waiter);
-    // While others wait there is nothing to claim, as far as is known.
+    // While others wait, there is nothing to claim as far as the group knows.
     if (!this.#isRunning) void this.#run();
   }
 
-  /** This waiter is due, or gone: his answer is nothing, unless a look for him is in flight. */
+  /** Answers a worker that is due or gone with nothing, unless a claim for it is in flight. */
   settle(waiter: Waiter): void {
     if (waiter === this.#looking || !this.#line.delete(waiter)) return;
     waiter.answer(nothing);
     if (this.isEmpty) this.#wake?.();
   }
 
-  /** Answers all of them that `is` is true of. */
+  /** Answers the workers that `is` selects. */
   end(is: (waiter: Waiter) => boolean): void {
     for (const waiter of this.#line) {
       if (!is(waiter)) continue;
@@ -102,12 +103,12 @@ export class WaiterGroup {
   }
 
   rewind(): void {
-    this.#lowWater.rewind();
+    this.#cursor.rewind();
     this.nudge();
   }
 
   lower(claimable: Claimable): void {
-    this.#lowWater.lower(claimable);
+    this.#cursor.lower(claimable);
     this.nudge();
   }
 
@@ -124,14 +125,14 @@ export class WaiterGroup {
       this.#isNudged = false;
       const askedMs = performance.now();
       const claimed = await this.#lookForFirst();
-      if (claimed === null) await this.#sleep(this.#patience.next());
+      if (claimed === null) await this.#sleep(this.#retryDelay.next());
       else if (!claimed.more) await this.#idle(claimed, askedMs);
     }
     this.#isRunning = false;
     this.#host.onEmpty();
   }
 
-  /** A look in the name of the first in line; if he may be somebody who is given nothing, also in that of the second. */
+  /** Claims for the first worker in line and, if that one may have lost its lease, for the second. */
   async #lookForFirst(): Promise<Claimed | null> {
     const [first, second] = this.#line;
     if (first === undefined) return null;
@@ -141,26 +142,26 @@ export class WaiterGroup {
     return performance.now() - first.sinceMs < staleMs ? claimed : this.#look(second);
   }
 
-  /** Null: it failed. */
+  /** One claim for this worker; null: it failed. */
   async #look(waiter: Waiter): Promise<Claimed | null> {
     const { store, logger } = this.#host;
-    const from = this.#lowWater.look();
-    // Another look need not know of every run that will be due.
+    const from = this.#cursor.look();
+    // A partial claim does not know every run that will be due.
     if (from.isWhole || this.#dueAtMs <= performance.now()) this.#dueAtMs = Number.POSITIVE_INFINITY;
     this.#looking = waiter;
     try {
       const claimed = await store.claim({ ...waiter.ask, ...from });
-      this.#patience.reset();
-      this.#lowWater.accept(claimed);
+      this.#retryDelay.reset();
+      this.#cursor.accept(claimed);
       this.#give(waiter, claimed);
       return claimed;
     } catch (error) {
-      if (isOutage(error)) {
-        logger.warn({ err: error, queue: waiter.ask.queue }, "pawl: claim failed, trying again");
+      if (databaseErrors.isOutage(error)) {
+        logger.warn({ err: error, queue: waiter.ask.queue }, "pawl: claim failed, retrying");
         if (waiter.isDue || waiter.isGone) this.#give(waiter, nothing);
         return null;
       }
-      // The fault of this caller alone: the next in line does not wait for it.
+      // The error concerns this caller only: the next in line does not wait.
       if (this.#line.delete(waiter)) waiter.answer(error as Error);
       return lookAgain;
     } finally {
@@ -172,17 +173,17 @@ export class WaiterGroup {
     const { ask, isDue, isGone } = waiter;
     if (runs.length === 0 && !isDue && !isGone) return;
     this.#line.delete(waiter);
-    if (isGone) this.#host.letGo(ask.queue, runs, ask.claimId);
+    if (isGone) this.#host.release(ask.queue, runs, ask.claimId);
     waiter.answer(isGone ? nothing : { runs, more });
   }
 
-  /** Nothing is left to claim: wait for a nudge, the next due time, or the poll interval. */
+  /** Nothing is left to claim: waits for a hint, the next due time, or the poll interval. */
   async #idle({ runs, dueMs }: Claimed, askedMs: number): Promise<void> {
     if (dueMs !== null) this.#dueAtMs = Math.min(this.#dueAtMs, askedMs + dueMs);
     const waitMs = this.#pollMs * (0.85 + Math.random() * 0.3);
     this.#pollMs = runs.length > 0 ? pollMs.shortest : Math.min(this.#pollMs * 1.5, pollMs.longest);
-    // A bounded look is no substitute for the next at the whole queue.
-    await this.#sleep(Math.min(waitMs, this.#lowWater.restMs() ?? waitMs));
+    // A bounded claim does not replace the next claim over the whole queue.
+    await this.#sleep(Math.min(waitMs, this.#cursor.restMs() ?? waitMs));
   }
 
   async #sleep(longestMs: number): Promise<void> {

@@ -1,48 +1,49 @@
 /**
- * The workers that wait here for runs: one line per queue, token and set of served definitions (`waiter-group.ts`). It is told of work like
- * a worker of this process, and so hears at once of whatever goes through this server. Never hands a claim to somebody who has gone,
- * and leaves none behind when the server closes. Used by the routes of the worker protocol.
+ * The remote workers that wait here for runs, in one group per queue, token and set of definitions
+ * (`waiter-group.ts`). The hub tells it about work as if it were a worker of this process, so it knows
+ * at once about every run that goes through this server. It never gives a claim to a worker that has
+ * disconnected, and leaves no claim behind when the server closes. Used by the worker routes.
  */
 
 import { type Claimable, type Hub, Lanes, type LocalWorker, type PostgresStore } from "pawl/engine";
 import { Forbidden, type Logger } from "pawl";
 import { type Ask, type Found, type GroupHost, nothing, type Waiter, WaiterGroup } from "./waiter-group.js";
 
-/** How long the line of a queue is remembered after the last one has left: where to look next is known then. */
-const forgetMs = 5_000;
+/** How long an empty group is kept: it knows where its next claim begins. */
+const keepGroupMs = 5_000;
 
 export interface WaitersOptions {
   readonly store: Pick<PostgresStore, "ownedBy" | "release">;
   readonly hub: Hub;
   readonly logger: Logger;
-  /** How many looks at the database one token may have under way: the other connections are for the others. */
-  readonly looksPerToken: number;
+  /** How many claims one token may send at once: the other connections are for the other tokens. */
+  readonly claimsPerToken: number;
 }
 
 export class Waiters implements LocalWorker {
   readonly #store: { claim: GroupHost["store"]["claim"]; release: PostgresStore["release"] };
   readonly #hub: Hub;
   readonly #logger: Logger;
-  /** By queue, then by token and what is served: a caller delays nobody but its own. */
+  /** By queue, then by token and definitions: a caller delays only callers of its own token. */
   readonly #groups = new Map<string, Map<string, WaiterGroup>>();
-  /** Claims that are just being let go. */
+  /** Releases in flight. */
   readonly #releases = new Set<Promise<void>>();
-  /** The looks of each token: it may have a line for every set of definitions that it can think of. */
+  /** Claims of each token, which may have many groups: one for every set of definitions. */
   readonly #lanes = new Map<string, Lanes>();
-  readonly #looksPerToken: number;
+  readonly #claimsPerToken: number;
   #isClosed = false;
 
-  constructor({ store, hub, logger, looksPerToken }: WaitersOptions) {
-    this.#looksPerToken = looksPerToken;
+  constructor({ store, hub, logger, claimsPerToken }: WaitersOptions) {
+    this.#claimsPerToken = claimsPerToken;
     this.#store = {
       claim: async (request) => {
         const claimed = await this.#inLane(request.owner, () => store.ownedBy(request.owner).claim(request));
-        // Told here: the workers see what they get, and not what the database puts off.
+        // Reported here: a worker sees the runs it gets, not the runs that the database put off.
         const { throttled, setAside = [] } = claimed;
         const { queue } = request;
         if (throttled > 0) hub.emit("run.throttled", { queue, runs: throttled });
         for (const run of setAside) {
-          logger.error({ queue, ...run }, "pawl: a run made every claim fail and is set aside");
+          logger.error({ queue, ...run }, "pawl: a run made every claim fail and was set aside");
           hub.emit("run.set_aside", { queue, ...run });
         }
         return claimed;
@@ -54,7 +55,10 @@ export class Waiters implements LocalWorker {
     hub.workers.add(this);
   }
 
-  /** Runs for this worker, as soon as there are some; none once the time has passed, or the server closes. `signal`: he has gone. */
+  /**
+   * Claims runs for a worker and waits until there are some. Returns none when the time has passed or the
+   * server closes. `signal` is aborted when the worker disconnects.
+   */
   async claim(ask: Ask, longestMs: number, signal: AbortSignal): Promise<Found> {
     if (this.#isClosed || signal.aborted) return nothing;
     if (longestMs === 0) {
@@ -88,21 +92,19 @@ export class Waiters implements LocalWorker {
     });
   }
 
-  /** This worker does not want to wait any more for this claim. Throws if the claim came with another token. */
+  /** Ends the wait of this claim. Throws if the claim came with another token. */
   end({ workerId, claimId, owner }: Pick<Ask, "workerId" | "claimId" | "owner">): void {
     for (const group of this.#all()) {
       group.end(({ ask }) => {
         if (ask.workerId !== workerId || ask.claimId !== claimId) return false;
         if (owner === null || ask.owner === owner) return true;
-        throw new Forbidden(
-          `the worker "${workerId}" does not wait here with this token: end your own claims only`,
-        );
+        throw new Forbidden(`the worker "${workerId}" waits with another token: end your own claims only`);
       });
     }
   }
 
-  /** Lets claims go that never reached their worker. */
-  letGo(queue: string, runs: Found["runs"], claimId: string): void {
+  /** Releases claims that did not reach their worker. */
+  release(queue: string, runs: Found["runs"], claimId: string): void {
     if (runs.length === 0) return;
     const claims = runs.map(({ runId }) => ({ runId, claimId }));
     const released = this.#store.release(claims).then(
@@ -111,27 +113,30 @@ export class Waiters implements LocalWorker {
         this.#hub.nudge(queue);
       },
       (error: unknown) => {
-        this.#logger.warn({ err: error, runs: claims.length }, "pawl: claims could not be let go");
+        this.#logger.warn(
+          { err: error, runs: claims.length },
+          "pawl: could not release claims that did not reach their worker",
+        );
       },
     );
     this.#releases.add(released);
     void released.then(() => this.#releases.delete(released));
   }
 
-  /** Answers everybody at once. */
+  /** Answers all waiting workers at once. */
   beginClosing(): void {
     this.#isClosed = true;
     this.#hub.workers.delete(this);
     for (const group of this.#all()) group.end(() => true);
   }
 
-  /** Resolves when no claim is left that nobody executes. */
+  /** Resolves when all claims that did not reach their worker are released. */
   async close(): Promise<void> {
     this.beginClosing();
     while (this.#releases.size > 0) await Promise.all(this.#releases);
   }
 
-  /** Older runs than those last looked at have become claimable, anywhere. */
+  /** Older runs may have become claimable: the next claims begin at the head of their queues. */
   rewind(): void {
     for (const group of this.#all()) group.rewind();
   }
@@ -149,7 +154,7 @@ export class Waiters implements LocalWorker {
     for (const group of this.#of(queue)) group.expect(delayMs);
   }
 
-  // Nothing is executed here: a claim is always made in the name of a worker elsewhere, who hears of the rest by its beats.
+  // The server executes nothing. A remote worker learns of signals and cancellations by its heartbeats.
   reserve(): null {
     return null;
   }
@@ -162,12 +167,12 @@ export class Waiters implements LocalWorker {
 
   cancel(): void {}
 
-  /** Makes a look when its token has a lane free; without tokens all callers are one. */
-  #inLane<T>(owner: string | null, look: () => Promise<T>): Promise<T> {
-    if (owner === null) return look();
+  /** Sends a claim when its token has a free lane. Without tokens there are no lanes. */
+  #inLane<T>(owner: string | null, claim: () => Promise<T>): Promise<T> {
+    if (owner === null) return claim();
     let lanes = this.#lanes.get(owner);
-    if (lanes === undefined) this.#lanes.set(owner, (lanes = new Lanes(this.#looksPerToken)));
-    return lanes.run(look);
+    if (lanes === undefined) this.#lanes.set(owner, (lanes = new Lanes(this.#claimsPerToken)));
+    return lanes.run(claim);
   }
 
   *#all(): Iterable<WaiterGroup> {
@@ -200,10 +205,10 @@ export class Waiters implements LocalWorker {
     const host = {
       store: this.#store,
       logger: this.#logger,
-      letGo: (of: string, runs: Found["runs"], claimId: string) => this.letGo(of, runs, claimId),
+      release: (of: string, runs: Found["runs"], claimId: string) => this.release(of, runs, claimId),
       onEmpty: () => {
         clearTimeout(timer);
-        timer = setTimeout(forget, forgetMs);
+        timer = setTimeout(forget, keepGroupMs);
         timer.unref();
       },
     };

@@ -7,7 +7,7 @@ import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Command } from "commander";
 import { migrate } from "pawl";
-import { describeAddress, givenUrl, type Located, locate } from "pawl/engine";
+import { database as databases, type Located } from "pawl/engine";
 import type { ServerOptions } from "../../index.js";
 import { findSchema, localDirectory, takesDatabase } from "../terminal/connection.js";
 import { type Watch, watchFile } from "./watch.js";
@@ -53,7 +53,7 @@ async function dev(flags: Flags, shell: Shell): Promise<void> {
   const schema = findSchema(flags.schema) ?? "pawl";
   let watch: Watch | undefined;
   const interrupted = untilInterrupted(() => watch?.kill());
-  const database = await locate(givenUrl(flags.url));
+  const database = await databases.locate(databases.givenUrl(flags.url));
   try {
     const { to } = await migrate({ url: database.url, schema });
     const server = await listen({ database: database.url, schema, logger: lineLogger(shell) }, flags.port);
@@ -130,7 +130,7 @@ Ctrl-C stops everything; the data stay.
 }
 
 const placeOf = (database: Located): string =>
-  database.isLocal ? `${localDirectory} (local)` : describeAddress(database.url);
+  database.isLocal ? `${localDirectory} (local)` : databases.describeAddress(database.url);
 
 function requireFile(file: string): string {
   if (existsSync(file)) return resolve(file);

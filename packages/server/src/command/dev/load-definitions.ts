@@ -11,7 +11,7 @@ import { dirname, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { inspect } from "node:util";
 import * as ownPawl from "pawl";
-import { isDefinition } from "pawl/engine";
+import { values } from "pawl/engine";
 import { UsageError } from "../terminal/failure.js";
 import { shortPath } from "../terminal/text.js";
 import { registerTypeScript, typeScriptHint } from "./typescript-loader.js";
@@ -51,10 +51,10 @@ export async function loadDefinitions(file: string): Promise<Loaded> {
 function definitionsIn(exported: object): ownPawl.AnyDefinition[] {
   const found = new Set<ownPawl.AnyDefinition>();
   const look = (value: unknown, depth: number): void => {
-    if (isDefinition(value)) {
+    if (values.isDefinition(value)) {
       found.add(value);
     } else if (Array.isArray(value)) {
-      for (const item of value as unknown[]) if (isDefinition(item)) found.add(item);
+      for (const item of value as unknown[]) if (values.isDefinition(item)) found.add(item);
     } else if (depth > 0 && typeof value === "object" && value !== null) {
       // The default export of a CommonJS module is all that it exports.
       for (const member of Object.values(value)) look(member, depth - 1);

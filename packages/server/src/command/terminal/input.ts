@@ -2,7 +2,7 @@
 
 import { readFileSync } from "node:fs";
 import { InvalidArgumentError } from "commander";
-import { toMilliseconds } from "pawl/engine";
+import { values } from "pawl/engine";
 import { UsageError } from "./failure.js";
 import type { Shell } from "./shell.js";
 
@@ -58,5 +58,5 @@ export function portNumber(text: string): number {
 /** For commander: a time, or how long ago it was. */
 export function pastDate(text: string): string {
   if (!/^\d+(\.\d+)?(ms|[smhdw])$/.test(text)) return text;
-  return new Date(Date.now() - toMilliseconds(text, "a duration")).toISOString();
+  return new Date(Date.now() - values.toMilliseconds(text, "a duration")).toISOString();
 }

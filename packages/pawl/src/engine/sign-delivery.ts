@@ -1,7 +1,7 @@
 /**
- * The headers by which a receiver knows a delivery, in the form of Standard Webhooks: an id that stays
- * the same when it is tried again, the time of this try, and an HMAC over both and the body. A second HMAC
- * covers the topic too: it is what `verifyDelivery` checks.
+ * The headers of a delivery to a URL, in the form of Standard Webhooks: an id that stays the same when
+ * the delivery is retried, the time of this attempt, and an HMAC over both and the body. A second HMAC
+ * also covers the topic: `verifyDelivery` checks that one. Called by the server's delivery job.
  */
 
 import { createHmac } from "node:crypto";
@@ -11,12 +11,15 @@ import {
   type SignedDelivery,
   signedPrefix,
   signedTopicPrefix,
-} from "pawl/engine";
+} from "../values/delivery-signature.js";
 
-export function webhookHeaders(
-  delivery: SignedDelivery & { readonly body: string },
-  secret: string | null,
-): Record<string, string> {
+export interface Delivery extends SignedDelivery {
+  /** The JSON that is sent. */
+  readonly body: string;
+}
+
+/** `secret`: of the subscription; null: it has none, and the delivery is not signed. */
+export function signDelivery(delivery: Delivery, secret: string | null): Record<string, string> {
   const { id, timestamp, topic, body } = delivery;
   const headers = {
     [deliveryHeaders.id]: id,
