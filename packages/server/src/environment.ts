@@ -1,4 +1,7 @@
-/** The options of the server as the environment has them, for `pawl server`. Checked here as texts, and by `createServer` as options. */
+/**
+ * Reads the options of the server from environment variables, for `pawl server`. Checks the texts;
+ * `createServer` checks the options.
+ */
 
 import { InvalidOption } from "pawl";
 import { values } from "pawl/engine";
@@ -9,9 +12,9 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface ReadEnvironment {
   readonly options: ServerOptions;
-  /** Where to send traces to; null: nowhere. */
+  /** Where to send traces; null: nowhere. */
   readonly traces: TraceOptions | null;
-  /** What is set and has no effect, to be told to the operator. */
+  /** Variables that are set and have no effect, for the log. */
   readonly warnings: readonly string[];
 }
 
@@ -37,7 +40,7 @@ export function readEnvironment(env: Environment): ReadEnvironment {
     traces: isTraced ? { endpoint: endpoint === undefined ? undefined : checkEndpoint(endpoint) } : null,
     warnings:
       endpoint !== undefined && !isTraced
-        ? ["OTLP_ENDPOINT is set, but OTLP_ENABLED is not 1: no traces are sent"]
+        ? ["OTLP_ENDPOINT is set, but OTLP_ENABLED is not 1: the server sends no traces"]
         : [],
   };
 }

@@ -1,6 +1,6 @@
 /**
- * The Fastify application: what holds for every request, whatever its route. Limits of time and size, request ids, who may call,
- * bodies, validation, and the form of every answer that says no. Made by `createServer`.
+ * The Fastify application and what applies to every request: time and size limits, request ids,
+ * authentication, bodies, validation, and problem documents for errors. Made by `createServer`.
  */
 
 import { randomUUID } from "node:crypto";
@@ -18,7 +18,7 @@ import { Forbidden, type Logger } from "pawl";
 import { admit, anybody, type Caller, type Perimeter } from "./auth.js";
 import { budgetBodies } from "./body-budget.js";
 import { readJsonBodies } from "./json-body.js";
-import { InFlight } from "./pipelining.js";
+import { Pipelining } from "./pipelining.js";
 import { problem, problemType, RequestError, type Problem, toProblem } from "./problems.js";
 import { type Route, RouteTable } from "./route-table.js";
 import { compileValidator } from "./validation.js";
@@ -31,16 +31,16 @@ export type App = FastifyInstance<
   TypeBoxTypeProvider
 >;
 
-/** What a token may be allowed to do. */
+/** What a token allows its caller to do. */
 export type Scope = "start" | "read" | "write" | "worker" | "admin";
 
 declare module "fastify" {
   interface FastifyContextConfig {
-    /** The scope that a caller needs; "open": none. Every route names one; who does not is for "admin". */
+    /** The scope that a caller needs; "open": none. A route without one needs "admin". */
     readonly scope: Scope | "open";
     /**
-     * "checked": the handler asks `request.caller` whether the prefixes of its token allow what the
-     * request names. A route without it is closed to tokens with prefixes.
+     * "checked": the handler asks `request.caller` whether the prefixes of its token allow the names
+     * in the request. A route without it is closed to tokens with prefixes.
      */
     readonly prefixes?: "checked";
   }
@@ -57,20 +57,20 @@ export interface AppOptions {
 }
 
 const limits = {
-  /** Room in a body beside the value that it carries. */
+  /** Room in a body beside its input or payload. */
   bodyRoomBytes: 64 * 1024,
   headerBytes: 16 * 1024,
-  /** The first byte of a request to the end of its headers, and to the end of its body. */
+  /** From the first byte of a request to the end of its headers, and to the end of its body. */
   headersMs: 10_000,
   requestMs: 30_000,
-  /** How often those two are looked after. */
+  /** How often Node checks those two. */
   checkMs: 2_000,
-  /** Longer than any long poll, and than the patience of the usual proxies. */
+  /** Longer than any long poll, and than the idle timeout of common proxies. */
   idleMs: 75_000,
   pathPart: 1_024,
 };
 
-/** On every answer: it is for this caller and this moment alone, and of the type that it says. */
+/** On every answer: no cache may keep it, and no browser may guess its type. */
 const answerHeaders = { "cache-control": "no-store", "x-content-type-options": "nosniff" };
 
 export function makeApp({ perimeter, maxConnections, maxPayloadBytes, logger }: AppOptions): {
@@ -83,7 +83,7 @@ export function makeApp({ perimeter, maxConnections, maxPayloadBytes, logger }: 
     bodyLimit: maxPayloadBytes + limits.bodyRoomBytes,
     requestTimeout: limits.requestMs,
     keepAliveTimeout: limits.idleMs,
-    // Of a socket on which nothing moves: a held answer, or one that nobody reads.
+    // For a socket without traffic: a long poll, or an answer that nobody reads.
     connectionTimeout: limits.idleMs,
     http: {
       headersTimeout: limits.headersMs,
@@ -92,7 +92,7 @@ export function makeApp({ perimeter, maxConnections, maxPayloadBytes, logger }: 
     },
     routerOptions: { maxParamLength: limits.pathPart },
     exposeHeadRoutes: false,
-    // What comes while the server closes is served, and told to come no more.
+    // A request that arrives while the server closes is served, with "connection: close".
     return503OnClosing: false,
     forceCloseConnections: "idle",
     requestIdHeader: false,
@@ -104,11 +104,11 @@ export function makeApp({ perimeter, maxConnections, maxPayloadBytes, logger }: 
   const routes = new RouteTable(app);
   readJsonBodies(app);
   app.setValidatorCompiler(compileValidator);
-  // The schemas of answers are for the documentation: what a handler returns is sent as it is.
+  // Schemas of answers only document the API: handlers' values are sent unchanged.
   app.setSerializerCompiler(() => (value) => JSON.stringify(value));
   app.decorateRequest("caller");
-  const inFlight = new InFlight();
-  app.addHook("onRequest", (request, reply, done) => inFlight.admit(request, reply, done));
+  const pipelining = new Pipelining();
+  app.addHook("onRequest", (request, reply, done) => pipelining.admit(request, reply, done));
   app.addHook("onRequest", (request, reply, done) => {
     void reply.header("x-request-id", request.id).headers(answerHeaders);
     const { scope = request.is404 ? undefined : "admin", prefixes } = request.routeOptions.config as {
@@ -118,7 +118,7 @@ export function makeApp({ perimeter, maxConnections, maxPayloadBytes, logger }: 
     const caller = scope === "open" ? anybody : admit(perimeter, request.headers, scope);
     if (caller.isConfined && prefixes === undefined && !request.is404) {
       throw new Forbidden(
-        `the token "${caller.tokenName ?? ""}" is for some names or queues only; this call concerns all of them`,
+        `the token "${caller.tokenName ?? ""}" is limited to some names or queues, and this call concerns all of them`,
       );
     }
     request.caller = caller;
@@ -133,37 +133,37 @@ export function makeApp({ perimeter, maxConnections, maxPayloadBytes, logger }: 
       throw new RequestError(
         404,
         "RouteNotFound",
-        `there is no ${path}; /v1/openapi.json lists what there is`,
+        `there is no route ${path}; /v1/openapi.json lists all routes`,
       );
     }
     void reply.header("allow", methods.join(", "));
     throw new RequestError(
       405,
       "MethodNotAllowed",
-      `${path} takes ${methods.join(", ")}, not ${request.method}`,
+      `${path} supports ${methods.join(", ")}, not ${request.method}`,
     );
   });
   return { app, routes: routes.list };
 }
 
-function sendProblem(reply: FastifyReply, told: Problem): void {
-  if (told.status === 401) void reply.header("www-authenticate", "Bearer");
-  if (told.status === 503 || told.status === 429) void reply.header("retry-after", "1");
-  // Errors that the framework finds before any hook come here only.
+function sendProblem(reply: FastifyReply, sent: Problem): void {
+  if (sent.status === 401) void reply.header("www-authenticate", "Bearer");
+  if (sent.status === 503 || sent.status === 429) void reply.header("retry-after", "1");
+  // Errors that Fastify finds before any hook have no other headers.
   void reply.headers(answerHeaders);
-  // As bytes: no schema of the route is about it.
+  // As bytes: the schema of the route does not describe a problem.
   void reply
-    .code(told.status)
+    .code(sent.status)
     .type(problemType)
-    .send(Buffer.from(JSON.stringify(told)));
+    .send(Buffer.from(JSON.stringify(sent)));
 }
 
-/** The id that the caller gave, if it is fit for headers and logs, else a new one. */
+/** The id that the caller sent, if it is safe in headers and logs, else a new one. */
 function requestId(given: string | string[] | undefined): string {
   return typeof given === "string" && /^[\w.:-]{1,128}$/.test(given) ? given : randomUUID();
 }
 
-/** What no request could be made of: the answer is written to the socket as it is. */
+/** Answers bytes that are not a valid request: writes straight to the socket. */
 function answerSocket(error: NodeJS.ErrnoException, socket: Socket): void {
   if (error.code === "ECONNRESET" || !socket.writable) {
     socket.destroy();
@@ -178,7 +178,7 @@ function answerSocket(error: NodeJS.ErrnoException, socket: Socket): void {
             "Request Header Fields Too Large",
             `the headers are longer than ${limits.headerBytes} bytes`,
           ] as const)
-        : ([400, "Bad Request", "this is no HTTP request"] as const);
+        : ([400, "Bad Request", "this is not an HTTP request"] as const);
   const body = JSON.stringify(
     problem(status, status === 408 ? "RequestTimeout" : "BadRequest", detail, randomUUID()),
   );

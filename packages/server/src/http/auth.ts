@@ -1,7 +1,7 @@
 /**
- * Who may call: tokens with scopes and prefixes (`tokens.ts`); or a proxy in front, which has checked
- * its callers; or, with neither, callers on this machine only. Asked before anything of a request is
- * read but its headers. Gives every request its `caller`.
+ * Who may call: callers with a token (`tokens.ts`), callers that a proxy in front has checked, or, with
+ * neither, only callers on this machine. `app.ts` asks when it has the headers of a request, before it
+ * reads the body. Every request gets its `caller`.
  */
 
 import type { IncomingHttpHeaders } from "node:http";
@@ -11,13 +11,13 @@ import { values } from "pawl/engine";
 import type { Scope } from "./app.js";
 import { checkTokens, findToken, includedIn, type Token, tokenForm } from "./tokens.js";
 
-/** What stands between the API and the world. */
+/** How callers are authenticated. */
 export type Perimeter =
   | { readonly kind: "tokens"; readonly tokens: readonly Token[] }
   | { readonly kind: "proxy" }
   | { readonly kind: "loopback" };
 
-/** Who has sent a request, and what it may do: `request.caller`, set before the route sees it. */
+/** Who sent a request, and what it may do: `request.caller`, set before the handler runs. */
 export interface Caller {
   /** The name of the caller's token; null: this server uses no tokens, or the route is open. */
   readonly tokenName: string | null;
@@ -31,17 +31,17 @@ export interface Caller {
 }
 
 /**
- * The names that a request concerns. A member that is left out is not asked about. An empty text says
- * that the request names none and means all, which no prefix allows. Null says that the thing has none:
- * messages have no definition, limits no queue. A token must then have prefixes of the other kind.
+ * The names that a request concerns. A missing member is not checked. An empty text means all names,
+ * which no prefix allows. Null means that the thing has no such name: messages have no definition,
+ * limits no queue. A token must then have prefixes of the other kind.
  */
 interface Named {
-  /** Of a definition or a limit. */
+  /** The name of a definition or a limit. */
   readonly name?: string | null;
   readonly queue?: string | null;
 }
 
-/** The perimeter that these options mean; a listener that the world can reach needs one of the first two. */
+/** Reads these options. A server that other machines can reach needs tokens or a proxy. */
 export function checkPerimeter(given: {
   readonly tokens: unknown;
   readonly proxyAuth: unknown;
@@ -52,40 +52,37 @@ export function checkPerimeter(given: {
     throw new InvalidOption(`proxyAuth must be true or false, not ${values.show(proxyAuth)}`);
   }
   if (tokens !== undefined) {
-    if (proxyAuth)
-      throw new InvalidOption("give tokens or proxyAuth, not both: one of them decides who may call");
+    if (proxyAuth) throw new InvalidOption("tokens and proxyAuth exclude each other: give one of them");
     return { kind: "tokens", tokens: checkTokens(tokens) };
   }
   if (proxyAuth) return { kind: "proxy" };
   if (isLoopback(host)) return { kind: "loopback" };
   throw new InvalidOption(
-    `the host ${values.show(host)} can be reached from other machines, and nothing says who may call: give tokens ` +
+    `other machines can reach the host ${values.show(host)}, and no option says who may call: give tokens ` +
       `(PAWL_TOKENS, such as ${tokenForm}); or proxyAuth (PAWL_PROXY_AUTH=1) if a proxy in front checks its callers; ` +
       "or listen on 127.0.0.1",
   );
 }
 
-/** Lets a request pass that may do what takes this scope; throws `Unauthorized` or `Forbidden`. */
+/** Returns the caller if it has this scope; throws `Unauthorized` or `Forbidden`. */
 export function admit(perimeter: Perimeter, headers: IncomingHttpHeaders, scope: Scope | undefined): Caller {
   switch (perimeter.kind) {
     case "tokens": {
       const token = findToken(perimeter.tokens, headers.authorization);
-      // A path that there is none of takes a token of whatever scope.
+      // A path without a route needs a token of any scope.
       if (scope === undefined || token.scopes.has(scope)) return callerOf(token);
       throw new Forbidden(`the token "${token.name}" lacks the scope ${scope}${includedIn(scope)}`);
     }
     case "proxy":
       if (headers.authorization) return unknownCaller;
-      throw new Unauthorized(
-        "the header authorization is missing: this server takes calls through its proxy only",
-      );
+      throw new Unauthorized("the header authorization is missing: call this server through its proxy");
     case "loopback":
       admitLocal(headers);
       return unknownCaller;
   }
 }
 
-/** A caller without a token: somebody else has decided that it may do everything. */
+/** A caller without a token, on this machine or behind the proxy: it may do everything. */
 const unknownCaller: Caller = {
   tokenName: null,
   isConfined: false,
@@ -112,7 +109,9 @@ function callerOf({ name: tokenName, scopes, names, queues }: Token): Caller {
     allows,
     demand: (what) => {
       if (allows(what)) return;
-      throw new Forbidden(`the token "${tokenName}" is for ${limits}, not for ${describe(what)}`);
+      throw new Forbidden(
+        `the token "${tokenName}" is limited to ${limits}, and this call concerns ${describe(what)}`,
+      );
     },
   };
 }
@@ -128,19 +127,19 @@ function begins(given: string | undefined, prefixes: readonly string[] | null): 
 }
 
 /**
- * Without tokens a web page that is open on this machine must not get in by the browser: neither by a name of its own that leads
- * here (the host would be that name), nor from its own origin.
+ * Without tokens, a web page that is open in a browser on this machine must not get in: not by a host
+ * name of its own that points here (DNS rebinding), and not from its own origin.
  */
 function admitLocal({ host = "", origin, "sec-fetch-site": site }: IncomingHttpHeaders): void {
   const name = host.replace(/:\d+$/, "");
   if (!isLoopback(name.replace(/^\[(.*)\]$/, "$1"))) {
     throw new Forbidden(
-      `without tokens this server answers to localhost only, not to ${values.show(host, 80)}`,
+      `a server without tokens answers requests to localhost only, not to ${values.show(host, 80)}`,
     );
   }
   const isForeign = origin !== undefined && origin !== `http://${host}` && origin !== `https://${host}`;
   if (isForeign || site === "cross-site") {
-    throw new Forbidden("without tokens this server takes no calls from pages of other sites");
+    throw new Forbidden("a server without tokens takes no calls from web pages of other sites");
   }
 }
 

@@ -1,7 +1,7 @@
 /**
- * The bytes of request bodies that are under way: a body is in memory several times over until its request is answered. A length that is
- * announced counts at once, before the body is read; one that comes in chunks counts as it comes. Small bodies are free, so that a caller
- * with large ones can still send its heartbeats.
+ * Limits the bytes of request bodies in memory: a body stays there, several times over, until its
+ * request is answered. A body with a content length counts before it is read; a chunked one counts as it
+ * arrives. Small bodies are free, so that a caller with large ones can still send its heartbeats.
  */
 
 import { type Readable, Transform } from "node:stream";
@@ -10,7 +10,7 @@ import type { App } from "./app.js";
 import { Budget, type Share, shareOf } from "./budget.js";
 
 const freeBytes = 16 * 1024;
-/** As much as the longest body that any route takes. */
+/** The largest body that a route takes. */
 const perCaller = 64 * 1024 * 1024;
 const inAll = 128 * 1024 * 1024;
 
@@ -28,11 +28,11 @@ export function budgetBodies(app: App): void {
     return share;
   };
   app.addHook("onRequest", (request, reply, done) => {
-    // Of these nothing is read.
+    // Their bodies are not read.
     if (request.method === "GET" || request.method === "HEAD") return done();
     const bytes = Number(request.headers["content-length"] ?? 0);
     if (bytes > freeBytes) take(request, bytes);
-    // Comes once for every answer, also for one that nobody is there to read.
+    // Fires once for every answer, also if the caller has disconnected.
     if (bytes > freeBytes || isChunked(request)) reply.raw.once("close", () => shares.get(request)?.end());
     done();
   });
@@ -53,7 +53,7 @@ function isChunked({ headers }: FastifyRequest): boolean {
   return headers["transfer-encoding"] !== undefined;
 }
 
-/** The same stream, that fails once `count` throws. What is free is not counted. */
+/** The same stream; it fails when `count` throws. Free bytes are not counted. */
 function counted(payload: Readable, count: (bytes: number) => void): Readable {
   let free = freeBytes;
   const through = new Transform({

@@ -1,13 +1,14 @@
 /**
- * What callers may have under way at once: runs that they wait for, bytes of bodies. Each caller has a share, and there is a bound for
- * all of them together, so that nobody takes what the others need. Beyond its share a caller is answered 429, beyond what there is in
- * all 503, both before anything was done and with `retry-after`. One that has nothing under way gets through whatever it asks for.
+ * Limits what callers use at once: waits for runs, bytes of bodies. Each caller has a share, and there is
+ * a limit for all callers together. A caller over its share gets 429; over the common limit it gets 503.
+ * Both come before anything was done, with `retry-after`. A caller that uses nothing yet always gets
+ * through, whatever it asks for.
  */
 
 import type { FastifyRequest } from "fastify";
 import { RequestError } from "./problems.js";
 
-/** Whose share a request is counted to: that of its token, of what a proxy has let through, or of everybody on this machine. */
+/** The share that a request counts to: of its token, of its authorization header behind a proxy, or of all local callers. */
 export function shareOf({ caller, headers }: FastifyRequest): string {
   return caller.tokenName ?? headers.authorization ?? "";
 }
@@ -15,13 +16,13 @@ export function shareOf({ caller, headers }: FastifyRequest): string {
 export interface BudgetOptions {
   readonly perCaller: number;
   readonly inAll: number;
-  /** What is counted, for the message: "bytes of request bodies". */
+  /** The unit, for messages: "bytes of request bodies". */
   readonly what: string;
   /** What the caller can do about it. */
   readonly advice: string;
 }
 
-/** What one request has taken. `end` must be called once it is over. */
+/** The part that one request uses. Call `end` when the request is over. */
 export interface Share {
   /** Takes more, or throws. */
   grow(amount: number): void;
@@ -37,7 +38,7 @@ export class Budget {
     this.#options = options;
   }
 
-  /** Takes this much for a request of this caller, or throws what to answer. */
+  /** Takes this much for a request of this caller, or throws `RequestError`. */
   take(caller: string, amount: number): Share {
     let held = 0;
     const share: Share = {
@@ -58,13 +59,13 @@ export class Budget {
   #check(caller: string, more: number, held: number): void {
     const { perCaller, inAll, what, advice } = this.#options;
     const taken = this.#taken.get(caller) ?? 0;
-    // What a request has taken itself does not stand in its own way.
+    // A request does not count against itself.
     if (taken > held && taken + more > perCaller) {
-      const detail = `this caller has ${taken} ${what} under way, and with ${more} more it would be over its share of ${perCaller}; ${advice}`;
+      const detail = `this caller uses ${taken} ${what}, and ${more} more would exceed its share of ${perCaller}; ${advice}`;
       throw new RequestError(429, "TooManyRequests", detail);
     }
     if (this.#inAll > held && this.#inAll + more > inAll) {
-      const detail = `all callers together have ${this.#inAll} ${what} under way, and ${more} more would be over ${inAll}; ask again a little later`;
+      const detail = `all callers together use ${this.#inAll} ${what}, and ${more} more would exceed the limit of ${inAll}; retry a little later`;
       throw new RequestError(503, "Overloaded", detail);
     }
   }

@@ -1,6 +1,6 @@
 /**
- * The bodies of requests: JSON in UTF-8, and nothing else. Read by `JSON.parse`, which makes `__proto__` a member like any other:
- * nothing is polluted, nothing lost; the library decides what a value may be.
+ * Parses bodies of requests: JSON in UTF-8, and nothing else. `JSON.parse` makes `__proto__` an ordinary
+ * member, so it pollutes no prototype and loses nothing; the library decides which values it takes.
  */
 
 import { isUtf8 } from "node:buffer";
@@ -22,7 +22,7 @@ export function readJsonBodies(app: App): void {
   );
 }
 
-/** No body at all is undefined. */
+/** An empty body is undefined. */
 function parseBody(body: Buffer): unknown {
   if (body.length === 0) return undefined;
   if (!isUtf8(body)) throw new RequestError(400, "BadRequest", "the body is not UTF-8", "body");

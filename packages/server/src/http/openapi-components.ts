@@ -1,13 +1,12 @@
 /**
- * Named components of the OpenAPI document: every schema that has a title stands once under
- * `components.schemas`, and a reference wherever it is used, so that generated code has types with names.
- * Called by `openapi.ts`.
+ * Named components of the OpenAPI document: moves every schema with a title to `components.schemas` and
+ * leaves a reference in its place, so that generated code has named types. Called by `openapi.ts`.
  */
 
 import { isDeepStrictEqual } from "node:util";
 import { values } from "pawl/engine";
 
-/** The document with its titled schemas moved to `components.schemas`. Two that differ must not share a title. */
+/** Two different schemas must not share a title. */
 export function nameComponents<Document extends object>(document: Document): Document {
   const schemas: Record<string, unknown> = {};
   const visit = (value: unknown): unknown => {
@@ -17,7 +16,7 @@ export function nameComponents<Document extends object>(document: Document): Doc
     if (!isTitledSchema(visited)) return visited;
     const { title } = visited;
     if (title in schemas && !isDeepStrictEqual(schemas[title], visited))
-      throw new Error(`two schemas with the title ${title} differ: give each a title of its own`);
+      throw new Error(`two schemas with the title ${title} differ: give each its own title`);
     schemas[title] = visited;
     return { $ref: `#/components/schemas/${title}` };
   };
@@ -25,7 +24,7 @@ export function nameComponents<Document extends object>(document: Document): Doc
   return { ...(visit(rest) as Document), components: { ...components, schemas } };
 }
 
-/** The title of a document, or a member that is called so, names no schema. */
+/** The title of the document, or a member called "title", names no schema. */
 function isTitledSchema(value: Readonly<Record<string, unknown>>): value is { title: string } {
   const isSchema = "type" in value || "anyOf" in value;
   return isSchema && typeof value["title"] === "string" && /^[A-Z][A-Za-z]*$/.test(value["title"]);

@@ -1,6 +1,6 @@
 /**
- * The API as an OpenAPI 3.1 document, made of the schemas of its routes. A schema with a title is a named
- * component, listed once (`components.ts`). To be called before the first route is added.
+ * The API as an OpenAPI 3.1 document, made of the schemas of its routes. A schema with a title becomes a
+ * named component (`openapi-components.ts`). Called before the first route is added.
  */
 
 import swagger from "@fastify/swagger";
@@ -10,7 +10,7 @@ import type { App } from "./app.js";
 import { nameComponents } from "./openapi-components.js";
 import { answers } from "./schemas.js";
 
-const description = `Durable runs on PostgreSQL. Every answer with a status of 400 or more is a problem document (RFC 9457) whose \`code\` is that of
+const description = `Durable runs on PostgreSQL. Every answer with a status of 400 or more is a problem document (RFC 9457) with the \`code\` of
 the library's error. A 2xx means committed.`;
 
 export async function documentApi(app: App): Promise<void> {
@@ -20,7 +20,11 @@ export async function documentApi(app: App): Promise<void> {
       info: { title: "Pawl", version: "1", description },
       components: {
         securitySchemes: {
-          token: { type: "http", scheme: "bearer", description: "Not needed on loopback without tokens" },
+          token: {
+            type: "http",
+            scheme: "bearer",
+            description: "Not needed by local callers of a server without tokens",
+          },
         },
       },
       security: [{ token: [] }],
@@ -47,7 +51,7 @@ export async function documentApi(app: App): Promise<void> {
   );
 }
 
-/** What a route does not say of itself: an id and a summary made of its path, and that it may answer with a problem. */
+/** Adds what a route does not have: an id and a summary from its path, and problems as answers. */
 function complete(schema: FastifySchema | undefined, method: string, url: string): FastifySchema {
   const words = url.split(/[^a-z]+/i).filter((word) => word !== "" && word !== "v");
   const id = words.map((word) => word.slice(0, 1).toUpperCase() + word.slice(1)).join("");

@@ -1,55 +1,57 @@
 /**
- * How many requests are under way at once. A caller may send many on one connection without waiting for the answers (HTTP pipelining):
- * they are served one after the other, as they are answered, and meanwhile nothing more is read of that connection. So there are never
- * more requests under way than connections. Asked before anything else of a request.
+ * Serves one request per connection at a time. A caller may send many requests without waiting for the
+ * answers (HTTP pipelining). They are served one after the other, and the server reads no more from that
+ * connection until then. So there are never more requests in progress than connections. The first hook
+ * of every request (`app.ts`).
  */
 
 import type { Socket } from "node:net";
 import type { FastifyReply, FastifyRequest } from "fastify";
 
-/** More than one read of a connection can bring; after that it is paused. */
+/** More than one read of a socket can contain; after that read the socket is paused. */
 const maxWaiting = 4_096;
 
 /** The requests of one connection. */
-interface Line {
+interface Connection {
   isBusy: boolean;
   isPaused: boolean;
   readonly waiting: (() => void)[];
 }
 
-export class InFlight {
-  readonly #lines = new WeakMap<Socket, Line>();
+export class Pipelining {
+  readonly #connections = new WeakMap<Socket, Connection>();
 
-  /** Calls `go` when the request is to be served: at once, if none is under way on its connection. */
+  /** Calls `go` when the request may be served: at once, if its connection serves no other. */
   admit({ raw }: FastifyRequest, reply: FastifyReply, go: () => void): void {
     const { socket } = raw;
-    let line = this.#lines.get(socket);
-    if (line === undefined) this.#lines.set(socket, (line = { isBusy: false, isPaused: false, waiting: [] }));
-    if (!line.isBusy) return this.#begin(line, socket, reply, go);
-    if (line.waiting.length >= maxWaiting) {
+    let connection = this.#connections.get(socket);
+    if (connection === undefined)
+      this.#connections.set(socket, (connection = { isBusy: false, isPaused: false, waiting: [] }));
+    if (!connection.isBusy) return this.#begin(connection, socket, reply, go);
+    if (connection.waiting.length >= maxWaiting) {
       socket.destroy();
       return;
     }
-    line.waiting.push(() => this.#begin(line, socket, reply, go));
-    line.isPaused = true;
+    connection.waiting.push(() => this.#begin(connection, socket, reply, go));
+    connection.isPaused = true;
     socket.pause();
   }
 
-  #begin(line: Line, socket: Socket, reply: FastifyReply, go: () => void): void {
-    line.isBusy = true;
-    // Comes once for the answer that is under way, also if nobody is there to read it.
+  #begin(connection: Connection, socket: Socket, reply: FastifyReply, go: () => void): void {
+    connection.isBusy = true;
+    // Fires once for this answer, also if the caller has disconnected.
     reply.raw.once("close", () => {
-      line.isBusy = false;
-      // Those behind an answer that closes the connection get none.
-      if (socket.writable) this.#next(line, socket);
+      connection.isBusy = false;
+      // Requests behind an answer that closes the connection get no answer.
+      if (socket.writable) this.#next(connection, socket);
     });
     go();
   }
 
-  #next(line: Line, socket: Socket): void {
-    line.waiting.shift()?.();
-    if (!line.isPaused || line.waiting.length > 0) return;
-    line.isPaused = false;
+  #next(connection: Connection, socket: Socket): void {
+    connection.waiting.shift()?.();
+    if (!connection.isPaused || connection.waiting.length > 0) return;
+    connection.isPaused = false;
     socket.resume();
   }
 }

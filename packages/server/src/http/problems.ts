@@ -1,12 +1,13 @@
 /**
- * What went wrong, as the caller of the API is told it: a problem document (RFC 9457) with the code of the library's error. Every
- * answer with a status of 400 or more is made here. What nobody foresaw is told without details, and logged with them.
+ * Turns errors into problem documents (RFC 9457) with the code of the library's error. Every answer with
+ * a status of 400 or more is made here. An unexpected error is answered without details, and logged
+ * with them.
  */
 
 import { type ErrorCode, type Logger, PawlError } from "pawl";
 import { databaseErrors } from "pawl/engine";
 
-/** A problem document. The members after `instance` are there if the error has them. */
+/** A problem document. The members after `instance` are present if the error has them. */
 export interface Problem {
   readonly type: string;
   readonly title: string;
@@ -15,7 +16,7 @@ export interface Problem {
   readonly code: string;
   /** The id of the request. */
   readonly instance: string;
-  /** What of the request is wrong, such as `body.priority`. */
+  /** The part of the request that is wrong, such as `body.priority`. */
   readonly field?: string;
   readonly runId?: string;
   readonly error?: unknown;
@@ -56,7 +57,7 @@ const statuses: Record<ErrorCode, number> = {
   WorkflowVersionMismatch: 409,
 };
 
-/** What a request can get wrong before anything of Pawl is asked: its own codes, beside those of the library. */
+/** The codes of the server itself, beside those of the library. */
 export type RequestCode =
   | "BadRequest"
   | "Internal"
@@ -67,7 +68,7 @@ export type RequestCode =
   | "TooManyRequests"
   | "UnsupportedMediaType";
 
-/** A refusal that is not one of the library's. */
+/** An error of a request that the library does not know. */
 export class RequestError extends Error {
   readonly status: number;
   readonly code: RequestCode | ErrorCode;
@@ -81,7 +82,7 @@ export class RequestError extends Error {
   }
 }
 
-/** The problem document of an error; what is not the caller's fault is logged. */
+/** The problem document of an error. Logs it unless it is the caller's mistake. */
 export function toProblem(error: unknown, requestId: string, logger: Logger): Problem {
   if (error instanceof RequestError) {
     const { status, code, message, field } = error;
@@ -90,14 +91,14 @@ export function toProblem(error: unknown, requestId: string, logger: Logger): Pr
   if (error instanceof PawlError) {
     const status = statuses[error.code];
     if (databaseErrors.isValueFault(error)) {
-      const detail = `the database cannot take a value of this request: ${(error.cause as Error).message}`;
+      const detail = `the database cannot store a value of this request: ${(error.cause as Error).message}`;
       return problem(statuses.InvalidOption, "InvalidOption", detail, requestId);
     }
     if (databaseErrors.isUnreachable(error) || databaseErrors.isPassing(error)) {
-      // Its message names the database, which is nobody's business out there.
-      logger.warn({ err: error, requestId }, "pawl: a request could not be served");
+      // Its message names the database, which callers should not see.
+      logger.warn({ err: error, requestId }, "pawl: a request failed because the database is not available");
       const detail =
-        "the database cannot be used just now; nobody knows whether this was done, so ask again with the same idempotency key";
+        "the database cannot be used at the moment, and it is unknown whether this call was carried out: retry it with the same idempotency key";
       return problem(status, error.code, detail, requestId);
     }
     if (error.code === "Unavailable") return fault(error, requestId, logger);
@@ -112,13 +113,14 @@ export function toProblem(error: unknown, requestId: string, logger: Logger): Pr
   return fault(error, requestId, logger);
 }
 
-/** A fault that nobody foresaw: asking again would not help. An error of the database is logged without the row that it is about. */
+/** An unexpected error: a retry would not help. An error of the database is logged without its row. */
 function fault(error: unknown, requestId: string, logger: Logger): Problem {
   const { cause } = (error ?? {}) as { cause?: unknown };
   const state = databaseErrors.sqlState(cause) ?? databaseErrors.sqlState(error);
-  const told = state === undefined ? { err: error } : { sqlState: state, reason: (error as Error).message };
-  logger.error({ ...told, requestId }, "pawl: a request failed");
-  const detail = "something went wrong in the server; its log says more under this request id";
+  const details =
+    state === undefined ? { err: error } : { sqlState: state, reason: (error as Error).message };
+  logger.error({ ...details, requestId }, "pawl: a request failed");
+  const detail = "an unexpected error occurred in the server; its log has the details under this request id";
   return problem(500, "Internal", detail, requestId);
 }
 
@@ -126,7 +128,7 @@ export function problem(status: number, code: string, detail: string, instance: 
   return { type: `urn:pawl:error:${code}`, title: titleOf(code), status, detail, code, instance };
 }
 
-/** What a client needs to make the same error again. */
+/** The members from which a client rebuilds the error. */
 function members(error: PawlError): Partial<Problem> {
   const { runId, error: recorded, reason, path, expected, got } = error as PawlError & Partial<Problem>;
   return {
@@ -145,7 +147,7 @@ const frameworkErrors: Readonly<
   FST_ERR_CTP_BODY_TOO_LARGE: {
     status: 413,
     code: "PayloadTooLarge",
-    detail: "the body is longer than this call takes; store the data elsewhere and pass a reference",
+    detail: "the body is larger than this call allows; store the data elsewhere and pass a reference",
   },
   FST_ERR_CTP_INVALID_MEDIA_TYPE: {
     status: 415,
@@ -155,9 +157,13 @@ const frameworkErrors: Readonly<
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: {
     status: 400,
     code: "BadRequest",
-    detail: "the body is not as long as the header content-length says",
+    detail: "the length of the body differs from the header content-length",
   },
-  FST_ERR_BAD_URL: { status: 400, code: "BadRequest", detail: "the path of the URL is not encoded properly" },
+  FST_ERR_BAD_URL: {
+    status: 400,
+    code: "BadRequest",
+    detail: "the path of the URL is not percent-encoded correctly",
+  },
   FST_ERR_MAX_PARAM_LENGTH: {
     status: 414,
     code: "BadRequest",

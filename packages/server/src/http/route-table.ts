@@ -1,4 +1,4 @@
-/** All routes of the application: what each takes, and which methods there are of a path, for those who use another. */
+/** All routes of the application with their scopes. Also says which methods a path supports, for status 405. */
 
 import type { App, Scope } from "./app.js";
 
@@ -12,7 +12,7 @@ export interface Route {
 export class RouteTable {
   readonly list: Route[] = [];
 
-  /** Before the first route is added. */
+  /** Call it before the first route is added. */
   constructor(app: App) {
     app.addHook("onRoute", ({ url: path, method, config }) => {
       const scope = config?.scope ?? "admin";
@@ -20,7 +20,7 @@ export class RouteTable {
     });
   }
 
-  /** The methods of this path; none, if there is no such route. */
+  /** The methods of this path; none if there is no such route. */
   methodsAt(path: string): string[] {
     const found = this.list.filter((route) => toPattern(route.path).test(path)).map(({ method }) => method);
     return [...new Set(found)].toSorted();

@@ -1,7 +1,7 @@
 /**
- * Bearer tokens as the operator lists them: a name, scopes, prefixes of names and queues, and a
- * secret or its hash. The server keeps hashes only, and compares a caller's secret with all of them
- * in constant time. Read by `auth.ts`; written by `pawl token create`.
+ * Bearer tokens as the operator lists them: a name, scopes, prefixes of names and queues, and a secret
+ * or its hash. The server keeps hashes only, and compares a caller's secret with all of them in constant
+ * time. `auth.ts` reads them; `pawl token create` writes them.
  */
 
 import { createHash, timingSafeEqual } from "node:crypto";
@@ -12,11 +12,11 @@ import type { Scope } from "./app.js";
 export interface Token {
   readonly name: string;
   readonly hash: Buffer;
-  /** With those that its scopes include. */
+  /** Its scopes, and the scopes that they include. */
   readonly scopes: ReadonlySet<Scope>;
-  /** Definitions and limits whose name begins with one of these; null: all. */
+  /** The token reaches definitions and limits whose name begins with one of these; null: all. */
   readonly names: readonly string[] | null;
-  /** Queues whose name begins with one of these; null: all. */
+  /** The token reaches queues whose name begins with one of these; null: all. */
   readonly queues: readonly string[] | null;
 }
 
@@ -48,8 +48,8 @@ export const tokenForm =
 
 export function checkTokens(given: unknown): Token[] {
   if (!Array.isArray(given) || given.length === 0) {
-    // Not shown: it may hold secrets.
-    throw new InvalidOption(`tokens must be a list of texts such as ${tokenForm}, at least one`);
+    // Not shown: it may contain secrets.
+    throw new InvalidOption(`tokens must be a list with at least one text such as ${tokenForm}`);
   }
   const tokens = (given as unknown[]).map((text, index) => parseToken(text, index));
   const names = tokens.map(({ name }) => name);
@@ -60,19 +60,19 @@ export function checkTokens(given: unknown): Token[] {
   const same = hashes.findIndex((hash, index) => hashes.indexOf(hash) !== index);
   if (same !== -1) {
     throw new InvalidOption(
-      `the tokens "${names[hashes.indexOf(hashes[same]!)]}" and "${names[same]}" have the same secret: ` +
-        "which of them a caller shows could not be told; create another one with pawl token create",
+      `the tokens "${names[hashes.indexOf(hashes[same]!)]}" and "${names[same]}" have the same secret, ` +
+        "so the server cannot tell them apart: create another one with pawl token create",
     );
   }
   return tokens;
 }
 
-/** The token that this header shows. Compares with all of them, every time. */
+/** The token in this header. Compares with all of them, every time. */
 export function findToken(tokens: readonly Token[], authorization: string | undefined): Token {
   const secret = /^bearer +(\S+) *$/i.exec(authorization ?? "")?.[1];
   if (secret === undefined)
-    throw new Unauthorized("a token is needed: send the header authorization: Bearer <token>");
-  // A hash does not tell how long its secret is: a short one is refused where it is shown.
+    throw new Unauthorized("this call needs a bearer token: send the header authorization: Bearer <token>");
+  // A hash does not say how long its secret is, so a short one is refused here.
   if (secret.length < minSecretLength) {
     throw new Unauthorized(
       `a token has at least ${minSecretLength} characters; create one with pawl token create`,
@@ -81,7 +81,7 @@ export function findToken(tokens: readonly Token[], authorization: string | unde
   const hash = hashOf(secret);
   let found: Token | undefined;
   for (const token of tokens) if (timingSafeEqual(token.hash, hash)) found = token;
-  if (found === undefined) throw new Unauthorized("this token is not known here");
+  if (found === undefined) throw new Unauthorized("this server does not know this token");
   return found;
 }
 
@@ -116,7 +116,9 @@ function parseToken(text: unknown, index: number): Token {
   const limits = end < 0 ? rest : rest.slice(0, end);
   const secret = rest.slice(limits.length).join(":");
   if (!namePattern.test(name) || !/^[a-z+]+$/i.test(listed) || secret === "") {
-    throw new InvalidOption(`token ${index + 1} must be ${tokenForm}; the name has letters, digits, _ and -`);
+    throw new InvalidOption(
+      `token ${index + 1} must have the form ${tokenForm}; the name has letters, digits, _ and -`,
+    );
   }
   const scopes = listed.split("+").map((scope) => checkScope(scope, name));
   return {
@@ -131,7 +133,7 @@ function parseToken(text: unknown, index: number): Token {
 function checkScope(scope: string, name: string): Scope {
   if (Object.hasOwn(includes, scope)) return scope as Scope;
   throw new InvalidOption(
-    `the token "${name}" has the scope ${values.show(scope)}; scopes are ${scopeNames}, joined by +`,
+    `the token "${name}" has the unknown scope ${values.show(scope)}; scopes are ${scopeNames}, joined with +`,
   );
 }
 
@@ -143,7 +145,7 @@ function checkPrefixes(limits: readonly string[], kind: "names" | "queues", name
   if (wrong === undefined) return prefixes;
   throw new InvalidOption(
     `the token "${name}" has the prefix ${values.show(wrong)} in ${kind}=; a prefix has 1 to 48 characters ` +
-      "of a-z, 0-9, _ and -, the first a letter or digit; several are joined by +",
+      "of a-z, 0-9, _ and -, the first a letter or digit; join several with +",
   );
 }
 
@@ -157,12 +159,12 @@ function checkSecret(secret: string, name: string): Buffer {
     throw new InvalidOption(`the secret of the token "${name}" must not contain a colon`);
   if (!secretPattern.test(secret)) {
     throw new InvalidOption(
-      `the secret of the token "${name}" must have letters, digits and any of - . _ ~ + / = only`,
+      `the secret of the token "${name}" may only have letters, digits and - . _ ~ + / =`,
     );
   }
   if (secret.length >= minSecretLength) return hashOf(secret);
   throw new InvalidOption(
-    `the secret of the token "${name}" has ${secret.length} characters; at least ${minSecretLength}, better 32 random ones: ` +
+    `the secret of the token "${name}" has ${secret.length} characters; it needs at least ${minSecretLength}, better 32 random ones: ` +
       "create one with pawl token create",
   );
 }

@@ -1,6 +1,7 @@
 /**
- * Checks of what a request carries against the schemas of its route. A body is taken as it is ("5" is no number); the texts of a
- * query are read as what their schemas want. What does not fit is refused with its name, what was given and what is allowed.
+ * Checks requests against the schemas of their route. A body must have the right types ("5" is no
+ * number); texts of a query are converted to the types of their schemas. An error says which field is
+ * wrong, what was given and what is allowed. Used by `app.ts`.
  */
 
 import type { FastifySchemaCompiler } from "fastify";
@@ -11,7 +12,7 @@ import { RequestError } from "./problems.js";
 
 const { isObject, show, suggest } = values;
 
-/** A schema, as far as a message can tell of it. */
+/** The parts of a schema that error messages use. */
 interface Described {
   readonly type?: string;
   readonly anyOf?: readonly Described[];
@@ -24,7 +25,7 @@ interface Described {
   readonly pattern?: string;
   readonly maxItems?: number;
   readonly properties?: Readonly<Record<string, Described>>;
-  /** Of a union: the member that tells which of its schemas a value is meant to be of. */
+  /** Of a union: the member whose value selects the schema. */
   readonly discriminator?: { readonly propertyName: string };
 }
 
@@ -45,7 +46,7 @@ export const compileValidator: FastifySchemaCompiler<TSchema> = ({ schema, httpP
   };
 };
 
-/** Makes numbers and booleans of those members whose schema wants some; all else stays as it came. */
+/** Converts members whose schema is a number or a boolean; leaves all others as they are. */
 function textReader({ properties = {} }: Described): (given: unknown) => unknown {
   const wanted = Object.entries(properties).filter(([, { type = "" }]) => type !== "string");
   return (given) => {
@@ -84,7 +85,7 @@ function explain(
     const [name = ""] = (unknown.params as { additionalProperties: string[] }).additionalProperties;
     const known = Object.keys(at(schema, unknown.schemaPath)?.properties ?? {});
     const field = [where, ...steps(unknown.instancePath), name].join(".");
-    const allowed = known.length === 0 ? "none are taken" : `allowed: ${known.join(", ")}`;
+    const allowed = known.length === 0 ? "there are no fields" : `allowed: ${known.join(", ")}`;
     return refuse(`unknown field ${show(field, 80)}; ${allowed}${suggest(name, known)}`, field);
   }
   const missing = mismatches.find(({ keyword }) => keyword === "required");
@@ -97,7 +98,7 @@ function explain(
     );
   }
   const path = mismatches[0]?.instancePath ?? "";
-  // The last that is said of a value is about its schema as a whole, not about one way to match it.
+  // The last mismatch of a value is about its whole schema, not about one alternative.
   const last = mismatches.findLast(({ instancePath }) => instancePath === path);
   const field = [where, ...steps(path)].join(".");
   const given = memberAt(value, steps(path));
@@ -107,7 +108,7 @@ function explain(
   );
 }
 
-/** The first union of kinds on the way to what does not match, and where its value is; null: there is none. */
+/** The first union with a discriminator on the path to the mismatch, and where its value is; null: none. */
 function findKinds(
   schema: Described,
   { schemaPath, instancePath }: Mismatch,
@@ -119,7 +120,7 @@ function findKinds(
   for (const step of steps(schemaPath)) {
     if ((here as Described).discriminator !== undefined && !isInside)
       return { union: here as Described, path: path.slice(0, depth) };
-    // The name of a member, or the place in a list, is a step of the value; `properties` itself is none.
+    // The name of a member, or the index in a list, is a step in the value; `properties` itself is not.
     if (isInside) depth++;
     else if (step === "items") depth++;
     isInside = !isInside && step === "properties";
@@ -131,7 +132,7 @@ function findKinds(
     : { union: here as Described, path: path.slice(0, depth) };
 }
 
-/** What is wrong with a value that is to be one of several kinds, as far as its own kind goes. */
+/** Explains a mismatch in a union: by the schema that the discriminator selects. */
 function explainKind(union: Described, value: unknown, where: string): RequestError {
   const member = union.discriminator!.propertyName;
   if (!isObject(value)) return refuse(`${where} must be an object, not ${show(value, 80)}`, where);

@@ -1,4 +1,4 @@
-/** The filters `input.<path>=<value>` of a listing: what the input of a run has to contain. */
+/** The filters `input.<path>=<value>` of a listing: members that the input of a run must contain. */
 
 import { InvalidOption, type Json } from "pawl";
 import { values } from "pawl/engine";
@@ -9,8 +9,9 @@ const prefix = "input.";
 const bounds = { filters: 20, depth: 20 };
 
 /**
- * The query without its filters, and what these mean together: `input.user.id=42` is `{ user: { id: 42 } }`. A value is JSON, or
- * else a text: `"42"` with its quotes is the text. Any other name that is not known is refused.
+ * Splits a query into known options and one object from all filters: `input.user.id=42` becomes
+ * `{ user: { id: 42 } }`. A value that is not JSON is a text; `"42"` in quotes is a text too. Refuses
+ * every other name.
  */
 export function splitQuery(
   query: Readonly<Record<string, unknown>>,
@@ -28,7 +29,9 @@ export function splitQuery(
     }
   }
   if (filters.length > bounds.filters) {
-    throw new InvalidOption(`at most ${bounds.filters} filters of the input, not ${filters.length}`);
+    throw new InvalidOption(
+      `a query may have at most ${bounds.filters} filters on the input, not ${filters.length}`,
+    );
   }
   return { options, input: filters.length === 0 ? undefined : merge(filters) };
 }
@@ -51,7 +54,7 @@ function valueOf(text: string): Json {
 
 type Members = Record<string, unknown>;
 
-/** One object with all of them; without a prototype, so that no name means anything. */
+/** One object from all filters; without a prototype, so that no name is special. */
 function merge(filters: readonly [string[], Json][]): Json {
   const root = Object.create(null) as Members;
   for (const [path, value] of filters) {
@@ -70,6 +73,6 @@ function merge(filters: readonly [string[], Json][]): Json {
 
 function twice(path: readonly string[]): InvalidOption {
   return new InvalidOption(
-    `input.${path.join(".")} and another filter are about the same member; give one of them`,
+    `input.${path.join(".")} and another filter concern the same member; give one of them`,
   );
 }

@@ -43,7 +43,7 @@ export class Waiters implements LocalWorker {
         const { queue } = request;
         if (throttled > 0) hub.emit("run.throttled", { queue, runs: throttled });
         for (const run of setAside) {
-          logger.error({ queue, ...run }, "pawl: a run made every claim fail and was set aside");
+          logger.error({ queue, ...run }, "pawl: a run made every claim fail and is set aside");
           hub.emit("run.set_aside", { queue, ...run });
         }
         return claimed;
