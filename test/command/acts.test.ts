@@ -39,7 +39,7 @@ describe("pawl runs signal, cancel and why", () => {
       pawl(["runs", "signal", runId, "paid", '{"euros":25}', "--dedup-key", "click"], { url });
     expect((await send()).stdout).toBe(`delivered to run ${runId}\n`);
     expect(await client.result(runId)).toEqual({ reservation: "R-ratchet", euros: 25 });
-    expect(await send()).toEqual({ code: 0, stdout: `run ${runId} had this signal before\n`, stderr: "" });
+    expect(await send()).toEqual({ code: 0, stdout: `run ${runId} already has a signal with this dedup key\n`, stderr: "" });
   });
 
   it("why says what a run waits for", async () => {

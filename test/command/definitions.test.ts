@@ -55,7 +55,7 @@ describe("pawl check", () => {
   it("ends with 0 when the open runs would go on", async () => {
     expect(await pawl(["check", "same.ts"], { url, cwd: project })).toEqual({
       code: 0,
-      stdout: "1 open run: all would go on\n",
+      stdout: "1 open run: all would continue\n",
       stderr: "",
     });
   });

@@ -97,7 +97,7 @@ describe("pawl doctor", () => {
         return all["workers"] === undefined ? null : all;
       });
       expect(found["workers"]?.text).toMatch(/^worker .* was last heard of .* ago and holds 1 run$/);
-      expect(found["workers"]?.fix).toBe("start a worker: it ends these claims");
+      expect(found["workers"]?.fix).toBe("start a worker: it reclaims these runs");
       expect(found["partition keys"]?.text).toBe(
         `1 run waits for the key "k", held by run ${held.runId} of a dead worker`,
       );

@@ -1,4 +1,4 @@
-/** `@pawl/server`: the public API. Everything that is not exported here may change with every release. */
+/** `@pawl/server`: the public API. Everything else may change with every release. */
 
 export { readEnvironment, type ReadEnvironment } from "./environment.js";
 export type { ServerOptions } from "./options.js";

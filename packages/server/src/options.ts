@@ -1,4 +1,7 @@
-/** The options of `createServer`: their types and defaults. Refuses unknown names, wrong types and ranges. */
+/**
+ * The options of `createServer`: their types and defaults. Refuses unknown names, wrong types and
+ * ranges.
+ */
 
 import type { Duration, Logger } from "pawl";
 import { InvalidOption } from "pawl";
@@ -12,17 +15,23 @@ export interface ServerOptions {
   readonly database?: string | undefined;
   /** The schema of Pawl in the database. Default "pawl". */
   readonly schema?: string | undefined;
-  /** Where to listen. Default "127.0.0.1". A host that other machines can reach needs `tokens` or `proxyAuth`. */
+  /**
+   * Where to listen. Default "127.0.0.1". A host that other machines can reach needs `tokens` or
+   * `proxyAuth`.
+   */
   readonly host?: string | undefined;
   /** Default 8080; 0: any free port. */
   readonly port?: number | undefined;
   /**
-   * The bearer tokens of callers, each `name:scope+scope:secret` or `name:scope+scope:sha256:<hex>`.
-   * `names=prefix+prefix:` and `queues=prefix+prefix:` before the secret limit a token to some names
-   * and queues. Scopes: start, read, write, worker, admin.
+   * The bearer tokens of callers, each `name:scope+scope:secret` or
+   * `name:scope+scope:sha256:<hex>`. `names=prefix+prefix:` and `queues=prefix+prefix:` before the
+   * secret limit a token to some names and queues. Scopes: start, read, write, worker, admin.
    */
   readonly tokens?: readonly string[] | undefined;
-  /** A proxy in front authenticates callers; the server only requires the header `authorization`. Default false. */
+  /**
+   * A proxy in front authenticates callers; the server only requires the header `authorization`.
+   * Default false.
+   */
   readonly proxyAuth?: boolean | undefined;
   /** How many database connections the API and the worker protocol may open, each. Default 10. */
   readonly pool?: number | undefined;
@@ -42,8 +51,8 @@ export interface ServerOptions {
   readonly deliveryTimeout?: Duration | undefined;
   /**
    * Private networks, addresses and host names that deliveries may go to, such as "10.1.0.0/16" and
-   * "hooks.internal"; true: all private and loopback addresses. Default: none. Deliveries never go to
-   * link-local addresses and metadata services.
+   * "hooks.internal"; true: all private and loopback addresses. Default: none. Deliveries never go
+   * to link-local addresses and metadata services.
    */
   readonly allowPrivateDeliveries?: boolean | readonly string[] | undefined;
   /** How long requests in progress may take when the server closes. Default "10s". */

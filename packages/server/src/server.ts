@@ -14,17 +14,25 @@ import { addRoutes } from "./routes/index.js";
 import { workerRoutes } from "./workers/routes.js";
 
 export interface PawlServer {
-  /** The Fastify application, for `inject` and for your own routes (a route without a scope needs "admin"). */
+  /**
+   * The Fastify application, for `inject` and for your own routes (a route without a scope needs
+   * "admin").
+   */
   readonly app: App;
   /** Every route, with the scope that it needs. */
   readonly routes: readonly Route[];
   /** Begins to listen and returns the URL. */
   listen(): Promise<string>;
-  /** Accepts no more connections, answers waiting calls, gives the others `drainTimeout`, then ends. */
+  /**
+   * Accepts no more connections, answers waiting calls, gives the others `drainTimeout`, then ends.
+   */
   close(): Promise<void>;
 }
 
-/** How many connections may wait to be accepted: thousands of workers reconnect at once after a restart. */
+/**
+ * How many connections may wait to be accepted: thousands of workers reconnect at once after a
+ * restart.
+ */
 const backlog = 4_096;
 
 export async function createServer(options: ServerOptions = {}): Promise<PawlServer> {

@@ -1,8 +1,9 @@
 /**
- * Sends the spans of this process to an OpenTelemetry collector, over HTTP (`/v1/traces`). The library
- * makes spans once a provider is registered; this registers one, for the `pawl` command. A program that
- * embeds the server registers its own. The variables of OpenTelemetry (`OTEL_SERVICE_NAME`,
- * `OTEL_RESOURCE_ATTRIBUTES`, `OTEL_EXPORTER_OTLP_*`, `OTEL_TRACES_SAMPLER`, `OTEL_BSP_*`) apply too.
+ * Sends the spans of this process to an OpenTelemetry collector, over HTTP (`/v1/traces`). The
+ * library makes spans once a provider is registered; this registers one, for the `pawl` command. A
+ * program that embeds the server registers its own. The variables of OpenTelemetry
+ * (`OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES`, `OTEL_EXPORTER_OTLP_*`, `OTEL_TRACES_SAMPLER`,
+ * `OTEL_BSP_*`) apply too.
  */
 
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
@@ -15,7 +16,10 @@ import {
 import { BatchSpanProcessor, NodeTracerProvider } from "@opentelemetry/sdk-trace-node";
 
 export interface TraceOptions {
-  /** The collector, such as `http://localhost:4318`. Default: `OTEL_EXPORTER_OTLP_ENDPOINT`, else `http://localhost:4318`. */
+  /**
+   * The collector, such as `http://localhost:4318`. Default: `OTEL_EXPORTER_OTLP_ENDPOINT`, else
+   * `http://localhost:4318`.
+   */
   readonly endpoint?: string | undefined;
 }
 

@@ -1,4 +1,6 @@
-/** `database` of `pawl/engine`: finds a database and reads its health. Used by the `pawl` command. */
+/**
+ * `database` of `pawl/engine`: finds a database and reads its health. Used by the `pawl` command.
+ */
 
 export { givenUrl, locate } from "../api/locate.js";
 export { describeAddress, withoutPassword } from "../store/postgres/database.js";

@@ -1,6 +1,7 @@
 /**
  * The engine on one database, for a process that serves runs to callers elsewhere. It opens the
- * connections, shares the hub of this process, and ends everything in `close`. Called by the server.
+ * connections, shares the hub of this process, and ends everything in `close`. Called by the
+ * server.
  */
 
 import { locateSchema } from "../api/locate.js";
@@ -55,7 +56,7 @@ export interface Engine {
   readonly heartbeats: PostgresStore;
   /** Tells the workers and clients of this process about work, ends of runs and messages. */
   readonly hub: Hub;
-  /** What this process does with runs: starts, signals, cancellations, sweeps. */
+  /** The events of this process: starts, signals, cancellations, sweeps. */
   readonly events: Events;
   /** The metrics of this process, and gauges that are read from the database. */
   readonly metrics: { readonly contentType: string; text(): Promise<string> };
@@ -73,7 +74,7 @@ export interface Engine {
   subscribe(pattern: string, target: SubscriptionTarget, owner: string | null): Promise<Subscribed>;
   /** Sets a rate limit and wakes the runs that it lets through. */
   setLimit(limit: StoredLimit): Promise<void>;
-  /** A remote worker has sent these commits: tells this process what follows from them. */
+  /** Sends the hints that follow from commits of remote workers. */
   sendHints(commits: readonly Commit[], verdicts: readonly Verdict[]): void;
   /** Begins to reclaim runs of dead workers and to delete runs past their retention. */
   startSweeper(intervals: SweepIntervals): Pick<Sweeper, "hurry" | "stop">;
@@ -174,7 +175,8 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
 
 /**
  * How long a suspended workflow waits, by the clock of this machine, which may differ from the
- * database's. A claim that comes too early finds nothing, and one that comes too late was polled before.
+ * database's. A claim that comes too early finds nothing, and one that comes too late was polled
+ * before.
  */
 function suspendedMs({ transition }: Commit): number | null {
   if (transition.kind !== "suspend" || transition.dueAt === null) return null;

@@ -3,7 +3,10 @@
  * way; it may change with every release.
  */
 
-/** Opens the engine on a database: store, starts, results, sweeps, metrics, hints for remote workers. */
+/**
+ * Opens the engine on a database: store, starts, results, sweeps, metrics, hints for remote
+ * workers.
+ */
 export { type Engine, type EngineOptions, openEngine, type StartContext } from "./engine.js";
 /** Signs a delivery to a URL: the headers that `verifyDelivery` checks. */
 export { type Delivery, signDelivery } from "./sign-delivery.js";
@@ -15,11 +18,13 @@ export { Patience as RetryDelay } from "../timing/retry-delay.js";
 export { Lanes } from "../timing/lanes.js";
 /** Reads and shows values: JSON, durations, definitions, phases. */
 export * as values from "./values.js";
-/** Checks options and names; each throws `InvalidOption` with what was given and what is allowed. */
+/**
+ * Checks options and names; each throws `InvalidOption` with what was given and what is allowed.
+ */
 export * as check from "./check.js";
 /** Finds a database, describes its address, and reads how healthy it is. */
 export * as database from "./database.js";
-/** What an error of the database means. */
+/** Classifies errors of the database. */
 export * as databaseErrors from "./database-errors.js";
 
 export type { Located } from "../api/locate.js";

@@ -1,7 +1,8 @@
 /**
- * The headers of a delivery to a URL, in the form of Standard Webhooks: an id that stays the same when
- * the delivery is retried, the time of this attempt, and an HMAC over both and the body. A second HMAC
- * also covers the topic: `verifyDelivery` checks that one. Called by the server's delivery job.
+ * The headers of a delivery to a URL, in the form of Standard Webhooks: an id that stays the same
+ * when the delivery is retried, the time of this attempt, and an HMAC over both and the body. A
+ * second HMAC also covers the topic: `verifyDelivery` checks that one. Called by the server's
+ * delivery job.
  */
 
 import { createHmac } from "node:crypto";

@@ -1,4 +1,7 @@
-/** `values` of `pawl/engine`: reads and shows values as the library does. Used by the server and its command. */
+/**
+ * `values` of `pawl/engine`: reads and shows values as the library does. Used by the server and its
+ * command.
+ */
 
 export { isDefinition, reserve } from "../define/definition.js";
 export { toMilliseconds } from "../values/duration.js";

@@ -1,8 +1,8 @@
 /**
- * Says what follows from a committed transition: the event of its step, the runs that it started, the
- * end of the run, and when the run is due again. Pure, and the only switch over transitions after the
- * commit. `commit.ts` applies all of it. The server applies the hints alone, for commits of remote
- * workers: such a worker emits the events and counts the metrics in its own process.
+ * Says what follows from a committed transition: the event of its step, the runs that it started,
+ * the end of the run, and when the run is due again. Pure, and the only switch over transitions
+ * after the commit. `commit.ts` applies all of it. The server applies the hints alone, for commits
+ * of remote workers: such a worker emits the events and counts the metrics in its own process.
  */
 
 import type { Hub } from "../local/hub.js";
@@ -24,7 +24,10 @@ export interface Effects {
 
 const goesOn: Effects = { step: "step.completed", dueMs: null, started: [], ended: null, error: null };
 
-/** `suspendedMs`: how long until the first wait of a suspended workflow is due; null: no wait has a time. */
+/**
+ * `suspendedMs`: how long until the first wait of a suspended workflow is due; null: no wait has a
+ * time.
+ */
 export function effectsOf(
   { runId, transition }: Pick<Commit, "runId" | "transition">,
   suspendedMs: number | null,
@@ -57,8 +60,8 @@ export function effectsOf(
 }
 
 /**
- * Tells everybody in this process who may wait for it: workers that serve the queue, the parent of the
- * run, callers that wait for its end. Hints only: a poll finds what nobody told.
+ * Tells this process about it: workers that serve the queue, the parent of the run, and callers
+ * that wait for its end. Hints only: polls find everything that a hint missed.
  */
 export function sendHints(
   hub: Hub,

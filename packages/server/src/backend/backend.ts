@@ -1,6 +1,7 @@
 /**
- * What the routes call: the public client and the engine, both on the one database that this server is
- * for, and the limit on waiting calls. Opened by `createServer`, closed after the last answer.
+ * The services that the routes call: the public client and the engine, both on the one database of
+ * this server, and the limit on waiting calls. Opened by `createServer`, closed after the last
+ * answer.
  */
 
 import { setMaxListeners } from "node:events";
@@ -11,11 +12,14 @@ import { Budget } from "../http/budget.js";
 export interface Backend {
   /** The public API, for everything that it can do. */
   readonly pawl: Pawl;
-  /** The calls of workers, batches, and whatever else the public API has no call for. */
+  /** The calls of workers, batches, and everything else that the public API does not have. */
   readonly engine: Engine;
   /** How many runs, messages and claims callers wait for. */
   readonly waits: Budget;
-  /** Aborted when the server begins to close: every waiting call answers at once (`http/long-poll.ts`). */
+  /**
+   * Aborted when the server begins to close: every waiting call answers at once
+   * (`http/long-poll.ts`).
+   */
   readonly closing: AbortSignal;
   /** How many connections the store of the engine may open. */
   readonly connections: number;

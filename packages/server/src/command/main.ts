@@ -1,4 +1,4 @@
-/** The `pawl` command: one call of it. */
+/** The entry of the `pawl` command. */
 
 import { exitCode, explainFailure } from "./terminal/failure.js";
 import { createProgram } from "./program.js";
@@ -11,5 +11,5 @@ try {
 } catch (error) {
   session.code = explainFailure(error, session.shell, process.argv.includes("--debug"));
 }
-// What a file of the user's has left open must not keep the command from ending; what was printed must get out first.
+// Print everything, then exit: a user's file may have left timers or sockets open.
 process.stdout.write("", () => process.exit(session.code));

@@ -1,7 +1,8 @@
 /**
- * Which addresses a delivery may connect to: addresses of the public internet always, private networks
- * and loopback only if the operator lists them (`targets.ts`). Never: link-local addresses, metadata
- * services of clouds and reserved addresses, also when an IPv6 address translates to one.
+ * Which addresses a delivery may connect to: addresses of the public internet always, private
+ * networks and loopback only if the operator lists them (`targets.ts`). Never: link-local
+ * addresses, metadata services of clouds and reserved addresses, also when an IPv6 address
+ * translates to one.
  */
 
 import { BlockList, isIPv4, isIPv6 } from "node:net";

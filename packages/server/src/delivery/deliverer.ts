@@ -1,6 +1,6 @@
 /**
- * The worker that sends deliveries (`delivery.ts`). The server starts it when it listens, and stops it
- * before it closes the database.
+ * The worker that sends deliveries (`delivery.ts`). The server starts it when it listens, and stops
+ * it before it closes the database.
  */
 
 import { type Logger, serve, type Worker } from "pawl";

@@ -1,8 +1,8 @@
 /**
- * `pawl-delivery`: the job that posts a publication to an http subscription. Servers serve it. Its input
- * has only the id of the subscription: the job reads the URL and the secret when it runs, so that no run
- * contains them and a deleted subscription gets nothing more. A receiver that is down, slow or busy is
- * retried for about ten hours; a receiver that refuses is not.
+ * `pawl-delivery`: the job that posts a publication to an http subscription. Servers serve it. Its
+ * input has only the id of the subscription: the job reads the URL and the secret when it runs, so
+ * that no run contains them and a deleted subscription gets nothing more. A receiver that is down,
+ * slow or busy is retried for about ten hours; a receiver that refuses is not.
  */
 
 import { type Job, job, type Json, NonRetryable } from "pawl";

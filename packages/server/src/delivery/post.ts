@@ -1,8 +1,8 @@
 /**
- * One request of a delivery. Resolves the host name once, checks the addresses, and connects to a checked
- * one, so that a name that changes its address in between (DNS rebinding) leads nowhere else. `Host` and
- * the TLS server name stay those of the URL. Follows no redirects, has one deadline for everything, and
- * discards the body of the answer. Called by `delivery.ts`.
+ * One request of a delivery. Resolves the host name once, checks the addresses, and connects to a
+ * checked one, so that a name that changes its address in between (DNS rebinding) leads nowhere
+ * else. `Host` and the TLS server name stay those of the URL. Follows no redirects, has one
+ * deadline for everything, and discards the body of the answer. Called by `delivery.ts`.
  */
 
 import { lookup as resolveName, type LookupAddress, type LookupOptions } from "node:dns";

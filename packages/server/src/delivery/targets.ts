@@ -1,6 +1,6 @@
 /**
- * The private addresses that deliveries may go to: the operator's list of networks, addresses and host
- * names. It never allows link-local addresses and metadata services (`addresses.ts`).
+ * The private addresses that deliveries may go to: the operator's list of networks, addresses and
+ * host names. It never allows link-local addresses and metadata services (`addresses.ts`).
  */
 
 import { BlockList, isIP, isIPv4, isIPv6 } from "node:net";

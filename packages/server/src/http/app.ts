@@ -31,7 +31,7 @@ export type App = FastifyInstance<
   TypeBoxTypeProvider
 >;
 
-/** What a token allows its caller to do. */
+/** The rights that a token can give. */
 export type Scope = "start" | "read" | "write" | "worker" | "admin";
 
 declare module "fastify" {
@@ -39,8 +39,8 @@ declare module "fastify" {
     /** The scope that a caller needs; "open": none. A route without one needs "admin". */
     readonly scope: Scope | "open";
     /**
-     * "checked": the handler asks `request.caller` whether the prefixes of its token allow the names
-     * in the request. A route without it is closed to tokens with prefixes.
+     * "checked": the handler asks `request.caller` whether the prefixes of its token allow the
+     * names in the request. A route without it is closed to tokens with prefixes.
      */
     readonly prefixes?: "checked";
   }

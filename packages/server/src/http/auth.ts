@@ -1,7 +1,7 @@
 /**
- * Who may call: callers with a token (`tokens.ts`), callers that a proxy in front has checked, or, with
- * neither, only callers on this machine. `app.ts` asks when it has the headers of a request, before it
- * reads the body. Every request gets its `caller`.
+ * Authenticates callers: by a token (`tokens.ts`), by a proxy in front that has checked them, or,
+ * without both, by being on this machine. `app.ts` asks when it has the headers of a request,
+ * before it reads the body. Every request gets its `caller`.
  */
 
 import type { IncomingHttpHeaders } from "node:http";
@@ -17,7 +17,7 @@ export type Perimeter =
   | { readonly kind: "proxy" }
   | { readonly kind: "loopback" };
 
-/** Who sent a request, and what it may do: `request.caller`, set before the handler runs. */
+/** The sender of a request and its rights: `request.caller`, set before the handler runs. */
 export interface Caller {
   /** The name of the caller's token; null: this server uses no tokens, or the route is open. */
   readonly tokenName: string | null;
@@ -31,9 +31,9 @@ export interface Caller {
 }
 
 /**
- * The names that a request concerns. A missing member is not checked. An empty text means all names,
- * which no prefix allows. Null means that the thing has no such name: messages have no definition,
- * limits no queue. A token must then have prefixes of the other kind.
+ * The names that a request concerns. A missing member is not checked. An empty text means all
+ * names, which no prefix allows. Null means that the thing has no such name: messages have no
+ * definition, limits no queue. A token must then have prefixes of the other kind.
  */
 interface Named {
   /** The name of a definition or a limit. */
@@ -127,8 +127,8 @@ function begins(given: string | undefined, prefixes: readonly string[] | null): 
 }
 
 /**
- * Without tokens, a web page that is open in a browser on this machine must not get in: not by a host
- * name of its own that points here (DNS rebinding), and not from its own origin.
+ * Without tokens, a web page that is open in a browser on this machine must not get in: not by a
+ * host name of its own that points here (DNS rebinding), and not from its own origin.
  */
 function admitLocal({ host = "", origin, "sec-fetch-site": site }: IncomingHttpHeaders): void {
   const name = host.replace(/:\d+$/, "");

@@ -1,7 +1,8 @@
 /**
  * Limits the bytes of request bodies in memory: a body stays there, several times over, until its
- * request is answered. A body with a content length counts before it is read; a chunked one counts as it
- * arrives. Small bodies are free, so that a caller with large ones can still send its heartbeats.
+ * request is answered. A body with a content length counts before it is read; a chunked one counts
+ * as it arrives. Small bodies are free, so that a caller with large ones can still send its
+ * heartbeats.
  */
 
 import { type Readable, Transform } from "node:stream";

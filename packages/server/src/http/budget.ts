@@ -1,14 +1,17 @@
 /**
- * Limits what callers use at once: waits for runs, bytes of bodies. Each caller has a share, and there is
- * a limit for all callers together. A caller over its share gets 429; over the common limit it gets 503.
- * Both come before anything was done, with `retry-after`. A caller that uses nothing yet always gets
- * through, whatever it asks for.
+ * Limits what callers use at once: waits for runs, bytes of bodies. Each caller has a share, and
+ * there is a limit for all callers together. A caller over its share gets 429; over the common
+ * limit it gets 503. Both come before anything was done, with `retry-after`. A caller that uses
+ * nothing yet always gets through, whatever it asks for.
  */
 
 import type { FastifyRequest } from "fastify";
 import { RequestError } from "./problems.js";
 
-/** The share that a request counts to: of its token, of its authorization header behind a proxy, or of all local callers. */
+/**
+ * The share that a request counts to: of its token, of its authorization header behind a proxy, or
+ * of all local callers.
+ */
 export function shareOf({ caller, headers }: FastifyRequest): string {
   return caller.tokenName ?? headers.authorization ?? "";
 }
@@ -18,7 +21,7 @@ export interface BudgetOptions {
   readonly inAll: number;
   /** The unit, for messages: "bytes of request bodies". */
   readonly what: string;
-  /** What the caller can do about it. */
+  /** Advice for the caller. */
   readonly advice: string;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Reads the header `idempotency-key`: UTF-8, or `utf-8''` and the percent-encoded text (RFC 8187) for
- * clients whose headers are ASCII only. Used by the routes that start and signal runs.
+ * Reads the header `idempotency-key`: UTF-8, or `utf-8''` and the percent-encoded text (RFC 8187)
+ * for clients whose headers are ASCII only. Used by the routes that start and signal runs.
  */
 
 import { isUtf8 } from "node:buffer";

@@ -1,6 +1,7 @@
 /**
- * Parses bodies of requests: JSON in UTF-8, and nothing else. `JSON.parse` makes `__proto__` an ordinary
- * member, so it pollutes no prototype and loses nothing; the library decides which values it takes.
+ * Parses bodies of requests: JSON in UTF-8, and nothing else. `JSON.parse` makes `__proto__` an
+ * ordinary member, so it pollutes no prototype and loses nothing; the library decides which values
+ * it takes.
  */
 
 import { isUtf8 } from "node:buffer";

@@ -1,20 +1,26 @@
 /**
- * Long polls: calls whose answer waits until there is something to answer. Such a call must end at once
- * when its caller disconnects, and answer at once when the server closes. The signals made here say so.
- * Used by the routes that wait.
+ * Long polls: calls whose answer waits until there is something to answer. Such a call must end at
+ * once when its caller disconnects, and answer at once when the server closes. The signals made
+ * here say so. Used by the routes that wait.
  */
 
 import { setMaxListeners } from "node:events";
 import type { FastifyReply } from "fastify";
 import { type Budget, shareOf } from "./budget.js";
 
-/** Counts this many waits until the call is answered; throws if its caller waits for too many things. */
+/**
+ * Counts this many waits until the call is answered; throws if its caller waits for too many
+ * things.
+ */
 export function countWaits(waits: Budget, reply: FastifyReply, count: number): void {
   const share = waits.take(shareOf(reply.request), count);
   reply.raw.once("close", () => share.end());
 }
 
-/** Nobody reads the reason. One for all calls, since making an error costs as much as a small request. */
+/**
+ * Nobody reads the reason. One for all calls, since making an error costs as much as a small
+ * request.
+ */
 const over = new Error("the call is over");
 
 /** Aborted when the caller disconnects, when it has its answer, and when the server closes. */

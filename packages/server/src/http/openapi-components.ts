@@ -1,6 +1,7 @@
 /**
- * Named components of the OpenAPI document: moves every schema with a title to `components.schemas` and
- * leaves a reference in its place, so that generated code has named types. Called by `openapi.ts`.
+ * Named components of the OpenAPI document: moves every schema with a title to `components.schemas`
+ * and leaves a reference in its place, so that generated code has named types. Called by
+ * `openapi.ts`.
  */
 
 import { isDeepStrictEqual } from "node:util";

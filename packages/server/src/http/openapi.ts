@@ -1,6 +1,6 @@
 /**
- * The API as an OpenAPI 3.1 document, made of the schemas of its routes. A schema with a title becomes a
- * named component (`openapi-components.ts`). Called before the first route is added.
+ * The API as an OpenAPI 3.1 document, made of the schemas of its routes. A schema with a title
+ * becomes a named component (`openapi-components.ts`). Called before the first route is added.
  */
 
 import swagger from "@fastify/swagger";

@@ -1,8 +1,8 @@
 /**
- * Serves one request per connection at a time. A caller may send many requests without waiting for the
- * answers (HTTP pipelining). They are served one after the other, and the server reads no more from that
- * connection until then. So there are never more requests in progress than connections. The first hook
- * of every request (`app.ts`).
+ * Serves one request per connection at a time. A caller may send many requests without waiting for
+ * the answers (HTTP pipelining). They are served one after the other, and the server reads no more
+ * from that connection until then. So there are never more requests in progress than connections.
+ * The first hook of every request (`app.ts`).
  */
 
 import type { Socket } from "node:net";

@@ -1,7 +1,7 @@
 /**
- * Turns errors into problem documents (RFC 9457) with the code of the library's error. Every answer with
- * a status of 400 or more is made here. An unexpected error is answered without details, and logged
- * with them.
+ * Turns errors into problem documents (RFC 9457) with the code of the library's error. Every answer
+ * with a status of 400 or more is made here. An unexpected error is answered without details, and
+ * logged with them.
  */
 
 import { type ErrorCode, type Logger, PawlError } from "pawl";
@@ -113,7 +113,9 @@ export function toProblem(error: unknown, requestId: string, logger: Logger): Pr
   return fault(error, requestId, logger);
 }
 
-/** An unexpected error: a retry would not help. An error of the database is logged without its row. */
+/**
+ * An unexpected error: a retry would not help. An error of the database is logged without its row.
+ */
 function fault(error: unknown, requestId: string, logger: Logger): Problem {
   const { cause } = (error ?? {}) as { cause?: unknown };
   const state = databaseErrors.sqlState(cause) ?? databaseErrors.sqlState(error);

@@ -1,4 +1,7 @@
-/** All routes of the application with their scopes. Also says which methods a path supports, for status 405. */
+/**
+ * All routes of the application with their scopes. Also says which methods a path supports, for
+ * status 405.
+ */
 
 import type { App, Scope } from "./app.js";
 

@@ -1,6 +1,7 @@
 /**
  * The schemas that routes of all areas share. Requests are checked against schemas, and the OpenAPI
- * document is made of them. Answers have the types of the library; their dates become texts when sent.
+ * document is made of them. Answers have the types of the library; their dates become texts when
+ * sent.
  */
 
 import type { ErrorRecord, Json } from "pawl";

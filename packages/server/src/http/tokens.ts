@@ -1,7 +1,7 @@
 /**
- * Bearer tokens as the operator lists them: a name, scopes, prefixes of names and queues, and a secret
- * or its hash. The server keeps hashes only, and compares a caller's secret with all of them in constant
- * time. `auth.ts` reads them; `pawl token create` writes them.
+ * Bearer tokens as the operator lists them: a name, scopes, prefixes of names and queues, and a
+ * secret or its hash. The server keeps hashes only, and compares a caller's secret with all of them
+ * in constant time. `auth.ts` reads them; `pawl token create` writes them.
  */
 
 import { createHash, timingSafeEqual } from "node:crypto";

@@ -1,7 +1,7 @@
 /**
  * Checks requests against the schemas of their route. A body must have the right types ("5" is no
- * number); texts of a query are converted to the types of their schemas. An error says which field is
- * wrong, what was given and what is allowed. Used by `app.ts`.
+ * number); texts of a query are converted to the types of their schemas. An error says which field
+ * is wrong, what was given and what is allowed. Used by `app.ts`.
  */
 
 import type { FastifySchemaCompiler } from "fastify";
@@ -108,7 +108,10 @@ function explain(
   );
 }
 
-/** The first union with a discriminator on the path to the mismatch, and where its value is; null: none. */
+/**
+ * The first union with a discriminator on the path to the mismatch, and where its value is; null:
+ * none.
+ */
 function findKinds(
   schema: Described,
   { schemaPath, instancePath }: Mismatch,
@@ -120,7 +123,8 @@ function findKinds(
   for (const step of steps(schemaPath)) {
     if ((here as Described).discriminator !== undefined && !isInside)
       return { union: here as Described, path: path.slice(0, depth) };
-    // The name of a member, or the index in a list, is a step in the value; `properties` itself is not.
+    // The name of a member, or the index in a list, is a step in the value; `properties` itself is
+    // not.
     if (isInside) depth++;
     else if (step === "items") depth++;
     isInside = !isInside && step === "properties";

@@ -1,4 +1,6 @@
-/** The filters `input.<path>=<value>` of a listing: members that the input of a run must contain. */
+/**
+ * The filters `input.<path>=<value>` of a listing: members that the input of a run must contain.
+ */
 
 import { InvalidOption, type Json } from "pawl";
 import { values } from "pawl/engine";
@@ -9,8 +11,8 @@ const prefix = "input.";
 const bounds = { filters: 20, depth: 20 };
 
 /**
- * Splits a query into known options and one object from all filters: `input.user.id=42` becomes
- * `{ user: { id: 42 } }`. A value that is not JSON is a text; `"42"` in quotes is a text too. Refuses
+ * Splits a query into known options and one object from all filters: `input.user.id=42` becomes `{
+ * user: { id: 42 } }`. A value that is not JSON is a text; `"42"` in quotes is a text too. Refuses
  * every other name.
  */
 export function splitQuery(

@@ -13,7 +13,10 @@ import type { Backend } from "../backend/backend.js";
 import { answers, idempotencyHeader, pageCursor, strict, waitSeconds } from "../http/schemas.js";
 import { endedSchema, namedRunParams, runParams, runSchema, stepsSchema, whySchema } from "./run-schemas.js";
 
-/** Each call has two paths: by id alone, and below the name of the definition, which the run must have. */
+/**
+ * Each call has two paths: by id alone, and below the name of the definition, which the run must
+ * have.
+ */
 const places = [
   { path: "/v1/runs/:id", of: "", params: runParams },
   { path: "/v1/workflows/:name/runs/:id", of: "OfWorkflow", params: namedRunParams },
@@ -209,7 +212,9 @@ function endedRoute(app: App, backend: Backend): void {
   );
 }
 
-/** The runs that the prefixes of the caller's token allow. For this caller the others do not exist. */
+/**
+ * The runs that the prefixes of the caller's token allow. For this caller the others do not exist.
+ */
 async function visible({ engine }: Backend, caller: Caller, runIds: string[]): Promise<string[]> {
   if (!caller.isConfined) return runIds;
   const named = await engine.store.named(runIds);

@@ -1,4 +1,7 @@
-/** Turns the body of a start over REST into a run for the store. The library checks it like any other start. */
+/**
+ * Turns the body of a start over REST into a run for the store. The library checks it like any
+ * other start.
+ */
 
 import { InvalidOption } from "pawl";
 import { check, type Engine, type NewRun } from "pawl/engine";

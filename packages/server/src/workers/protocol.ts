@@ -1,7 +1,8 @@
 /**
- * What all routes of the worker protocol share. The library's `store/http` calls them, and so do workers
- * in other languages. Each route makes one call to the database and decides nothing: the claim id, made
- * by the worker, is the proof that it holds the run, and the guards in the database check it.
+ * Shared by all routes of the worker protocol. The library's `store/http` calls them, and so do
+ * workers in other languages. Each route makes one call to the database and decides nothing: the
+ * claim id, made by the worker, is the proof that it holds the run, and the guards in the database
+ * check it.
  */
 
 import type { FastifyRequest } from "fastify";
@@ -11,7 +12,7 @@ import type { Backend } from "../backend/backend.js";
 import type { App } from "../http/app.js";
 import type { Waiters } from "./waiters.js";
 
-/** What the routes are made with. */
+/** The arguments of the functions that add routes. */
 export interface Protocol {
   readonly app: App;
   readonly backend: Backend;
@@ -25,7 +26,10 @@ const bodyLimit = 64 * 1024 * 1024;
 export const route = { config: { scope: "worker", prefixes: "checked" }, bodyLimit } as const;
 export const tags = ["workers"];
 
-/** The store for the token of this request: it reaches the token's own workers and their claims only. */
+/**
+ * The store for the token of this request: it reaches the token's own workers and their claims
+ * only.
+ */
 export function storeOf({ engine }: Backend, { caller }: FastifyRequest): PostgresStore {
   return engine.store.ownedBy(caller.tokenName);
 }

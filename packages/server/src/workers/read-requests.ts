@@ -1,7 +1,7 @@
 /**
- * Turns requests of workers into what the store takes: reads times and keys, and checks what a schema
- * cannot express, so that an error names the wrong member. Refuses, one by one, children that the
- * caller's token may not start. Used by `register-routes.ts` and `commit-routes.ts`.
+ * Turns requests of workers into what the store takes: reads times and keys, and checks what a
+ * schema cannot express, so that an error names the wrong member. Refuses, one by one, children
+ * that the caller's token may not start. Used by `register-routes.ts` and `commit-routes.ts`.
  */
 
 import { InvalidOption } from "pawl";
@@ -62,7 +62,7 @@ export function refuseEntry({ change: given }: JournalEntry, caller: Caller): Re
 function refuseChildren(children: readonly NewRun[], caller: Caller): Refusal | null {
   if (!caller.isConfined) return null;
   for (const { name, queue } of children) {
-    // Without a queue it would go into that of its definition, whatever that is.
+    // Without a queue it would go to the queue of its definition, which is not known here.
     if (caller.allows({ name, queue: queue ?? "" })) continue;
     const where = queue === null ? " without naming a queue" : ` in the queue "${queue}"`;
     const message = `the token "${caller.tokenName ?? ""}" may not start "${name}"${where}: its prefixes do not allow it`;

@@ -1,7 +1,7 @@
 /**
- * The requests of the worker protocol as schemas (`answer-schemas.ts` has the answers). Values (states,
- * results, inputs) are JSON texts, as the library encodes them; ids are decimal texts. A schema with a
- * title becomes a named component of the OpenAPI document.
+ * The requests of the worker protocol as schemas (`answer-schemas.ts` has the answers). Values
+ * (states, results, inputs) are JSON texts, as the library encodes them; ids are decimal texts. A
+ * schema with a title becomes a named component of the OpenAPI document.
  */
 
 import { type TSchema, Type } from "typebox";

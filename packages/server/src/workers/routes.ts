@@ -1,4 +1,7 @@
-/** The routes of the worker protocol, with the workers that wait here for runs. Called by `createServer`. */
+/**
+ * The routes of the worker protocol, with the workers that wait here for runs. Called by
+ * `createServer`.
+ */
 
 import type { Backend } from "../backend/backend.js";
 import type { App } from "../http/app.js";

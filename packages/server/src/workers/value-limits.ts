@@ -1,7 +1,7 @@
 /**
- * Limits the size of values that workers send: states, results, inputs of children. They are JSON texts
- * that the database stores as they are. A worker may have a lower limit, which the server does not know;
- * this is the highest possible one. Used by `commit-routes.ts`.
+ * Limits the size of values that workers send: states, results, inputs of children. They are JSON
+ * texts that the database stores as they are. A worker may have a lower limit, which the server
+ * does not know; this is the highest possible one. Used by `commit-routes.ts`.
  */
 
 import { InvalidOption, PayloadTooLarge } from "pawl";

@@ -1,7 +1,8 @@
 /**
- * Hides runs that the caller's token may not see from a list of children. If the unique key of a child
- * was taken, the list has the run that holds the key, which may belong to anybody. A token with prefixes
- * sees only the id and phase of such a run, unless its prefixes allow the run. Used by `read-routes.ts`.
+ * Hides runs that the caller's token may not see from a list of children. If the unique key of a
+ * child was taken, the list has the run that holds the key, which may belong to anybody. A token
+ * with prefixes sees only the id and phase of such a run, unless its prefixes allow the run. Used
+ * by `read-routes.ts`.
  */
 
 import type { PostgresStore, StoredChild } from "pawl/engine";

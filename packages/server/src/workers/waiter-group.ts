@@ -1,9 +1,10 @@
 /**
- * Workers that wait for runs of one queue and serve the same definitions. They wait in line, and the
- * group sends one claim at a time, for the first of them: when work was announced, when a run falls due,
- * or after the poll interval, which grows while the queue is empty. A worker that gets runs leaves the
- * line; if there are more runs, the group claims for the next worker at once. The group releases runs
- * that it claimed for a worker that has disconnected. An outage only delays. Kept by `waiters.ts`.
+ * Workers that wait for runs of one queue and serve the same definitions. They wait in line, and
+ * the group sends one claim at a time, for the first of them: when work was announced, when a run
+ * falls due, or after the poll interval, which grows while the queue is empty. A worker that gets
+ * runs leaves the line; if there are more runs, the group claims for the next worker at once. The
+ * group releases runs that it claimed for a worker that has disconnected. An outage only delays.
+ * Kept by `waiters.ts`.
  */
 
 import type { Claimable, Claimed, PostgresStore } from "pawl/engine";
@@ -11,7 +12,10 @@ import { ClaimCursor, databaseErrors, RetryDelay } from "pawl/engine";
 import type { Logger } from "pawl";
 
 const pollMs = { shortest: 5, longest: 1_000 };
-/** A worker that waits this long may have lost its lease and get nothing: then also claim for the second. */
+/**
+ * A worker that waits this long may have lost its lease and get nothing: then also claim for the
+ * second.
+ */
 const staleMs = 1_000;
 
 /** The claim that a worker asks for. */
@@ -132,7 +136,9 @@ export class WaiterGroup {
     this.#host.onEmpty();
   }
 
-  /** Claims for the first worker in line and, if that one may have lost its lease, for the second. */
+  /**
+   * Claims for the first worker in line and, if that one may have lost its lease, for the second.
+   */
   async #lookForFirst(): Promise<Claimed | null> {
     const [first, second] = this.#line;
     if (first === undefined) return null;

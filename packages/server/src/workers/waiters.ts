@@ -1,8 +1,9 @@
 /**
  * The remote workers that wait here for runs, in one group per queue, token and set of definitions
- * (`waiter-group.ts`). The hub tells it about work as if it were a worker of this process, so it knows
- * at once about every run that goes through this server. It never gives a claim to a worker that has
- * disconnected, and leaves no claim behind when the server closes. Used by the worker routes.
+ * (`waiter-group.ts`). The hub tells it about work as if it were a worker of this process, so it
+ * knows at once about every run that goes through this server. It never gives a claim to a worker
+ * that has disconnected, and leaves no claim behind when the server closes. Used by the worker
+ * routes.
  */
 
 import { type Claimable, type Hub, Lanes, type LocalWorker, type PostgresStore } from "pawl/engine";
@@ -56,8 +57,8 @@ export class Waiters implements LocalWorker {
   }
 
   /**
-   * Claims runs for a worker and waits until there are some. Returns none when the time has passed or the
-   * server closes. `signal` is aborted when the worker disconnects.
+   * Claims runs for a worker and waits until there are some. Returns none when the time has passed
+   * or the server closes. `signal` is aborted when the worker disconnects.
    */
   async claim(ask: Ask, longestMs: number, signal: AbortSignal): Promise<Found> {
     if (this.#isClosed || signal.aborted) return nothing;
@@ -154,7 +155,8 @@ export class Waiters implements LocalWorker {
     for (const group of this.#of(queue)) group.expect(delayMs);
   }
 
-  // The server executes nothing. A remote worker learns of signals and cancellations by its heartbeats.
+  // The server executes nothing. A remote worker learns of signals and cancellations by its
+  // heartbeats.
   reserve(): null {
     return null;
   }

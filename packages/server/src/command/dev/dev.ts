@@ -1,6 +1,7 @@
 /**
- * `pawl dev`: everything for development in one process group: a Postgres (local, or the one of the URL), its schema, the server, and with
- * `--watch` a worker for the definitions of a file. Ends with Ctrl-C, and leaves nothing but the data in `.pawl/`.
+ * `pawl dev`: everything for development: a Postgres (local, or the one of the URL), its schema,
+ * the server, and with `--watch` a worker for the definitions of a file. Ctrl-C stops it all and
+ * leaves only the data in `.pawl/`.
  */
 
 import { existsSync } from "node:fs";
@@ -9,13 +10,13 @@ import type { Command } from "commander";
 import { migrate } from "pawl";
 import { database as databases, type Located } from "pawl/engine";
 import type { ServerOptions } from "../../index.js";
-import { findSchema, localDirectory, takesDatabase } from "../terminal/connection.js";
+import { findSchema, localDirectory, addDatabaseOptions } from "../terminal/connection.js";
 import { type Watch, watchFile } from "./watch.js";
 import { Refusal, UsageError } from "../terminal/failure.js";
 import { portNumber } from "../terminal/input.js";
 import { lineLogger } from "../terminal/line-logger.js";
-import { untilInterrupted } from "../terminal/interrupts.js";
-import { addCommand, answers, type Session } from "../terminal/session.js";
+import { waitForInterrupt } from "../terminal/interrupts.js";
+import { action, addCommand, type Session } from "../terminal/session.js";
 import type { Shell } from "../terminal/shell.js";
 import { properties } from "../terminal/table.js";
 import { shortPath } from "../terminal/text.js";
@@ -27,7 +28,7 @@ interface Flags {
   readonly watch?: string;
 }
 
-const usualPort = 8080;
+const defaultPort = 8080;
 
 export function addDev(program: Command, session: Session): void {
   const command = addCommand(program, session, {
@@ -39,20 +40,20 @@ export function addDev(program: Command, session: Session): void {
       "pawl dev --watch src/definitions.ts --url postgres://localhost/app --port 9000",
     ],
   })
-    .option("--watch <file>", "serve the definitions that this file exports, and again whenever it changes")
+    .option("--watch <file>", "serve the definitions that this file exports; reload them whenever it changes")
     .option(
       "--port <number>",
-      "the port of the server (default: 8080, or a free one if that is taken)",
+      "the port of the server (default: 8080, or a free one if that is in use)",
       portNumber,
     );
-  takesDatabase(command).action(answers(session, (flags: Flags) => dev(flags, session.shell)));
+  addDatabaseOptions(command).action(action(session, (flags: Flags) => dev(flags, session.shell)));
 }
 
 async function dev(flags: Flags, shell: Shell): Promise<void> {
   const file = flags.watch === undefined ? undefined : requireFile(flags.watch);
   const schema = findSchema(flags.schema) ?? "pawl";
   let watch: Watch | undefined;
-  const interrupted = untilInterrupted(() => watch?.kill());
+  const interrupted = waitForInterrupt(() => watch?.kill());
   const database = await databases.locate(databases.givenUrl(flags.url));
   try {
     const { to } = await migrate({ url: database.url, schema });
@@ -65,7 +66,7 @@ async function dev(flags: Flags, shell: Shell): Promise<void> {
         ["", `${server.url}/v1/openapi.json`],
       ];
       if (file === undefined)
-        places.push(["worker", "none: --watch definitions.ts serves what that file exports"]);
+        places.push(["worker", "none: --watch definitions.ts serves the definitions of that file"]);
       shell.print(properties(places, shell));
       watch = file === undefined ? undefined : startWatch(file, database.url, schema, shell);
       await Promise.race([watch?.begun, interrupted]);
@@ -92,20 +93,20 @@ function startWatch(file: string, url: string, schema: string, shell: Shell): Wa
       say(`${isAgain ? "changed: now " : ""}serves ${serves.join(", ")} of ${shortPath(file)}`),
     onBroken: (text, goesOn) =>
       say(
-        `${colors.red(text)}; ${goesOn ? "the code from before goes on" : "nothing is served"} until this is corrected`,
+        `${colors.red(text)}; ${goesOn ? "the previous code keeps running" : "nothing is served"} until you fix this`,
       ),
     onCrash: (how) => say(colors.red(`ended by ${how}; starting again`)),
   });
 }
 
-/** Listens at the port that was asked for, or else at the usual one, or else at any. */
+/** Listens on the given port, else on the default one, else on any free one. */
 async function listen(
   options: ServerOptions,
   asked: number | undefined,
 ): Promise<{ url: string; close: () => Promise<void> }> {
-  // Here, because no other command needs Fastify.
+  // Imported here, because no other command needs Fastify.
   const { createServer } = await import("../../index.js");
-  for (const port of asked === undefined ? [usualPort, 0] : [asked]) {
+  for (const port of asked === undefined ? [defaultPort, 0] : [asked]) {
     const server = await createServer({ ...options, port });
     try {
       return { url: await server.listen(), close: () => server.close() };
@@ -114,7 +115,7 @@ async function listen(
       if ((error as NodeJS.ErrnoException).code !== "EADDRINUSE") throw error;
     }
   }
-  throw new Refusal(`port ${asked} is taken: give another with --port, or 0 for any that is free`);
+  throw new Refusal(`port ${asked} is in use: give another with --port, or 0 for any free port`);
 }
 
 function nextSteps(file: string | undefined): string {
@@ -134,5 +135,5 @@ const placeOf = (database: Located): string =>
 
 function requireFile(file: string): string {
   if (existsSync(file)) return resolve(file);
-  throw new UsageError(`there is no file ${file}: --watch takes one that exports definitions`);
+  throw new UsageError(`there is no file ${file}: --watch needs a file that exports definitions`);
 }

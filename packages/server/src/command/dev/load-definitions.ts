@@ -1,8 +1,8 @@
 /**
- * Definitions out of a file of the user's, TypeScript or JavaScript, ES module or CommonJS, with nothing to build. TypeScript is loaded by `tsx`,
- * an optional peer, because a server in production needs neither it nor a compiler; without it, by Node if that strips types. They come with the
- * `pawl` that the file itself uses: a worker must know the errors and children that the file makes, and a second copy of the library
- * would not. Called by the worker of `pawl dev` and by `pawl check`.
+ * Loads definitions from a user's file, TypeScript or JavaScript, ES module or CommonJS, without a
+ * build. `tsx`, an optional peer, loads TypeScript; without it Node does, if it strips types. The
+ * result has the copy of `pawl` that the file itself uses: a second copy would not recognize its
+ * errors and children. Called by the worker of `pawl dev` and by `pawl check`.
  */
 
 import { existsSync, statSync } from "node:fs";
@@ -21,7 +21,7 @@ export interface Loaded {
   readonly pawl: typeof ownPawl;
 }
 
-/** The file could not be loaded; the message says where and why, in one line. */
+/** The file cannot be loaded; the message says where and why, in one line. */
 class LoadError extends Error {}
 
 export async function loadDefinitions(file: string): Promise<Loaded> {
@@ -40,35 +40,35 @@ export async function loadDefinitions(file: string): Promise<Loaded> {
   const definitions = definitionsIn(exported);
   if (definitions.length === 0) {
     throw new LoadError(
-      `${shortPath(path)} exports no definition; export what workflow(…), job(…) or machine(…) gives, as in: ` +
+      `${shortPath(path)} exports no definition; export what workflow(…), job(…) or machine(…) returns, as in: ` +
         "export const signup = workflow({ … })",
     );
   }
   return { definitions, pawl: await pawlOf(path) };
 }
 
-/** Every definition that is exported, by itself or in a list. */
+/** Every exported definition, by itself or in a list. */
 function definitionsIn(exported: object): ownPawl.AnyDefinition[] {
   const found = new Set<ownPawl.AnyDefinition>();
-  const look = (value: unknown, depth: number): void => {
+  const collect = (value: unknown, depth: number): void => {
     if (values.isDefinition(value)) {
       found.add(value);
     } else if (Array.isArray(value)) {
       for (const item of value as unknown[]) if (values.isDefinition(item)) found.add(item);
     } else if (depth > 0 && typeof value === "object" && value !== null) {
-      // The default export of a CommonJS module is all that it exports.
-      for (const member of Object.values(value)) look(member, depth - 1);
+      // The default export of a CommonJS module has all its exports.
+      for (const member of Object.values(value)) collect(member, depth - 1);
     }
   };
-  for (const [name, value] of Object.entries(exported)) look(value, name === "default" ? 1 : 0);
+  for (const [name, value] of Object.entries(exported)) collect(value, name === "default" ? 1 : 0);
   return [...found];
 }
 
-/** The copy of `pawl` that this file has loaded. A CommonJS file has one of its own, made by the loader. */
+/** The copy of `pawl` that this file has loaded. A CommonJS file has its own. */
 async function pawlOf(path: string): Promise<typeof ownPawl> {
   const require = createRequire(path);
   const resolved = resolvePawl(path);
-  // It gets its definitions from elsewhere.
+  // The file imports its definitions from elsewhere.
   if (resolved === undefined) return ownPawl;
   if (require.cache[resolved] !== undefined) return require(resolved) as typeof ownPawl;
   return (await import(pathToFileURL(resolved).href)) as typeof ownPawl;
@@ -82,7 +82,7 @@ function resolvePawl(path: string): string | undefined {
   }
 }
 
-/** Where and why: the line of a syntax error, or the first line of the user's code on the way to any other. */
+/** Where and why: the line of a syntax error, or the first line of user code in the stack. */
 function explainLoading(error: unknown, path: string): string {
   const { message, stack = "" } = error instanceof Error ? error : { message: `it throws ${inspect(error)}` };
   const syntax = /^(.+?):(\d+):(\d+): ERROR: (.+)$/m.exec(message);

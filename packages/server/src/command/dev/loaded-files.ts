@@ -1,4 +1,6 @@
-/** A hook of Node's module loader, run in its thread: tells the path of every module that is loaded, and changes nothing. */
+/**
+ * A hook of Node's module loader, in the loader's thread: reports the path of every loaded module.
+ */
 
 import type { InitializeHook, LoadHook } from "node:module";
 import { fileURLToPath } from "node:url";

@@ -1,7 +1,7 @@
 /**
- * How TypeScript is loaded: by `tsx` if it is installed beside this package, else by Node itself. Node strips types since
- * 22.18, and takes neither enums nor imports that name `.js` for a `.ts` file. JavaScript needs neither. Called by
- * `definitions.ts`.
+ * Loads TypeScript with `tsx` if it is installed, else with Node itself. Node strips types since
+ * 22.18, but supports no enums and no imports that name `.js` for a `.ts` file. Called by
+ * `load-definitions.ts`.
  */
 
 import { extname } from "node:path";
@@ -14,20 +14,20 @@ interface Loader {
 
 const install = "npm install --save-dev tsx";
 
-/** Answers whether `tsx` was found. Throws if the file is TypeScript, and nothing here can load that. */
+/** Returns whether `tsx` was found. Throws if the file is TypeScript and nothing can load it. */
 export async function registerTypeScript(path: string): Promise<boolean> {
   const loaders = await findTsx();
   for (const { register } of loaders ?? []) register();
   if (loaders !== undefined) return true;
   if (isTypeScript(path) && !stripsTypes) {
     throw new UsageError(
-      `${shortPath(path)} is TypeScript, and Node.js ${process.version} does not load that by itself: ${install}`,
+      `${shortPath(path)} is TypeScript, which Node.js ${process.version} cannot load by itself: ${install}`,
     );
   }
   return false;
 }
 
-/** For an error of Node's own loader that `tsx` would not have had; empty for any other. */
+/** Advice for an error of Node's loader that `tsx` would avoid; empty for any other. */
 export function typeScriptHint(error: unknown): string {
   const code = error instanceof Error && "code" in error ? error.code : undefined;
   const isKnown =

@@ -1,7 +1,8 @@
 /**
- * Keeps a worker for the definitions of a file, and starts another one when the file, or what it imports, has changed. The new one loads the
- * file first: if that fails, the mistake is told in one line and the old worker goes on with the code from before; else the new one
- * serves and the old one ends gracefully. A worker that crashes is started again. Used by `pawl dev`.
+ * Runs a worker process for the definitions of a file, and starts a new one when the file, or a
+ * file that it imports, has changed. The new process loads the file first. If that fails, the error
+ * is printed in one line and the old process continues; else the new one serves and the old one
+ * stops gracefully. A crashed process is restarted. Used by `pawl dev`.
  */
 
 import { type ChildProcess, fork } from "node:child_process";
@@ -15,11 +16,11 @@ export type FromWorker =
   | { readonly kind: "ready" };
 
 export interface Watch {
-  /** Resolves when the first worker serves, or its file is broken. */
+  /** Resolves when the first worker serves, or cannot load its file. */
   readonly begun: Promise<void>;
-  /** Lets running steps end. */
+  /** Lets running steps finish. */
   stop(): Promise<void>;
-  /** At once. */
+  /** Stops at once. */
   kill(): void;
 }
 
@@ -32,10 +33,10 @@ export interface WatchOptions {
   readonly onCrash: (how: string) => void;
 }
 
-const leastLookMs = 200;
-/** Looking at a file costs about 10 µs: this is a hundredth of the time. */
-const lookMsPerFile = 1;
-/** A file that is being written is left alone until it has not changed for this long. */
+const minPollMs = 200;
+/** Checking a file takes about 10 µs, so this uses a hundredth of the time. */
+const pollMsPerFile = 1;
+/** A changed file is loaded once it has not changed for this long. */
 const settleMs = 50;
 const restartMs = 1_000;
 
@@ -47,12 +48,12 @@ class DevWatch implements Watch {
   readonly begun: Promise<void>;
   readonly #options: WatchOptions;
   readonly #children = new Set<ChildProcess>();
-  /** Those that have loaded the file: they may serve, and are asked to stop. */
+  /** Processes that have loaded the file: they may serve, so they are stopped gracefully. */
   readonly #loaded = new WeakSet<ChildProcess>();
   #candidate: ChildProcess | undefined;
   #serving: ChildProcess | undefined;
-  /** What the files looked like when the last worker was started. */
-  #looks = new Map<string, string>();
+  /** The state of each file (time, size, inode) when the last worker was started. */
+  #files = new Map<string, string>();
   #timer: NodeJS.Timeout | undefined;
   #isStopping = false;
   #begin: () => void = () => {};
@@ -62,9 +63,9 @@ class DevWatch implements Watch {
     this.begun = new Promise((resolve) => {
       this.#begin = resolve;
     });
-    this.#see([options.file]);
+    this.#addFiles([options.file]);
     this.#launch();
-    this.#lookLater();
+    this.#pollLater();
   }
 
   async stop(): Promise<void> {
@@ -91,12 +92,12 @@ class DevWatch implements Watch {
     let serves: readonly string[] = [];
     child.on("message", (message: FromWorker) => {
       if (child !== this.#candidate && child !== this.#serving) return;
-      if (message.kind !== "ready") this.#see(message.files);
+      if (message.kind !== "ready") this.#addFiles(message.files);
       switch (message.kind) {
         case "loaded":
           ({ serves } = message);
           this.#loaded.add(child);
-          say(child, "serve");
+          send(child, "serve");
           return;
         case "ready":
           return this.#takeOver(child, serves);
@@ -139,41 +140,41 @@ class DevWatch implements Watch {
   async #end(child: ChildProcess): Promise<void> {
     if (child.exitCode !== null || child.signalCode !== null) return;
     const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()));
-    if (!this.#loaded.has(child) || !say(child, "stop")) child.kill("SIGKILL");
+    if (!this.#loaded.has(child) || !send(child, "stop")) child.kill("SIGKILL");
     await ended;
   }
 
-  #lookLater(wasChanged = false): void {
-    const ms = wasChanged ? settleMs : Math.max(leastLookMs, this.#looks.size * lookMsPerFile);
+  #pollLater(wasChanged = false): void {
+    const ms = wasChanged ? settleMs : Math.max(minPollMs, this.#files.size * pollMsPerFile);
     this.#timer = setTimeout(() => {
       const isChanged = this.#hasChanged();
       if (wasChanged && !isChanged) this.#launch();
-      this.#lookLater(isChanged);
+      this.#pollLater(isChanged);
     }, ms);
   }
 
   #hasChanged(): boolean {
     let changed = false;
-    for (const [file, before] of this.#looks) {
-      const now = lookAt(file);
+    for (const [file, before] of this.#files) {
+      const now = stateOf(file);
       if (now === before) continue;
-      this.#looks.set(file, now);
+      this.#files.set(file, now);
       changed = true;
     }
     return changed;
   }
 
-  #see(files: readonly string[]): void {
-    for (const file of files) if (!this.#looks.has(file)) this.#looks.set(file, lookAt(file));
+  #addFiles(files: readonly string[]): void {
+    for (const file of files) if (!this.#files.has(file)) this.#files.set(file, stateOf(file));
   }
 }
 
-/** Answers whether the worker can hear it. */
-function say(child: ChildProcess, message: ToWorker): boolean {
+/** Returns whether the worker can receive it. */
+function send(child: ChildProcess, message: ToWorker): boolean {
   return child.connected && child.send(message, () => {});
 }
 
-function lookAt(file: string): string {
+function stateOf(file: string): string {
   const found = statSync(file, { throwIfNoEntry: false });
   return found === undefined ? "missing" : `${found.mtimeMs} ${found.size} ${found.ino}`;
 }

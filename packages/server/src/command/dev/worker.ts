@@ -1,6 +1,7 @@
 /**
- * The worker of `pawl dev`, a process of its own, so that a changed file begins with fresh modules. Loads the definitions of a file, tells so,
- * and serves them when it is told to. Ends when it is told to, or with its parent. Started by `dev-watch.ts`.
+ * The worker of `pawl dev`. It is a process of its own, so that a changed file starts with fresh
+ * modules. It loads the definitions of a file, reports that, and serves them when its parent says
+ * so. It stops when its parent says so, or ends. Started by `watch.ts`.
  */
 
 import { createRequire, register } from "node:module";
@@ -11,7 +12,7 @@ import type { FromWorker, ToWorker } from "./watch.js";
 import { describeFailure } from "../terminal/failure.js";
 
 const [file = "", schema] = process.argv.slice(2);
-const tell = (message: FromWorker, then: () => void = () => {}): void =>
+const report = (message: FromWorker, then: () => void = () => {}): void =>
   void process.send?.(message, undefined, undefined, then);
 
 // Ctrl-C reaches every process of the terminal; the parent decides what it means.
@@ -24,34 +25,37 @@ const stop = async (): Promise<void> => {
 };
 process.once("disconnect", () => void stop());
 
-const seen = watchLoading();
+const loadedFiles = watchLoading();
 try {
   const { definitions, pawl } = await loadDefinitions(file);
   process.on("message", (message: ToWorker) => {
     if (message === "stop") return void stop();
     worker = pawl.serve(definitions, { schema });
     worker.ready.then(
-      () => tell({ kind: "ready" }),
-      (error: unknown) => tell({ kind: "broken", text: describeFailure(error), files: seen() }),
+      () => report({ kind: "ready" }),
+      (error: unknown) => report({ kind: "broken", text: describeFailure(error), files: loadedFiles() }),
     );
   });
-  tell({
+  report({
     kind: "loaded",
     serves: definitions.map(({ name, version }) => `${name}@${version}`),
-    files: seen(),
+    files: loadedFiles(),
   });
 } catch (error) {
-  tell({ kind: "broken", text: describeFailure(error), files: seen() }, () => process.exit(1));
+  report({ kind: "broken", text: describeFailure(error), files: loadedFiles() }, () => process.exit(1));
 }
 
-/** Answers which files were loaded so far. Modules pass a hook; CommonJS keeps a list itself. */
+/**
+ * Returns a function that lists the files loaded so far: ES modules by a hook, CommonJS by its
+ * cache.
+ */
 function watchLoading(): () => string[] {
-  const { port1: heard, port2: told } = new MessageChannel();
-  heard.unref();
-  register("./loaded-files.js", { parentURL: import.meta.url, data: told, transferList: [told] });
+  const { port1: received, port2: sent } = new MessageChannel();
+  received.unref();
+  register("./loaded-files.js", { parentURL: import.meta.url, data: sent, transferList: [sent] });
   const files = new Set<string>([file]);
   return () => {
-    for (let message; (message = receiveMessageOnPort(heard)) !== undefined;)
+    for (let message; (message = receiveMessageOnPort(received)) !== undefined;)
       files.add(String(message.message));
     for (const path of Object.keys(createRequire(import.meta.url).cache)) files.add(path);
     return [...files].filter((path) => !path.includes("node_modules"));

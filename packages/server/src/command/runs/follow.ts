@@ -1,6 +1,7 @@
 /**
- * Follows runs by looking at them again and again, through the public API alone, so over either way to the runs. An event is told when
- * what people see of a run or a step has changed; what came and went between two looks is not seen.
+ * Follows runs by polling the public API, so it works on a database and through a server. It yields
+ * an event when a run or a step has changed, and misses changes that came and went between two
+ * polls. Used by `tail.ts`.
  */
 
 import { setTimeout as wait } from "node:timers/promises";
@@ -10,11 +11,11 @@ export type RunEvent =
   | { readonly event: "run"; readonly run: Run }
   | { readonly event: "step"; readonly runId: string; readonly step: Step };
 
-const leastWaitMs = 250;
-/** Looks take at most this part of the time. */
+const minWaitMs = 250;
+/** Rest this many times as long as a poll took. */
 const restFactor = 4;
-/** How many of the newest runs are looked at; older ones are not followed any more. */
-const mostPages = 10;
+/** Pages of the newest runs to poll; older runs are no longer followed. */
+const maxPages = 10;
 const pageSize = 100;
 
 /** A run until it ends. */
@@ -23,13 +24,13 @@ export async function* follow(pawl: Pawl, runId: string): AsyncGenerator<RunEven
   for (;;) {
     const began = performance.now();
     const run = await pawl.runs.get(runId);
-    // After the run: what has ended has all its steps in the journal.
+    // Read after the run: the journal of an ended run is complete.
     const steps = run.kind === "workflow" ? await pawl.runs.steps(runId) : [];
     for (const step of steps) {
-      if (isNews(seen, `step ${step.name}`, [step.status, step.attempt]))
+      if (hasChanged(seen, `step ${step.name}`, [step.status, step.attempt]))
         yield { event: "step", runId, step };
     }
-    if (isNews(seen, runId, signsOf(run))) yield { event: "run", run };
+    if (hasChanged(seen, runId, signature(run))) yield { event: "run", run };
     if (run.status !== "running") return;
     await rest(began);
   }
@@ -46,23 +47,25 @@ export async function* followAll(pawl: Pawl, filter: ListOptions): AsyncGenerato
   const seen = new Map<string, string>();
   for (;;) {
     const began = performance.now();
-    const news: Run[] = [];
+    const changed: Run[] = [];
     let cursor: string | undefined;
-    for (let page = 0; page < mostPages; page++) {
+    for (let page = 0; page < maxPages; page++) {
       const { runs, cursor: next } = await pawl.runs.list({ ...choice, since, cursor, limit: pageSize });
-      news.push(...runs.filter((run) => !known.has(run.runId) && isNews(seen, run.runId, signsOf(run))));
+      changed.push(
+        ...runs.filter((run) => !known.has(run.runId) && hasChanged(seen, run.runId, signature(run))),
+      );
       if (next === null) break;
       cursor = next;
     }
-    for (const run of news.toReversed()) if (isWanted(run)) yield { event: "run", run };
+    for (const run of changed.toReversed()) if (isWanted(run)) yield { event: "run", run };
     await rest(began);
   }
 }
 
-const signsOf = (run: Run): unknown[] => [run.status, run.phase, run.step, run.attempt];
+const signature = (run: Run): unknown[] => [run.status, run.phase, run.step, run.attempt];
 
-function isNews(seen: Map<string, string>, key: string, signs: readonly unknown[]): boolean {
-  const text = JSON.stringify(signs);
+function hasChanged(seen: Map<string, string>, key: string, state: readonly unknown[]): boolean {
+  const text = JSON.stringify(state);
   if (seen.get(key) === text) return false;
   seen.set(key, text);
   return true;
@@ -70,5 +73,5 @@ function isNews(seen: Map<string, string>, key: string, signs: readonly unknown[
 
 async function rest(beganMs: number): Promise<void> {
   const tookMs = performance.now() - beganMs;
-  await wait(Math.max(leastWaitMs, tookMs * restFactor));
+  await wait(Math.max(minWaitMs, tookMs * restFactor));
 }

@@ -2,9 +2,9 @@
 
 import { type Command, Option } from "commander";
 import type { ListOptions, Page, Run } from "pawl";
-import { type ConnectionOptions, takesConnection, withPawl } from "../terminal/connection.js";
+import { type ConnectionOptions, addConnectionOptions, withPawl } from "../terminal/connection.js";
 import { integer, pastDate, readJson } from "../terminal/input.js";
-import { addCommand, answers, type Session } from "../terminal/session.js";
+import { action, addCommand, type Session } from "../terminal/session.js";
 import type { Shell } from "../terminal/shell.js";
 import { table } from "../terminal/table.js";
 import { describeError, duration, moment, prettyJson, state } from "../terminal/text.js";
@@ -28,14 +28,14 @@ export type FilterFlags = Pick<ListOptions, "name" | "version" | "status" | "pha
   readonly input?: string;
 };
 
-/** What these options ask for. */
+/** The filter of these options. */
 export async function filterOf(flags: FilterFlags, shell: Shell): Promise<ListOptions> {
   const { name, version, status, phase, queue } = flags;
   return { name, version, status, phase, queue, input: await readJson(flags.input, "--input", shell) };
 }
 
-/** The options that choose runs. */
-export function takesFilter(command: Command): Command {
+/** Adds the options that filter runs. */
+export function addFilterOptions(command: Command): Command {
   return command
     .option("--name <name>", "only runs of this definition")
     .option("--version <number>", "only runs of this version", integer)
@@ -55,18 +55,18 @@ export function addRunsList(runs: Command, session: Session): void {
       "pawl runs list --since 2026-01-31T12:00:00Z --limit 100 --json",
     ],
   });
-  takesFilter(command)
+  addFilterOptions(command)
     .option(
       "--since <time>",
       "started at this time or later: ISO 8601, or a duration before now such as 1h",
       pastDate,
     )
-    .option("--until <time>", "started before this time: the same", pastDate)
-    .option("--limit <number>", "how many, 1 to 100 (default: 20)", integer)
-    .option("--cursor <cursor>", "go on where a page ended, as it told")
+    .option("--until <time>", "started before this time, in the same formats", pastDate)
+    .option("--limit <number>", "how many runs to list, 1 to 100 (default: 20)", integer)
+    .option("--cursor <cursor>", "continue after the previous page, with the cursor it printed")
     .option("--json", "print JSON: { runs, cursor }");
-  takesConnection(command).action(
-    answers(session, async (flags: Flags) => {
+  addConnectionOptions(command).action(
+    action(session, async (flags: Flags) => {
       const { since, until, cursor, limit } = flags;
       const filter = { ...(await filterOf(flags, session.shell)), since, until, cursor, limit };
       const page = await withPawl(flags, (pawl) => pawl.runs.list(filter));

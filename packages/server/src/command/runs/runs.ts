@@ -1,4 +1,4 @@
-/** `pawl runs`: looks at runs, and starts, signals and cancels them. */
+/** `pawl runs`: the commands that list, show, start, signal and cancel runs. */
 
 import type { Command } from "commander";
 import { addRunsCancel, addRunsSignal } from "./signal-and-cancel.js";
@@ -11,7 +11,7 @@ import { addGroup, type Session } from "../terminal/session.js";
 export function addRuns(program: Command, session: Session): void {
   const runs = addGroup(program, session, {
     name: "runs",
-    description: "look at runs, start, signal and cancel them",
+    description: "list, show, start, signal and cancel runs",
     examples: ["pawl runs list --status failed", "pawl runs why 64"],
   });
   addRunsList(runs, session);

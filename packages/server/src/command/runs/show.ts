@@ -1,9 +1,9 @@
-/** `pawl runs show` and `pawl runs why`: one run, and why it does not go on. */
+/** `pawl runs show` and `pawl runs why`: one run, and why it does not continue. */
 
 import type { Command } from "commander";
 import type { Run, Why } from "pawl";
-import { type ConnectionOptions, takesConnection, withPawl } from "../terminal/connection.js";
-import { addCommand, answers, type Session } from "../terminal/session.js";
+import { type ConnectionOptions, addConnectionOptions, withPawl } from "../terminal/connection.js";
+import { action, addCommand, type Session } from "../terminal/session.js";
 import type { Shell } from "../terminal/shell.js";
 import { properties } from "../terminal/table.js";
 import { describeError, duration, moment, prettyJson, printable, state } from "../terminal/text.js";
@@ -18,8 +18,8 @@ export function addRunsShow(runs: Command, session: Session): void {
   })
     .argument("<run>", "the id of the run")
     .option("--json", "print JSON: the run");
-  takesConnection(command).action(
-    answers(session, async (runId: string, flags: Flags) => {
+  addConnectionOptions(command).action(
+    action(session, async (runId: string, flags: Flags) => {
       const { shell } = session;
       await withPawl(flags, async (pawl) => {
         const run = await pawl.runs.get(runId);
@@ -34,13 +34,13 @@ export function addRunsShow(runs: Command, session: Session): void {
 export function addRunsWhy(runs: Command, session: Session): void {
   const command = addCommand(runs, session, {
     name: "why",
-    description: "say why a run does not go on",
+    description: "say why a run does not continue",
     examples: ["pawl runs why 64", "pawl runs why 64 --json | jq .reason"],
   })
     .argument("<run>", "the id of the run")
-    .option("--json", "print JSON: the reason with its details");
-  takesConnection(command).action(
-    answers(session, async (runId: string, flags: Flags) => {
+    .option("--json", "print JSON: the reason and its details");
+  addConnectionOptions(command).action(
+    action(session, async (runId: string, flags: Flags) => {
       const why = await withPawl(flags, (pawl) => pawl.why(runId));
       session.shell.print(flags.json === true ? prettyJson(why) : printable(why.text));
     }),

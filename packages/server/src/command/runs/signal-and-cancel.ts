@@ -1,9 +1,9 @@
 /** `pawl runs signal` and `pawl runs cancel`. */
 
 import type { Command } from "commander";
-import { type ConnectionOptions, takesConnection, withPawl } from "../terminal/connection.js";
+import { type ConnectionOptions, addConnectionOptions, withPawl } from "../terminal/connection.js";
 import { readJson } from "../terminal/input.js";
-import { addCommand, answers, type Session } from "../terminal/session.js";
+import { action, addCommand, type Session } from "../terminal/session.js";
 import { plural, prettyJson } from "../terminal/text.js";
 
 interface SignalFlags extends ConnectionOptions {
@@ -31,14 +31,16 @@ export function addRunsSignal(runs: Command, session: Session): void {
     .argument("[payload]", "JSON, @file.json, or - for standard input (default: {})")
     .option("--dedup-key <key>", "a second signal with this key changes nothing")
     .option("--json", "print JSON: { delivered }");
-  takesConnection(command).action(
-    answers(session, async (runId: string, name: string, given: string | undefined, flags: SignalFlags) => {
+  addConnectionOptions(command).action(
+    action(session, async (runId: string, name: string, given: string | undefined, flags: SignalFlags) => {
       const payload = await readJson(given, "payload", session.shell);
       const { dedupKey } = flags;
       const signalled = await withPawl(flags, (pawl) =>
         pawl.signal(runId, name, payload === undefined ? {} : (payload as object), { dedupKey }),
       );
-      const text = signalled.delivered ? `delivered to run ${runId}` : `run ${runId} had this signal before`;
+      const text = signalled.delivered
+        ? `delivered to run ${runId}`
+        : `run ${runId} already has a signal with this dedup key`;
       session.shell.print(flags.json === true ? prettyJson(signalled) : text);
     }),
   );
@@ -52,15 +54,15 @@ export function addRunsCancel(runs: Command, session: Session): void {
   })
     .argument("<run>", "the id of the run")
     .option("--reason <text>", "recorded with the run")
-    .option("--cascade", "cancel all runs below it too")
+    .option("--cascade", "also cancel all its descendants")
     .option("--json", "print JSON: { cancelled }, the number of runs");
-  takesConnection(command).action(
-    answers(session, async (runId: string, flags: CancelFlags) => {
+  addConnectionOptions(command).action(
+    action(session, async (runId: string, flags: CancelFlags) => {
       const { reason, cascade } = flags;
       const answer = await withPawl(flags, (pawl) => pawl.runs.cancel(runId, { reason, cascade }));
       const text =
         answer.cancelled === 0
-          ? `run ${runId} was cancelled before`
+          ? `run ${runId} is already cancelled`
           : `cancelled ${plural(answer.cancelled, "run")}`;
       session.shell.print(flags.json === true ? prettyJson(answer) : text);
     }),

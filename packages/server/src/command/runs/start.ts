@@ -1,11 +1,11 @@
-/** `pawl runs start`: starts a run by name, and waits for its end if it is told to. */
+/** `pawl runs start`: starts a run by name and, with `--wait`, waits for its end. */
 
 import type { Command } from "commander";
 import { type Duration, type Phase, type RateLimit, RunCancelled, RunFailed, type StartOptions } from "pawl";
-import { type ConnectionOptions, takesConnection, withPawl } from "../terminal/connection.js";
+import { type ConnectionOptions, addConnectionOptions, withPawl } from "../terminal/connection.js";
 import { type ExitCode, exitCode, UsageError } from "../terminal/failure.js";
 import { decimal, integer, readJson } from "../terminal/input.js";
-import { addCommand, answers, type Session } from "../terminal/session.js";
+import { action, addCommand, type Session } from "../terminal/session.js";
 import { prettyJson, state } from "../terminal/text.js";
 
 interface Flags extends ConnectionOptions {
@@ -42,30 +42,24 @@ export function addRunsStart(runs: Command, session: Session): void {
     .argument("[input]", "its input: JSON, @file.json, or - for standard input")
     .option("--version <number>", "the version (default: the highest that is served)", integer)
     .option("--queue <queue>", "the queue (default: the definition's)")
-    .option("--priority <number>", "lower runs first (default: the definition's)", integer)
-    .option("--partition-key <key>", "runs that share it are executed one at a time")
-    .option(
-      "--rate-limit <name>",
-      "the limit that its first step falls under: name, or name:key for a bucket per key",
-    )
-    .option("--weight <number>", "how many tokens of that limit each try takes", decimal)
-    .option("--delay <duration>", "not before this has passed, such as 30s or 5m")
-    .option("--at <time>", "not before this time: ISO 8601")
-    .option("--unique-key <key>", "while a run has this key, starting another answers with that one")
-    .option(
-      "--unique-scope <phases>",
-      "the phases in which the unique key is taken, with commas between them",
-    )
+    .option("--priority <number>", "lower numbers run first (default: the definition's)", integer)
+    .option("--partition-key <key>", "runs that share this key execute one at a time")
+    .option("--rate-limit <name>", "the rate limit of its first step: name, or name:key for a bucket per key")
+    .option("--weight <number>", "how many tokens of that limit each attempt takes", decimal)
+    .option("--delay <duration>", "do not execute it before this time has passed, such as 30s or 5m")
+    .option("--at <time>", "do not execute it before this time: ISO 8601")
+    .option("--unique-key <key>", "while a run has this key, a second start returns that run")
+    .option("--unique-scope <phases>", "the phases in which a run holds its unique key, separated by commas")
     .option("--idempotency-key <key>", "the same key never starts a second run of this name")
     .option("--retention <duration>", "how long to keep the run once it has ended, such as 30d")
-    .option("--step <step>", "machines: begin at this step")
+    .option("--step <step>", "for machines: begin at this step")
     .option("--wait", "wait for the end and print the output; ends with 1 if the run does not complete")
-    .option("--timeout <duration>", "with --wait: for this long at most")
+    .option("--timeout <duration>", "with --wait: wait at most this long")
     .option("--json", "print JSON: { runId, created, status }, with --wait also output or error");
-  takesConnection(command).action(
-    answers(session, async (name: string, input: string | undefined, flags: Flags) => {
+  addConnectionOptions(command).action(
+    action(session, async (name: string, input: string | undefined, flags: Flags) => {
       if (flags.timeout !== undefined && flags.wait !== true) {
-        throw new UsageError("--timeout says how long to wait: add --wait");
+        throw new UsageError("--timeout has no effect without --wait: add --wait");
       }
       const value = await readJson(input, "input", session.shell);
       return start(name, value, flags, session);
@@ -77,12 +71,12 @@ function start(name: string, input: unknown, flags: Flags, { shell }: Session): 
   return withPawl(flags, async (pawl) => {
     const started = await pawl.start(name, input, optionsOf(flags));
     const { runId, created, status } = started;
-    const say = (text: string): void => {
+    const printText = (text: string): void => {
       if (flags.json !== true) shell.print(text);
     };
     if (flags.wait === undefined) {
       if (flags.json === true) shell.print(prettyJson(started));
-      say(
+      printText(
         created
           ? `started run ${runId}`
           : `run ${runId} was started before; it is ${state(status, shell.colors)}`,

@@ -1,9 +1,9 @@
-/** `pawl steps`: what a workflow run has recorded. */
+/** `pawl steps`: lists the journal of a workflow run. */
 
 import type { Command } from "commander";
 import type { Step } from "pawl";
-import { type ConnectionOptions, takesConnection, withPawl } from "../terminal/connection.js";
-import { addCommand, answers, type Session } from "../terminal/session.js";
+import { type ConnectionOptions, addConnectionOptions, withPawl } from "../terminal/connection.js";
+import { action, addCommand, type Session } from "../terminal/session.js";
 import type { Shell } from "../terminal/shell.js";
 import { table } from "../terminal/table.js";
 import { compactJson, describeError, duration, moment, prettyJson, state } from "../terminal/text.js";
@@ -11,13 +11,13 @@ import { compactJson, describeError, duration, moment, prettyJson, state } from 
 export function addSteps(program: Command, session: Session): void {
   const command = addCommand(program, session, {
     name: "steps",
-    description: "list the recorded steps of a workflow run, and what is pending",
+    description: "list the recorded steps of a workflow run, then the pending ones",
     examples: ["pawl steps 64", "pawl steps 64 --json | jq '.steps[].output'"],
   })
     .argument("<run>", "the id of the run")
     .option("--json", "print JSON: { steps }");
-  takesConnection(command).action(
-    answers(session, async (runId: string, flags: ConnectionOptions & { readonly json?: true }) => {
+  addConnectionOptions(command).action(
+    action(session, async (runId: string, flags: ConnectionOptions & { readonly json?: true }) => {
       const steps = await withPawl(flags, (pawl) => pawl.runs.steps(runId));
       session.shell.print(flags.json === true ? prettyJson({ steps }) : showSteps(steps, session.shell));
     }),
@@ -25,7 +25,7 @@ export function addSteps(program: Command, session: Session): void {
 }
 
 function showSteps(steps: readonly Step[], shell: Shell): string {
-  if (steps.length === 0) return "no steps: it has recorded none, or is not a workflow";
+  if (steps.length === 0) return "no steps: the run has recorded none, or is not a workflow";
   return table(
     ["STEP", "KIND", "STATUS", "ATTEMPT", "STARTED", "TOOK", "OUTPUT"],
     steps.map((step) => [
@@ -41,7 +41,7 @@ function showSteps(steps: readonly Step[], shell: Shell): string {
   );
 }
 
-/** What came of a step, or what it waits for. */
+/** The output of a step, or what it waits for. */
 function outcomeOf(step: Step, shell: Shell): string {
   const waits = [
     step.childId === null ? "" : `run ${step.childId}`,

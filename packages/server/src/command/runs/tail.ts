@@ -1,12 +1,12 @@
-/** `pawl runs tail`: what a run does, as it does it, until it ends; or what all new runs do. */
+/** `pawl runs tail`: follows a run until it ends, or all new runs. */
 
 import type { Command } from "commander";
 import type { Run, Step } from "pawl";
-import { type ConnectionOptions, takesConnection, withPawl } from "../terminal/connection.js";
+import { type ConnectionOptions, addConnectionOptions, withPawl } from "../terminal/connection.js";
 import { type ExitCode, exitCode, UsageError } from "../terminal/failure.js";
 import { follow, followAll, type RunEvent } from "./follow.js";
-import { type FilterFlags, filterOf, takesFilter } from "./list.js";
-import { addCommand, answers, type Session } from "../terminal/session.js";
+import { type FilterFlags, filterOf, addFilterOptions } from "./list.js";
+import { action, addCommand, type Session } from "../terminal/session.js";
 import type { Shell } from "../terminal/shell.js";
 import { compactJson, describeError, duration, state } from "../terminal/text.js";
 
@@ -20,12 +20,12 @@ export function addRunsTail(runs: Command, session: Session): void {
   })
     .argument("[run]", "the id of the run (default: all that begin from now on)")
     .option("--json", "print a JSON object per line: { event, run } or { event, runId, step }");
-  takesConnection(takesFilter(command)).action(
-    answers(session, async (runId: string | undefined, flags: Flags) => {
+  addConnectionOptions(addFilterOptions(command)).action(
+    action(session, async (runId: string | undefined, flags: Flags) => {
       const filter = await filterOf(flags, session.shell);
       if (runId !== undefined && Object.values(filter).some((value) => value !== undefined)) {
         throw new UsageError(
-          "--name, --version, --status, --phase, --queue and --input choose among all runs: leave out the id",
+          "--name, --version, --status, --phase, --queue and --input filter all runs: leave out the id",
         );
       }
       return withPawl(flags, (pawl) =>

@@ -1,6 +1,6 @@
 /**
- * The way from a command to the runs: `--url`, else `PAWL_URL`, else `DATABASE_URL`, else the local Postgres that `pawl dev` keeps in
- * `.pawl/postgres`. Only `pawl dev` makes one: no other command leaves a database where there was none.
+ * How a command finds the runs: `--url`, else `PAWL_URL`, else `DATABASE_URL`, else the local
+ * Postgres that `pawl dev` keeps in `.pawl/postgres`. Only `pawl dev` creates one.
  */
 
 import { existsSync } from "node:fs";
@@ -16,11 +16,11 @@ export interface ConnectionOptions {
 
 export const localDirectory = ".pawl/postgres";
 
-/** Says nothing: what goes wrong is thrown, and told once. */
+/** Logs nothing: a command throws its error and prints it once. */
 const silent: Logger = { debug() {}, info() {}, warn() {}, error() {} };
 
 /** `--url` and `--schema`, for commands that need the database itself. */
-export function takesDatabase(command: Command): Command {
+export function addDatabaseOptions(command: Command): Command {
   return command
     .optionsGroup("Where the runs are:")
     .option("--url <url>", "the database, postgres://… (or PAWL_URL, DATABASE_URL; else .pawl/postgres)")
@@ -30,8 +30,8 @@ export function takesDatabase(command: Command): Command {
 const schemaOption = (): Option =>
   new Option("--schema <name>", 'the schema of Pawl in the database (or PAWL_SCHEMA; else "pawl")');
 
-/** `--url`, `--schema` and `--token`, for commands that work over both ways. */
-export function takesConnection(command: Command): Command {
+/** `--url`, `--schema` and `--token`, for commands that work on a database and through a server. */
+export function addConnectionOptions(command: Command): Command {
   return command
     .optionsGroup("Where the runs are:")
     .option(
@@ -39,10 +39,10 @@ export function takesConnection(command: Command): Command {
       "the database or a server, postgres://… or http://… (or PAWL_URL, DATABASE_URL; else .pawl/postgres)",
     )
     .addOption(schemaOption())
-    .option("--token <token>", "what to show to a server (or PAWL_TOKEN)");
+    .option("--token <token>", "bearer token for a server (or PAWL_TOKEN)");
 }
 
-/** The schema that was given or is in the environment; undefined: the usual one. */
+/** The schema that was given or is in the environment; undefined: the default. */
 export function findSchema(schema: string | undefined): string | undefined {
   return schema ?? (process.env["PAWL_SCHEMA"] || undefined);
 }
@@ -59,7 +59,9 @@ export function findUrl(url: string | undefined): string | undefined {
 /** Whether the environment names a database. */
 const hasUrl = (): boolean => Boolean(process.env["PAWL_URL"] || process.env["DATABASE_URL"]);
 
-/** Calls `use` with a client and closes it; `open` is the `connect` of another copy of the library. */
+/**
+ * Calls `use` with a client, then closes it. `open`: the `connect` of another copy of the library.
+ */
 export async function withPawl<T>(
   { url, schema, token }: ConnectionOptions,
   use: (pawl: Pawl) => Promise<T>,
@@ -68,7 +70,7 @@ export async function withPawl<T>(
   const found = findUrl(url);
   const isServer = /^https?:/i.test(found ?? (process.env["PAWL_URL"] || process.env["DATABASE_URL"]) ?? "");
   const pawl = open(found, {
-    // A server has its own schema; one that is given all the same is refused.
+    // A server has its own schema; it refuses `--schema`.
     schema: isServer ? schema : findSchema(schema),
     logger: silent,
     ...(token === undefined ? {} : { token }),

@@ -1,6 +1,7 @@
 /**
- * How a command ends: 0, 1 for a negative answer (not found, failed, broken, unreachable) and 2 for a wrong call. Whatever goes wrong is
- * one line on standard error that says what to do; the stack follows only with `--debug`.
+ * Exit codes and errors of commands: 0, 1 for a negative answer (not found, failed, broken,
+ * unreachable) and 2 for a wrong call. An error is one line on standard error that says what to do;
+ * `--debug` adds the stack. Called by `main.ts`.
  */
 
 import { CommanderError } from "commander";
@@ -14,21 +15,21 @@ export type ExitCode = (typeof exitCode)[keyof typeof exitCode];
 /** A wrong call. */
 export class UsageError extends Error {}
 
-/** A negative answer, in words of its own. */
+/** A negative answer with its own message. */
 export class Refusal extends Error {}
 
 const usageCodes = new Set(["InvalidOption", "NotSerializable", "NotSupported"]);
 
 export function explainFailure(error: unknown, shell: Shell, debug: boolean): ExitCode {
-  // Commander has written what it had to say.
+  // Commander has already printed the error.
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCode.ok : exitCode.usage;
-  shell.complain(`${shell.errorColors.red("pawl:")} ${describeFailure(error)}${adviceFor(error)}`);
-  if (debug && error instanceof Error) shell.complain(stackOf(error));
+  shell.printError(`${shell.errorColors.red("pawl:")} ${describeFailure(error)}${adviceFor(error)}`);
+  if (debug && error instanceof Error) shell.printError(stackOf(error));
   if (error instanceof UsageError) return exitCode.usage;
   return error instanceof PawlError && usageCodes.has(error.code) ? exitCode.usage : exitCode.no;
 }
 
-/** What went wrong in one line, and with which database. */
+/** The error in one line, with the database that it concerns. */
 export function describeFailure(error: unknown): string {
   const message = oneLine(error instanceof Error ? error.message : String(error));
   const database = error instanceof Unavailable ? error.database : undefined;
@@ -41,7 +42,10 @@ function adviceFor(error: unknown): string {
     : "";
 }
 
-/** The first line; what follows in some messages is a log. In the words of the command, not of the library. */
+/**
+ * The first line of a message (a log may follow), with advice for the command instead of the
+ * library.
+ */
 export function oneLine(message: string): string {
   const [first = ""] = message.trim().split("\n", 1);
   const line = first

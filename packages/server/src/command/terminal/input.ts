@@ -1,4 +1,6 @@
-/** What a user gives a command: JSON as an argument, in a file or on standard input; numbers, dates. */
+/**
+ * Reads the arguments of commands: JSON as text, in a file or on standard input; numbers, dates.
+ */
 
 import { readFileSync } from "node:fs";
 import { InvalidArgumentError } from "commander";
@@ -6,7 +8,10 @@ import { values } from "pawl/engine";
 import { UsageError } from "./failure.js";
 import type { Shell } from "./shell.js";
 
-/** `'{"a":1}'`, `@file.json`, or `-` for standard input; undefined if nothing is given. `what` names it: "input". */
+/**
+ * Reads `'{"a":1}'`, `@file.json`, or `-` for standard input; undefined if nothing was given. Errors
+ * call it `what`.
+ */
 export async function readJson(given: string | undefined, what: string, shell: Shell): Promise<unknown> {
   if (given === undefined) return undefined;
   if (given === "-") return parse(await shell.readStdin(), `${what} on standard input`);
@@ -28,8 +33,8 @@ function parse(text: string, what: string): unknown {
   } catch (error) {
     const shown = text.length > 60 ? `${text.slice(0, 59)}…` : text;
     throw new UsageError(
-      `${what} must be JSON, such as '{"name":"Ada"}' or '"a text"', not ${shown === "" ? "nothing" : shown} ` +
-        `(${(error as Error).message}); @file.json reads a file, - standard input`,
+      `${what} must be JSON, such as '{"name":"Ada"}' or '"a text"', not ${shown === "" ? "empty" : shown} ` +
+        `(${(error as Error).message}); @file.json reads a file, - reads standard input`,
       { cause: error },
     );
   }
@@ -52,7 +57,7 @@ export function decimal(text: string): number {
 export function portNumber(text: string): number {
   const value = integer(text);
   if (value >= 0 && value <= 65_535) return value;
-  throw new InvalidArgumentError("It must be a port from 1 to 65535, or 0 for any that is free.");
+  throw new InvalidArgumentError("It must be a port from 1 to 65535, or 0 for any free port.");
 }
 
 /** For commander: a time, or how long ago it was. */

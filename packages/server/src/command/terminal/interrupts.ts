@@ -1,9 +1,9 @@
-/** Ctrl-C and SIGTERM: the first asks for a graceful end, the second ends at once. */
+/** Ctrl-C and SIGTERM: the first stops gracefully, the second stops at once. */
 
 const codes = { SIGINT: 130, SIGTERM: 143 } as const;
 
-/** Resolves at the first of them. At the second `atOnce` is called and the process ends. */
-export function untilInterrupted(atOnce: () => void = () => {}): Promise<void> {
+/** Resolves at the first of them. At the second it calls `atOnce` and ends the process. */
+export function waitForInterrupt(atOnce: () => void = () => {}): Promise<void> {
   return new Promise((resolve) => {
     let isAsked = false;
     for (const [signal, code] of Object.entries(codes)) {

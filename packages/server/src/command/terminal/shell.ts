@@ -1,7 +1,8 @@
 /**
- * Where a command runs: what it reads and writes, and whether somebody looks at it. On a terminal there are colours, tables cut to its
- * width and times such as "3m ago"; elsewhere plain text with everything in it. `NO_COLOR` takes the colours away, `FORCE_COLOR`
- * writes as on a terminal wherever the output goes.
+ * Standard input and output of a command, and whether the output is a terminal. On a terminal
+ * commands print colours, tables cut to its width and times such as "3m ago"; elsewhere complete
+ * plain text. `NO_COLOR` removes the colours, `FORCE_COLOR` prints as on a terminal, wherever the
+ * output goes.
  */
 
 import { isatty } from "node:tty";
@@ -11,14 +12,14 @@ export type Colors = ReturnType<typeof pc.createColors>;
 
 export interface Shell {
   readonly colors: Colors;
-  /** The same for what goes to standard error. */
+  /** The same for standard error. */
   readonly errorColors: Colors;
-  /** Whether somebody looks at the output. */
+  /** Whether the output is a terminal. */
   readonly isTerminal: boolean;
   readonly columns: number;
   print(text: string): void;
   /** To standard error. */
-  complain(text: string): void;
+  printError(text: string): void;
   readStdin(): Promise<string>;
 }
 
@@ -26,7 +27,7 @@ export function openShell({ env, stdin, stdout, stderr }: NodeJS.Process): Shell
   const isForced = isSet(env["FORCE_COLOR"]) && env["FORCE_COLOR"] !== "0";
   const isTerminal = isForced || (isatty(stdout.fd) && env["TERM"] !== "dumb");
   const isColored = !isSet(env["NO_COLOR"]);
-  // The reader has gone away (`pawl runs list | head -1`): there is nobody to write for.
+  // The reader has closed the pipe (`pawl runs list | head -1`).
   stdout.on("error", (error: NodeJS.ErrnoException) => {
     if (error.code === "EPIPE") process.exit(0);
     throw error;
@@ -37,7 +38,7 @@ export function openShell({ env, stdin, stdout, stderr }: NodeJS.Process): Shell
     isTerminal,
     columns: stdout.columns ?? 120,
     print: (text) => void stdout.write(`${text}\n`),
-    complain: (text) => void stderr.write(`${text}\n`),
+    printError: (text) => void stderr.write(`${text}\n`),
     readStdin: async () => {
       let text = "";
       stdin.setEncoding("utf8");

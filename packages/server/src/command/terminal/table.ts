@@ -1,4 +1,6 @@
-/** Tables: aligned columns without lines. On a terminal the last column is cut to the width; elsewhere nothing is cut. */
+/**
+ * Prints tables: aligned columns without lines. On a terminal the last column is cut to the width.
+ */
 
 import Table from "cli-table3";
 import type { Shell } from "./shell.js";
@@ -49,7 +51,7 @@ export function table(heads: readonly string[], rows: readonly (readonly string[
     .join("\n");
 }
 
-/** A list of names and values, the names in one column; what has no value is left out. */
+/** A list of names and values in two columns, without empty values. */
 export function properties(entries: readonly (readonly [string, string])[], shell: Shell): string {
   const filled = entries.filter(([, value]) => value !== "");
   const width = Math.max(...filled.map(([name]) => name.length)) + gap;

@@ -1,4 +1,4 @@
-/** Values as people read them. Pure. */
+/** Formats values for people: durations, times, colours, JSON. Pure. */
 
 import { relative } from "node:path";
 import type { ErrorRecord } from "pawl";
@@ -22,7 +22,7 @@ export function duration(ms: number): string {
   return `${Math.floor(ms / size)}${unit}${next === undefined || rest === 0 ? "" : ` ${rest}${next[0]}`}`;
 }
 
-/** On a terminal how long ago, or until then; elsewhere the time itself. */
+/** On a terminal how long ago or how long until then; elsewhere the time itself. */
 export function moment(date: Date | null, shell: Shell, now = Date.now()): string {
   if (date === null) return "";
   if (!shell.isTerminal) return date.toISOString();
@@ -50,14 +50,14 @@ export function describeError(error: ErrorRecord | null): string {
   return printable(`${name}: ${message}${step === undefined ? "" : ` (step "${step}")`}`);
 }
 
-/** JSON in one line, safe to show. */
+/** JSON in one line, safe for a terminal. */
 export const compactJson = (value: unknown): string => printable(JSON.stringify(value));
 
-/** JSON over several lines, safe to show. */
+/** JSON on several lines, safe for a terminal. */
 export const prettyJson = (value: unknown): string =>
   JSON.stringify(value, null, 2).split("\n").map(printable).join("\n");
 
-/** Text without what a terminal would obey: it may come from whoever started a run. */
+/** Escapes control characters that a terminal would obey: anybody may have put them into a run. */
 export function printable(text: string): string {
   // oxlint-disable-next-line no-control-regex
   return text.replaceAll(/[\u0000-\u001F\u007F-\u009F\u2028\u2029\u202A-\u202E\u2066-\u2069]/g, (character) =>
