@@ -61,7 +61,7 @@ describe("pawl runs signal, cancel and why", () => {
     const cancel = (): ReturnType<typeof pawl> =>
       pawl(["runs", "cancel", runId, "--reason", "twice", "--cascade"], { url });
     expect(await cancel()).toEqual({ code: 0, stdout: "cancelled 1 run\n", stderr: "" });
-    expect(await cancel()).toEqual({ code: 0, stdout: `run ${runId} was cancelled before\n`, stderr: "" });
+    expect(await cancel()).toEqual({ code: 0, stdout: `run ${runId} is already cancelled\n`, stderr: "" });
     expect((await client.runs.get(runId)).error?.message).toContain("twice");
   });
 

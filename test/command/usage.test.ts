@@ -49,7 +49,7 @@ describe("a wrong call", () => {
       "{nope",
       /^pawl: input must be JSON, such as .* not \{nope \(.*\); @file\.json reads a file, - reads standard input\n$/,
     ],
-    ["-", /^pawl: input on standard input must be JSON, .* not nothing \(.*\n$/],
+    ["-", /^pawl: input on standard input must be JSON, .* not an empty text \(.*\n$/],
     ["@wrong.json", /^pawl: input in wrong\.json must be JSON, .* not \{ nothing \(.*\n$/],
     ["@none.json", /^pawl: cannot read input from the file none\.json: ENOENT.*\n$/],
   ])("the input %s is refused before anything is opened", async (input, text) => {

@@ -33,7 +33,7 @@ function parse(text: string, what: string): unknown {
   } catch (error) {
     const shown = text.length > 60 ? `${text.slice(0, 59)}…` : text;
     throw new UsageError(
-      `${what} must be JSON, such as '{"name":"Ada"}' or '"a text"', not ${shown === "" ? "empty" : shown} ` +
+      `${what} must be JSON, such as '{"name":"Ada"}' or '"a text"', not ${shown === "" ? "an empty text" : shown} ` +
         `(${(error as Error).message}); @file.json reads a file, - reads standard input`,
       { cause: error },
     );
