@@ -64,7 +64,7 @@ async function costOfClaims(observer: pg.Client, times: number): Promise<ClaimCo
     nothingMs.push(await timeClaim(observer, 0));
     await insertRuns(observer, runsPerClaim, `'runnable', clock_timestamp()`);
     tenMs.push(await timeClaim(observer, runsPerClaim));
-    await observer.query("delete from pawl.runs where shard = 0 and locked_by = $1", [worker]);
+    await observer.query("delete from pawl.runs where locked_by = $1", [worker]);
   }
   return { nothingMs: percentile(nothingMs, 50), tenMs: percentile(tenMs, 50) };
 }
@@ -73,7 +73,7 @@ async function timeClaim(observer: pg.Client, expected: number): Promise<number>
   const beginMs = performance.now();
   const { rows } = await observer.query({
     name: "claim",
-    text: `select c.id from pawl.claim(0::smallint, 'default', $1, $2, $3, '{bench-job}', '{1}',
+    text: `select c.id from pawl.claim('default', $1, $2, $3, '{bench-job}', '{1}',
              null, null) c`,
     values: [worker, 4711, runsPerClaim],
   });
@@ -98,8 +98,8 @@ async function insertNotDue(observer: pg.Client, count: number): Promise<void> {
 /** `statusAndTime`: the SQL of the two columns. */
 async function insertRuns(observer: pg.Client, rows: number, statusAndTime: string): Promise<void> {
   await observer.query(
-    `insert into pawl.runs (status, eligible_at, shard, id, priority, inserted_at, retention, queue, kind, name, input)
-     select ${statusAndTime}, 0, nextval('pawl.run_ids') << 6, 0, clock_timestamp(), '30 days', 'default', 'job',
+    `insert into pawl.runs (status, eligible_at, id, priority, inserted_at, retention, queue, kind, name, input)
+     select ${statusAndTime}, nextval('pawl.run_ids') << 6, 0, clock_timestamp(), '30 days', 'default', 'job',
        'bench-job', '{"orderId": 4711}'
      from generate_series(1, $1::int)`,
     [rows],

@@ -24,8 +24,8 @@ export async function fillRunnable(observer: pg.Client, runs: Runnable, count: n
   for (let left = count; left > 0; left -= batch) {
     await observer.query({
       name: "fill-runnable",
-      text: `insert into pawl.runs (shard, id, status, eligible_at, priority, inserted_at, retention, queue, kind, name, input)
-             select 0, nextval('pawl.run_ids') << 6, 'runnable', t.at, 0, t.at, '30 days',
+      text: `insert into pawl.runs (id, status, eligible_at, priority, inserted_at, retention, queue, kind, name, input)
+             select nextval('pawl.run_ids') << 6, 'runnable', t.at, 0, t.at, '30 days',
                ($2::text[])[1 + n % cardinality($2::text[])], $3, ($4::text[])[1 + n % cardinality($4::text[])], $5::jsonb
              from (select clock_timestamp() as at) t, generate_series(1, $1::int) n`,
       values: [Math.min(left, batch), runs.queues, runs.kind, runs.names, JSON.stringify(runs.input)],
@@ -38,9 +38,9 @@ export async function fillTerminal(observer: pg.Client, count: number): Promise<
   for (let left = count; left > 0; left -= batch) {
     await observer.query({
       name: "fill-terminal",
-      text: `insert into pawl.runs (shard, id, status, eligible_at, priority, inserted_at, completed_at, expires_at, retention,
+      text: `insert into pawl.runs (id, status, eligible_at, priority, inserted_at, completed_at, expires_at, retention,
                turn, claim_id, queue, kind, name, input, result)
-             select 0, nextval('pawl.run_ids') << 6, 'done', t.at, 0, t.at, t.at, t.at + interval '30 days', '30 days',
+             select nextval('pawl.run_ids') << 6, 'done', t.at, 0, t.at, t.at, t.at + interval '30 days', '30 days',
                1, n, 'default', 'job', 'bench-job', $2::jsonb, 'null'
              from generate_series(1, $1::int) n,
                lateral (select clock_timestamp() - ($3 - n) * interval '100 milliseconds' as at) t`,

@@ -51,7 +51,7 @@ export async function lastCompletion(
 export function claimableRuns(observer: pg.Client): Promise<number> {
   return one(
     observer,
-    `select count(*)::float8 as value from pawl.runs r where r.shard = 0 and r.queue = 'default'
+    `select count(*)::float8 as value from pawl.runs r where r.queue = 'default'
        and case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end`,
   );
 }

@@ -48,7 +48,7 @@ async function oneAfterTheOther(observer: pg.Client, name: string, count: number
     ]);
     const isDone = async (): Promise<boolean> => {
       const { rows } = await observer.query(
-        "select from pawl.runs where shard = 0 and id = $1 and status = 'done'",
+        "select from pawl.runs where id = $1 and status = 'done'",
         [started.rows[0]!.id],
       );
       return rows.length > 0;
@@ -67,8 +67,8 @@ async function insertCrowd(observer: pg.Client, count: number): Promise<void> {
      values ('elsewhere', '1 day', '{others@1}', '{default}', clock_timestamp(), clock_timestamp())`,
   );
   await observer.query(
-    `insert into pawl.runs (shard, id, status, name, queue, priority, kind, eligible_at, inserted_at, retention, input)
-     select 0, nextval('pawl.run_ids') << 6, 'runnable', 'others', 'default', 0, 'job', clock_timestamp() - interval '1 hour',
+    `insert into pawl.runs (id, status, name, queue, priority, kind, eligible_at, inserted_at, retention, input)
+     select nextval('pawl.run_ids') << 6, 'runnable', 'others', 'default', 0, 'job', clock_timestamp() - interval '1 hour',
        clock_timestamp(), '1 day', '{}' from generate_series(1, $1::int)`,
     [count],
   );

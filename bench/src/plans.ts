@@ -34,8 +34,8 @@ export const plans: Bench = {
 
 async function fill(observer: pg.Client, ended: number): Promise<void> {
   await observer.query(
-    `insert into runs (shard, id, status, priority, eligible_at, inserted_at, completed_at, expires_at, retention, queue, kind, name, input, result)
-     select 0, nextval('run_ids') << 6, 'done', 0, clock_timestamp(), clock_timestamp(), clock_timestamp(), clock_timestamp() + interval '1 day',
+    `insert into runs (id, status, priority, eligible_at, inserted_at, completed_at, expires_at, retention, queue, kind, name, input, result)
+     select nextval('run_ids') << 6, 'done', 0, clock_timestamp(), clock_timestamp(), clock_timestamp(), clock_timestamp() + interval '1 day',
        '1 day', 'default', 'job', 'bench', '{}', '1' from generate_series(1, $1::int)`,
     [ended],
   );
@@ -66,21 +66,21 @@ async function callAll(observer: pg.Client): Promise<void> {
   const all = (value: string): string => `array_fill(${value}, array[${batch}])`;
   const claimId = randomInt(1, 2 ** 31);
   await observer.query(
-    `select count(*) from start(0::smallint, ${all("'bench'::text")}, ${all("1")}, ${all("'workflow'::text")}, ${all("'default'::text")}, null,
+    `select count(*) from start(${all("'bench'::text")}, ${all("1")}, ${all("'workflow'::text")}, ${all("'default'::text")}, null,
        ${all("'{}'::text")}, null, null, null, null, null, null, null, null, null, null, null, null, null, null, true, null, null, null)`,
   );
   const { rows } = await observer.query<{ id: string | null }>(
-    `select id from claim(0::smallint, 'default', $1, $2, ${batch}, '{bench}', '{1}', null, null)`,
+    `select id from claim('default', $1, $2, ${batch}, '{bench}', '{1}', null, null)`,
     [worker, claimId],
   );
   const ids = rows.map(({ id }) => id).filter((id) => id !== null);
   await observer.query(
-    `select record(0::smallint, $1::bigint[], ${all("$2::bigint")}, ${all("'step'::text")}, ${all("'run'::text")}, ${all("1")}, ${all("0")},
+    `select record($1::bigint[], ${all("$2::bigint")}, ${all("'step'::text")}, ${all("'run'::text")}, ${all("1")}, ${all("0")},
        ${all("'1'::text")}, null, ${all("0::bigint")}, null, null, true)`,
     [ids, claimId],
   );
   await observer.query(
-    `select * from commit(0::smallint, $1::bigint[], ${all("$2::bigint")}, ${all("0")}, ${all("'done'::text")}, null, null, ${all("'1'::text")}, null,
+    `select * from commit($1::bigint[], ${all("$2::bigint")}, ${all("0")}, ${all("'done'::text")}, null, null, ${all("'1'::text")}, null,
        null, null, null, null, null, null, $3, null, true)`,
     [ids, claimId, worker],
   );

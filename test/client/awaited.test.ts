@@ -25,8 +25,8 @@ function noted(): { results: Results; polls: string[][] } {
 
 it("no run is asked for a second time before every other that is due was asked for once", async () => {
   await sql(
-    `insert into runs (shard, id, status, name, queue, priority, retention, input, eligible_at, inserted_at)
-      select 0, id, 'runnable', 'endless', 'default', 0, interval '0', 'null', 'infinity', now()
+    `insert into runs (id, status, name, queue, priority, retention, input, eligible_at, inserted_at)
+      select id, 'runnable', 'endless', 'default', 0, interval '0', 'null', 'infinity', now()
       from generate_series(1000000, 1019999) id`,
   );
   const { runId } = await pawl.start("endless");

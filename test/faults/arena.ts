@@ -126,7 +126,7 @@ export async function makeArena(
       load.history.started.length = 0;
       await sql("update runs set expires_at = clock_timestamp()");
       const sweep = async () =>
-        (await sql<{ n: number }>("select swept as n from sweep(0::smallint, 1000)"))[0]!.n;
+        (await sql<{ n: number }>("select swept as n from sweep(1000)"))[0]!.n;
       while ((await sweep()) > 0);
       await sql("truncate public.transfers, public.turns");
       await ledger.sql("truncate public.ledger");

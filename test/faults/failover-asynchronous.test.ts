@@ -43,7 +43,7 @@ it("a failover to a standby that lags behind loses what it had not got, and noth
       expect(await sql(open), `seed ${chance.seed}: still open`).toEqual([]);
     },
   );
-  await sql("select cancel(0::smallint, id, null, false) from runs where completed_at is null");
+  await sql("select cancel(id, null, false) from runs where completed_at is null");
   expect(fleet.deaths()).toBe(0);
 
   // The number of a run that was lost may be given to another.

@@ -80,7 +80,7 @@ export const invariants: readonly Invariant[] = [
   bySql(
     "no lost wake-up: nobody waits for a signal that is in its inbox",
     `
-    select r.id, s.name from runs r join signals s on s.shard = r.shard and s.run_id = r.id and s.consumed_at is null
+    select r.id, s.name from runs r join signals s on s.run_id = r.id and s.consumed_at is null
     where r.status = 'awaiting_signal' and r.awaits -> 'names' ? s.name and not s.seq = any (coalesce(r.shown, '{}'))`,
   ),
   {
@@ -92,7 +92,7 @@ export const invariants: readonly Invariant[] = [
   bySql(
     "an ended run has nothing in its inbox that it could still consume",
     `
-    select s.run_id, s.name from signals s join runs r on r.shard = s.shard and r.id = s.run_id
+    select s.run_id, s.name from signals s join runs r on r.id = s.run_id
     where r.completed_at is not null and s.consumed_at is null`,
   ),
   {
@@ -152,8 +152,8 @@ export const invariants: readonly Invariant[] = [
     says: "no early timer: a nap was never shorter than it should be",
     broken: async ({ sql }) =>
       sql(`select b.run_id, a.started_at - b.completed_at as slept, r.input from steps b
-        join steps a on a.shard = b.shard and a.run_id = b.run_id and a.name = 'after'
-        join runs r on r.shard = b.shard and r.id = b.run_id
+        join steps a on a.run_id = b.run_id and a.name = 'after'
+        join runs r on r.id = b.run_id
         where b.name = 'before' and r.name = 'nap'
           and a.completed_at - b.completed_at < (r.input ->> 'ms')::int * interval '1 millisecond'`),
   },
@@ -178,9 +178,9 @@ export const invariants: readonly Invariant[] = [
   bySql(
     "bounded growth: nothing is kept for runs that are not there",
     `
-    select 'steps' as of, run_id from steps s where not exists (select 1 from runs r where r.shard = s.shard and r.id = s.run_id)
+    select 'steps' as of, run_id from steps s where not exists (select 1 from runs r where r.id = s.run_id)
     union all
-    select 'signals', run_id from signals s where not exists (select 1 from runs r where r.shard = s.shard and r.id = s.run_id)
+    select 'signals', run_id from signals s where not exists (select 1 from runs r where r.id = s.run_id)
     union all
     select 'consumed', run_id from signals s where consumed_at is not null and (dedup_key is null or payload is not null)`,
   ),

@@ -36,12 +36,12 @@ async function inOne(statements: readonly string[]): Promise<void> {
 }
 
 const claimTwo = `
-create function claim_2(p_shard smallint, p_queue text, p_worker text, p_claim_id bigint, p_limit int, p_names text[], p_versions int[], p_more jsonb)
+create function claim_2(p_queue text, p_worker text, p_claim_id bigint, p_limit int, p_names text[], p_versions int[], p_more jsonb)
 returns table (id bigint, note text, meta text) language plpgsql as $f$
 begin
   return query select c.id, r.note, c.meta
-    from claim(p_shard, p_queue, p_worker, p_claim_id, p_limit, p_names, p_versions, null, null) c
-    left join runs r on r.shard = p_shard and r.id = c.id;
+    from claim(p_queue, p_worker, p_claim_id, p_limit, p_names, p_versions, null, null) c
+    left join runs r on r.id = c.id;
 end $f$`;
 
 const replaced = 5;
@@ -69,11 +69,11 @@ it("the schema is migrated while everything is at work: no error reaches a calle
       const [worker] = await sql<{ id: string }>("select id from workers order by seen_at desc limit 1");
       const claimId = String(Date.now() * 1_000 + times);
       const claimed = await sql<{ id: string | null }>(
-        "select id from claim_2(0::smallint, 'default', $1, $2, 3, $3, '{1,1,1}', '{}')",
+        "select id from claim_2('default', $1, $2, 3, $3, '{1,1,1}', '{}')",
         [worker!.id, claimId, versions],
       );
       const ids = claimed.map(({ id }) => id).filter((id) => id !== null);
-      await sql("select release(0::smallint, $1, $2)", [ids, ids.map(() => claimId)]);
+      await sql("select release($1, $2)", [ids, ids.map(() => claimId)]);
     }
     await inOne(replacements);
     await wait(500);

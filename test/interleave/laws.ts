@@ -13,7 +13,7 @@ const terminal = ["done", "failed", "cancelled"];
 export async function lostWakeUps({ sql }: TestDatabase, queue: string): Promise<string[]> {
   const rows = await sql<{ id: string }>(
     `select r.id from runs r where r.queue = $1 and r.status = 'awaiting_signal' and exists (
-       select 1 from signals s where s.shard = r.shard and s.run_id = r.id and s.consumed_at is null
+       select 1 from signals s where s.run_id = r.id and s.consumed_at is null
          and r.awaits -> 'names' ? s.name and s.payload @> coalesce(r.awaits -> 'match', s.payload)
          and s.seq <> all (coalesce(r.shown, '{}')))`,
     [queue],

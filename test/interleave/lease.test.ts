@@ -27,7 +27,7 @@ async function beatAtTheLastMoment(workerId: string, end: "commits" | "rolls bac
     [workerId],
   );
   const { first, second } = await interleave(barrier, end, {
-    first: () => barrier.first.query("select alive from beat(0::smallint, $1, null)", [workerId]),
+    first: () => barrier.first.query("select alive from beat($1, null)", [workerId]),
     second: async () => {
       await until("the lease has passed, for all but the beat", async () => {
         const rows = await database.sql(

@@ -130,7 +130,7 @@ const heartbeat: Operation = {
   from: "executing",
   neverWaits: false,
   call: async ({ on, subject: { workerId, phase } }) => {
-    const [row] = await on.query<{ alive: boolean }>("select * from beat(0::smallint, $1, 0)", [workerId]);
+    const [row] = await on.query<{ alive: boolean }>("select * from beat($1, 0)", [workerId]);
     return answer({ holds: () => expect(row!.alive).toBe(phase !== "orphaned") });
   },
 };

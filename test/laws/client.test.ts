@@ -25,7 +25,7 @@ describe("start", () => {
     expect(await pawl.result(started.runId)).toBe(1);
   });
 
-  it("an id carries its shard in its last six bits", async () => {
+  it("an id keeps its last six bits for the number of a shard", async () => {
     const { runId } = await pawl.start(parked, null);
     expect(BigInt(runId) & 63n).toBe(0n);
   });
@@ -65,7 +65,7 @@ describe("start", () => {
     const user = await database.connect();
     await user.query("begin");
     await user.query(
-      "select start(0::smallint, '{parked}', '{1}', '{job}', '{nobody}', '{0}', array['1'], null, null, null, '{1000}', '{held}', null, null, null, null, null, null, null, null, null, true, null, null, null)",
+      "select start('{parked}', '{1}', '{job}', '{nobody}', '{0}', array['1'], null, null, null, '{1000}', '{held}', null, null, null, null, null, null, null, null, null, true, null, null, null)",
     );
     let isHeld = true;
     const held = pawl.start(parked, null, { idempotencyKey: "held" }).finally(() => (isHeld = false));

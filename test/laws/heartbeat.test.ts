@@ -135,7 +135,7 @@ describe("a lease", () => {
     const lost: unknown[] = [];
     const worker = await serve([named("patient")], { lease: "1s", heartbeat: "100ms" });
     worker.on("lease.lost", (event) => lost.push(event));
-    await sql("alter function beat(smallint, text, bigint) rename to beat_elsewhere");
+    await sql("alter function beat(text, bigint) rename to beat_elsewhere");
     await until("the lease is lost", () => lost.length === 1);
     const { runId } = await pawl.start("patient", null);
     const before = (await rowsOf("patient")).length;
@@ -145,7 +145,7 @@ describe("a lease", () => {
     });
     expect(lost).toHaveLength(1);
     expect(await pawl.runs.get(runId)).toMatchObject({ phase: "runnable", attempt: 0 });
-    await sql("alter function beat_elsewhere(smallint, text, bigint) rename to beat");
+    await sql("alter function beat_elsewhere(text, bigint) rename to beat");
     expect(await pawl.result(runId)).toBe("patient");
     expect((await pawl.runs.get(runId)).attempt).toBe(0);
     await worker.stop();

@@ -242,8 +242,8 @@ describe("a database that is held while workers work in it", { timeout: 90_000 }
   it("deletes nothing, however old", async () => {
     const here = sideOf(url);
     const [row] = await here.sql<{ id: string }>(
-      `insert into runs (shard, id, status, name, queue, priority, retention, eligible_at, inserted_at, completed_at, expires_at, input)
-      select 0, 64 * nextval('run_ids'), 'done', 'old', 'old', 0, '1 d', t, t, t, t, '1' from (select clock_timestamp() - interval '1 year' as t) t
+      `insert into runs (id, status, name, queue, priority, retention, eligible_at, inserted_at, completed_at, expires_at, input)
+      select 64 * nextval('run_ids'), 'done', 'old', 'old', 0, '1 d', t, t, t, t, '1' from (select clock_timestamp() - interval '1 year' as t) t
       returning id`,
     );
     await hold({ url });

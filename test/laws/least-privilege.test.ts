@@ -1,17 +1,17 @@
 /** A role that owns nothing does all that clients, workers and the server do; whoever lacks a right is told which. */
 
-import { readdir, readFile } from "node:fs/promises";
 import { connect, job, machine, migrate, serve, signal, type, workflow } from "pawl";
 import pg from "pg";
 import { afterAll, describe, expect, it } from "vitest";
-import { tableRights } from "../../packages/pawl/dist/store/postgres/grants.js";
+import { readSchema, tableRights } from "../../packages/pawl/dist/store/postgres/schema-files.js";
 import { pawl as command } from "../command/pawl.js";
-import { root } from "../docs/pages.js";
 import { testDatabase } from "../support/database.js";
 import { silent } from "../support/engine.js";
 import { testServer } from "../support/server.js";
 
 const { directUrl, sql } = await testDatabase({ empty: true });
+const schema = await readSchema();
+const rightsOf = tableRights(schema);
 const suffix = new URL(directUrl).pathname.slice(-12);
 const database = new URL(directUrl).pathname.slice(1);
 
@@ -159,7 +159,7 @@ describe("a role that owns nothing", () => {
     );
     const sorted = (text: string): string => text.split(", ").toSorted().join(", ");
     expect(Object.fromEntries(rights.map(({ name, rights: held }) => [name, held]))).toEqual({
-      ...Object.fromEntries(Object.entries(tableRights).map(([name, held]) => [name, sorted(held)])),
+      ...Object.fromEntries([...rightsOf].map(([name, held]) => [name, sorted(held)])),
       run_ids: "usage",
     });
     const [created] = await sql<{ schema: boolean; database: boolean }>(
@@ -241,20 +241,16 @@ it("the rights cover every table and every statement of the migrations", async (
   const tables = await sql<{ name: string }>(
     "select relname as name from pg_class where relnamespace = 'pawl'::regnamespace and relkind in ('r', 'p', 'v', 'm')",
   );
-  expect(tables.map(({ name }) => name).toSorted()).toEqual(Object.keys(tableRights).toSorted());
-  const folder = `${root}/packages/pawl/src/store/postgres/migrations/0001/`;
+  expect(tables.map(({ name }) => name).toSorted()).toEqual([...rightsOf.keys()].toSorted());
   const missing: string[] = [];
-  for (const file of await readdir(folder)) {
-    // The first rows are the migration's own.
-    const text = (await readFile(folder + file, "utf8"))
-      .replaceAll(/--.*$/gm, "")
-      .replaceAll(/^insert into.*$/gm, "");
+  for (const file of schema.functions) {
+    const text = file.text.replaceAll(/--.*$/gm, "");
     for (const [, verb = "", table = ""] of text.matchAll(
       /\b(insert into|update|delete from)\s+(?:only\s+)?(\w+)/gi,
     )) {
       const right = verb.split(" ", 1)[0]!.toLowerCase();
-      const rights = tableRights[table.toLowerCase()];
-      if (rights !== undefined && !rights.includes(right)) missing.push(`${file}: ${right} on ${table}`);
+      const rights = rightsOf.get(table.toLowerCase());
+      if (rights !== undefined && !rights.includes(right)) missing.push(`${file.name}: ${right} on ${table}`);
     }
   }
   expect(missing).toEqual([]);

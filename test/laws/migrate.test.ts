@@ -27,10 +27,44 @@ describe("migrate", () => {
     expect(await sql("select version from many.migrations")).toEqual([{ version: 1 }]);
   });
 
-  it("refuses a newer schema, and so do connect and serve", async () => {
+  it("a newer schema works if no version in between is breaking, and is left as it is", async () => {
+    await migrate({ url, schema: "compatible" });
+    await sql(
+      "insert into compatible.migrations (version, made_schema, functions) values (99, false, 'other')",
+    );
+    expect(await migrate({ url, schema: "compatible" })).toEqual({
+      schema: "compatible",
+      from: 99,
+      to: 99,
+      steps: [],
+    });
+    const echo = job({ name: "echo", run: (_, input: number) => input });
+    const worker = serve([echo], { url, schema: "compatible", logger: silent });
+    const pawl = connect(url, { schema: "compatible" });
+    expect(await pawl.result((await pawl.start(echo, 1)).runId)).toBe(1);
+    await pawl.close();
+    await worker.stop();
+  });
+
+  it("applies the functions again if they are not those of this release", async () => {
+    await migrate({ url, schema: "patched" });
+    await sql("update patched.migrations set functions = 'older'");
+    await sql(
+      "create or replace function patched.is_row_fault(p_sqlstate text) returns boolean language sql as 'select true'",
+    );
+    expect((await migrate({ url, schema: "patched" })).steps).toEqual([
+      'replaced the functions of schema "patched"',
+    ]);
+    expect(await sql("select patched.is_row_fault('57014')")).toEqual([{ is_row_fault: false }]);
+    expect((await migrate({ url, schema: "patched" })).steps).toEqual([]);
+  });
+
+  it("refuses a newer schema that is breaking, and so do connect and serve", async () => {
     await migrate({ url, schema: "newer" });
-    await sql("insert into newer.migrations values (99, default, false)");
-    await expect(migrate({ url, schema: "newer" })).rejects.toThrow(/newer than this release/);
+    await sql("insert into newer.migrations (version, made_schema, is_breaking) values (99, false, true)");
+    await expect(migrate({ url, schema: "newer" })).rejects.toThrow(
+      /newer than this release.*99 is marked as breaking/,
+    );
     const pawl = connect(url, { schema: "newer" });
     await expect(pawl.start("x", {})).rejects.toThrow(/version 99/);
     const worker = serve([job({ name: "x", run: () => 0 })], { url, schema: "newer", logger: silent });
@@ -125,9 +159,9 @@ describe("migrate", () => {
     await client.connect();
     await client.query("create temporary table runs (id int)");
     await client.query("set search_path = pg_temp, public");
-    await client.query("select pawl.reap(0::smallint, 10)");
+    await client.query("select pawl.reap(10)");
     const { rows } = await client.query(
-      "select id from pawl.start(0::smallint, '{x}', '{1}', '{job}', '{default}', null, array['1'], null, null, null, null, null, null, null, null, null, null, null, null, null, null, false, null, null, null)",
+      "select id from pawl.start('{x}', '{1}', '{job}', '{default}', null, array['1'], null, null, null, null, null, null, null, null, null, null, null, null, null, null, false, null, null, null)",
     );
     expect(rows).toHaveLength(1);
     await client.end();

@@ -134,7 +134,7 @@ describe("a sweep", () => {
         [runId],
       );
       await sql(
-        "insert into steps (shard, run_id, name, kind, seq, output, started_at) values (0, $1, 's', 'run', 1, '1', clock_timestamp())",
+        "insert into steps (run_id, name, kind, seq, output, started_at) values ($1, 's', 'run', 1, '1', clock_timestamp())",
         [runId],
       );
     }

@@ -240,8 +240,8 @@ describe("a full inbox", () => {
   /** Fills an inbox up to this many signals, as if they had been sent. */
   const fill = async (runId: string, count: number): Promise<void> => {
     await sql(
-      `insert into signals (shard, run_id, seq, name, payload, inserted_at)
-       select 0, $1, n, 'go', '{}', clock_timestamp() from generate_series(1, $2::int) n`,
+      `insert into signals (run_id, seq, name, payload, inserted_at)
+       select $1, n, 'go', '{}', clock_timestamp() from generate_series(1, $2::int) n`,
       [runId, count],
     );
     await sql("update runs set inbox_seq = $2 where id = $1", [runId, count]);
@@ -324,8 +324,8 @@ describe("a full inbox", () => {
   it("is counted anew: signals consumed long ago take no room, nor do the keys that they leave", async () => {
     const runId = await untouched();
     await sql(
-      `insert into signals (shard, run_id, seq, name, dedup_key, inserted_at, consumed_at)
-       select 0, $1, n, 'go', n::text, clock_timestamp(), clock_timestamp() from generate_series(1, 12000) n`,
+      `insert into signals (run_id, seq, name, dedup_key, inserted_at, consumed_at)
+       select $1, n, 'go', n::text, clock_timestamp(), clock_timestamp() from generate_series(1, 12000) n`,
       [runId],
     );
     await sql("update runs set inbox_seq = 12000 where id = $1", [runId]);

@@ -44,7 +44,7 @@ describe("queues and slots", () => {
     await serve([polled], { maxPollInterval: "100ms" });
     const { runId } = (
       await sql<{ runId: string }>(
-        `select id as "runId" from start(0::smallint, '{polled}', '{1}', '{job}', '{polled}', null, array['null'],
+        `select id as "runId" from start('{polled}', '{1}', '{job}', '{polled}', null, array['null'],
            null, null, null, null, null, null, null, null, null, null, null, null, null, null, false, null, null, null)`,
       )
     )[0]!;

@@ -31,8 +31,8 @@ async function ask<T>(path: string, body?: unknown): Promise<{ bytes: number; an
 /** Runs that have ended with this result. */
 async function endedRuns(name: string, count: number, result: unknown): Promise<string[]> {
   const rows = await sql<{ id: string }>(
-    `insert into runs (shard, id, status, name, queue, priority, retention, input, result, eligible_at, inserted_at, completed_at, expires_at)
-      select 0, (nextval('run_ids') << 6), 'done', $1, 'default', 0, interval '1 day', 'null', $2::jsonb, now(), now() + n * interval '1 ms',
+    `insert into runs (id, status, name, queue, priority, retention, input, result, eligible_at, inserted_at, completed_at, expires_at)
+      select (nextval('run_ids') << 6), 'done', $1, 'default', 0, interval '1 day', 'null', $2::jsonb, now(), now() + n * interval '1 ms',
         now(), now() + interval '1 day'
       from generate_series(1, $3) n returning id`,
     [name, JSON.stringify(result), count],
@@ -94,12 +94,12 @@ describe.each([
   it("the steps of a run come in pages, and the library gives all of them in order", async () => {
     const [runId] = await endedRuns(workflow, 1, null);
     await sql(
-      `insert into steps (shard, run_id, name, kind, seq, output, started_at, completed_at)
-        select 0, $1, 'step-' || (100 - n), 'run', n, $2::jsonb, now(), now() from generate_series(1, 24) n`,
+      `insert into steps (run_id, name, kind, seq, output, started_at, completed_at)
+        select $1, 'step-' || (100 - n), 'run', n, $2::jsonb, now(), now() from generate_series(1, 24) n`,
       [runId, JSON.stringify(result)],
     );
     await sql(
-      `insert into steps (shard, run_id, name, kind, started_at) select 0, $1, 'open-' || n, 'wait', now() from generate_series(1, 3) n`,
+      `insert into steps (run_id, name, kind, started_at) select $1, 'open-' || n, 'wait', now() from generate_series(1, 3) n`,
       [runId],
     );
     const seen: string[] = [];
@@ -138,13 +138,13 @@ it("a step that completes between two pages is not left out", async () => {
   const [runId] = await endedRuns("moving", 1, null);
   const values = `generate_series(1, 20) n`;
   await sql(
-    `insert into steps (shard, run_id, name, kind, seq, output, started_at, completed_at)
-      select 0, $1, 'done-' || n, 'run', n, $2::jsonb, now(), now() from ${values}`,
+    `insert into steps (run_id, name, kind, seq, output, started_at, completed_at)
+      select $1, 'done-' || n, 'run', n, $2::jsonb, now(), now() from ${values}`,
     [runId, JSON.stringify(large)],
   );
   await sql(
-    `insert into steps (shard, run_id, name, kind, started_at, error)
-      select 0, $1, 'open-' || n, 'run', now() + n * interval '1 ms', jsonb_build_object('message', $2::text) from ${values}`,
+    `insert into steps (run_id, name, kind, started_at, error)
+      select $1, 'open-' || n, 'run', now() + n * interval '1 ms', jsonb_build_object('message', $2::text) from ${values}`,
     [runId, large],
   );
   const first = await store.steps(runId!, null);

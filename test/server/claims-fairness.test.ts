@@ -39,15 +39,15 @@ it("a token that waits for forty definitions has a quarter of the connections at
   // Whatever the one token asks of the database is not answered for now.
   const holder = await connect();
   await holder.query("select pg_advisory_lock(4711)");
-  await sql("alter function owned_shard rename to owned_shard_at_once");
-  await sql(`create function owned_shard(p_shard smallint, p_owner text, p_worker text, p_id bigint[], p_claim_id bigint[])
-    returns smallint language plpgsql as $f$ begin
+  await sql("alter function require_owner rename to require_owner_at_once");
+  await sql(`create function require_owner(p_owner text, p_worker text, p_id bigint[], p_claim_id bigint[])
+    returns boolean language plpgsql as $f$ begin
       if p_owner = 'many' then perform pg_advisory_xact_lock_shared(4711); end if;
-      return pawl.owned_shard_at_once(p_shard, p_owner, p_worker, p_id, p_claim_id);
+      return pawl.require_owner_at_once(p_owner, p_worker, p_id, p_claim_id);
     end $f$`);
   afterAll(async () => {
-    await sql("drop function owned_shard");
-    await sql("alter function owned_shard_at_once rename to owned_shard");
+    await sql("drop function require_owner");
+    await sql("alter function require_owner_at_once rename to require_owner");
   });
   const waiting = async (): Promise<number> => {
     const rows = await sql(

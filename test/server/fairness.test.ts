@@ -92,8 +92,8 @@ describe("waits", () => {
   it("are bounded per token: beyond its share a token is told to ask again, and others wait as before", async () => {
     const { runId } = await pawl.start("endless");
     await sql(
-      `insert into runs (shard, id, status, name, queue, priority, retention, input, eligible_at, inserted_at)
-        select 0, id, 'runnable', 'endless', 'default', 0, interval '0', 'null', 'infinity', now()
+      `insert into runs (id, status, name, queue, priority, retention, input, eligible_at, inserted_at)
+        select id, 'runnable', 'endless', 'default', 0, interval '0', 'null', 'infinity', now()
         from generate_series(1000000, 1009999) id`,
     );
     const waits = Array.from({ length: 11 }, (_, index) => {

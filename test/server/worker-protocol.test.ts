@@ -142,7 +142,7 @@ describe("a claim that waits", () => {
     await register(`a-${queue}`, queue);
     const claimed = await waitingClaim(`a-${queue}`, queue, { waitSeconds: 20 });
     await sql(
-      `select id from start(0::smallint, '{work}', '{1}', '{job}', array[$1], null, array['null'],
+      `select id from start('{work}', '{1}', '{job}', array[$1], null, array['null'],
          null, null, null, null, null, null, null, null, null, null, null, null, null, null, false, null, null, null)`,
       [queue],
     );

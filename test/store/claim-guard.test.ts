@@ -136,7 +136,7 @@ describe("the claim guard", () => {
     const [before] = await counters();
     for (let turn = 0; turn < 20; turn++) {
       await sql(
-        "select commit(0::smallint, array[$1]::bigint[], array[$2]::bigint[], array[$3]::int[], array['keep'], array['step'], array['{}'], null, null, null, null, null, null, null, null, null, null, true)",
+        "select commit(array[$1]::bigint[], array[$2]::bigint[], array[$3]::int[], array['keep'], array['step'], array['{}'], null, null, null, null, null, null, null, null, null, null, true)",
         [run.runId, run.claimId, turn],
       );
     }

@@ -24,8 +24,8 @@ const upTo = (count: number): number[] => Array.from({ length: count }, (_, inde
 /** Puts signals into the inboxes of runs, as if they had been sent: name "a", payload their number and some text. */
 async function fill(runIds: readonly string[], count: number, text = ""): Promise<void> {
   await sql(
-    `insert into signals (shard, run_id, seq, name, payload, inserted_at)
-     select 0, r, n, 'a', jsonb_build_object('n', n, 'text', $3::text), clock_timestamp()
+    `insert into signals (run_id, seq, name, payload, inserted_at)
+     select r, n, 'a', jsonb_build_object('n', n, 'text', $3::text), clock_timestamp()
      from unnest($1::bigint[]) r, generate_series(1, $2::int) n`,
     [runIds, count, text],
   );

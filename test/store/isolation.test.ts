@@ -127,7 +127,7 @@ describe("one row never costs another", () => {
     const user = await database.connect();
     await user.query("begin");
     await user.query(
-      "insert into runs (shard, id, status, name, queue, priority, retention, eligible_at, inserted_at, input, unique_key, unique_scope) values (0, 999936, 'executing', 'x', 'x', 0, '1 d', now(), now(), '1', 'pending', '{executing}')",
+      "insert into runs (id, status, name, queue, priority, retention, eligible_at, inserted_at, input, unique_key, unique_scope) values (999936, 'executing', 'x', 'x', 0, '1 d', now(), now(), '1', 'pending', '{executing}')",
     );
     expect((await claim(database)).runs.map(({ runId }) => runId)).toEqual([ids[1]]);
     await user.query("rollback");
@@ -222,8 +222,8 @@ describe("one row never costs another", () => {
     it("with inboxes that come along", async () => {
       await starts(100, { input: JSON.stringify(text(150_000)) });
       await sql(
-        `insert into signals (shard, run_id, seq, name, payload, inserted_at)
-         select 0, r.id, n, 'a', to_jsonb($1::text), clock_timestamp() from runs r, generate_series(1, 4) n where r.status = 'runnable'`,
+        `insert into signals (run_id, seq, name, payload, inserted_at)
+         select r.id, n, 'a', to_jsonb($1::text), clock_timestamp() from runs r, generate_series(1, 4) n where r.status = 'runnable'`,
         [text(20_000)],
       );
       await sql("update runs set inbox_seq = 4 where status = 'runnable'");
@@ -235,14 +235,14 @@ describe("one row never costs another", () => {
     it("with journals that come along, their errors and the names in inboxes", async () => {
       await starts(100, { kind: "workflow", input: JSON.stringify(text(100_000)) });
       await sql(
-        `insert into steps (shard, run_id, name, kind, seq, output, error, started_at, completed_at)
-         select 0, r.id, 'step-' || n, 'run', n, '1', jsonb_build_object('message', $1::text), clock_timestamp(), clock_timestamp()
+        `insert into steps (run_id, name, kind, seq, output, error, started_at, completed_at)
+         select r.id, 'step-' || n, 'run', n, '1', jsonb_build_object('message', $1::text), clock_timestamp(), clock_timestamp()
          from runs r, generate_series(1, 10) n where r.status = 'runnable'`,
         [text(8_000)],
       );
       await sql(
-        `insert into signals (shard, run_id, seq, name, payload, inserted_at)
-         select 0, r.id, n, repeat('n', 120) || n, '1', clock_timestamp() from runs r, generate_series(1, 600) n where r.status = 'runnable'`,
+        `insert into signals (run_id, seq, name, payload, inserted_at)
+         select r.id, n, repeat('n', 120) || n, '1', clock_timestamp() from runs r, generate_series(1, 600) n where r.status = 'runnable'`,
       );
       await sql("update runs set inbox_seq = 600 where status = 'runnable'");
       const { count, bytes } = await claims();
@@ -263,7 +263,7 @@ describe("one row never costs another", () => {
   it("decides under READ COMMITTED only", async () => {
     const client = await database.connect();
     await client.query("begin isolation level repeatable read");
-    await expect(client.query("select reap(0::smallint, 10)")).rejects.toThrow(
+    await expect(client.query("select reap(10)")).rejects.toThrow(
       "READ COMMITTED only, and this transaction is REPEATABLE READ. Begin it with: begin isolation level read committed",
     );
     await client.query("rollback");
@@ -302,8 +302,8 @@ describe("one row never costs another", () => {
       return (rows as { value: string }[])[0]!.value;
     };
     const noCommit =
-      "select commit(0::smallint, '{1}', '{1}', '{0}', '{done}', null, null, '{null}', null, null, null, null, null, null, null, null, null, true)";
-    const noClaim = "select claim(0::smallint, 'default', 'w', 1, 1, '{counter}', '{1}', null, null)";
+      "select commit('{1}', '{1}', '{0}', '{done}', null, null, '{null}', null, null, null, null, null, null, null, null, null, true)";
+    const noClaim = "select claim('default', 'w', 1, 1, '{counter}', '{1}', null, null)";
     expect(await setting(noClaim)).toBe("off");
     await client.query("set synchronous_commit = off");
     expect(await setting(noCommit)).toBe("on");

@@ -47,9 +47,8 @@ const transaction = async (text: string, values: unknown[]): Promise<{ commit: (
   return { commit: () => client.query("commit") };
 };
 const signalInFlight = (runId: string) =>
-  transaction("select * from signal(0::smallint, array[$1::bigint], '{go}', '{1}', null, true)", [runId]);
-const decidingAbout = (key: string) =>
-  transaction("select pg_advisory_xact_lock(key_lock(0::smallint, $1))", [key]);
+  transaction("select * from signal(array[$1::bigint], '{go}', '{1}', null, true)", [runId]);
+const decidingAbout = (key: string) => transaction("select pg_advisory_xact_lock(key_lock($1))", [key]);
 /** While `act` is under way, what ends a claim waits for its key as long as it takes. */
 const patiently = async (act: () => Promise<void>): Promise<void> => {
   const patience = (time: string) =>
@@ -217,7 +216,7 @@ describe("a key that another transaction decides about", () => {
     const [, second] = await line("zz", 2);
     const run = await claimOne(database);
     const locked = await decidingAbout("hot");
-    await sql("select leave_keys(0::smallint, array(select 'hot' from generate_series(1, 300)))");
+    await sql("select leave_keys(array(select 'hot' from generate_series(1, 300)))");
     const other = await decidingAbout("zz");
     await commit(database, run, done());
     await other.commit();
@@ -345,10 +344,9 @@ describe("several claimers at once", { timeout: 90_000 }, () => {
       ...Array.from({ length: 900 }, (_, index) => ({ partitionKey: `own-${index}` })),
     );
     const claiming = (claimId: number) =>
-      transaction(
-        "select count(*) from claim(0::smallint, 'default', 'worker', $1, 10, '{counter}', '{1}', null, null)",
-        [claimId],
-      );
+      transaction("select count(*) from claim('default', 'worker', $1, 10, '{counter}', '{1}', null, null)", [
+        claimId,
+      ]);
     const [one, other] = [await claiming(1), await claiming(2)];
     const { runs } = await claim(database, { limit: 10 });
     expect(runs.length).toBe(10);

@@ -122,7 +122,7 @@ describe("several claimers at once", () => {
     const [run] = await limited(1);
     const [free] = await start(database, {});
     const other = await transaction(
-      "insert into buckets (shard, name, key, tokens, updated_at, promised_at) values (0, 'api', '', 4, pawl.now(), pawl.now())",
+      "insert into buckets (name, key, tokens, updated_at, promised_at) values ('api', '', 4, pawl.now(), pawl.now())",
     );
     expect(await claimedIds()).toEqual([free]);
     await other.commit();

@@ -25,8 +25,8 @@ async function buffersOf(call: string): Promise<number> {
 
 /** Adds runs with the given columns, numbered from `from` on. */
 const addRuns = (from: number, count: number, columns: string, values: string): Promise<unknown> =>
-  sql(`insert into runs (shard, id, name, queue, priority, kind, eligible_at, inserted_at, retention, input, ${columns})
-    select 0, (${from} + i)::bigint << 6, 'counter', 'default', 0, 'machine', clock_timestamp(), clock_timestamp(), '1 day', '{}', ${values}
+  sql(`insert into runs (id, name, queue, priority, kind, eligible_at, inserted_at, retention, input, ${columns})
+    select (${from} + i)::bigint << 6, 'counter', 'default', 0, 'machine', clock_timestamp(), clock_timestamp(), '1 day', '{}', ${values}
     from generate_series(1, ${count}) i`);
 
 beforeAll(async () => {
@@ -44,16 +44,16 @@ beforeAll(async () => {
 });
 
 it("a beat that asks for nothing but what was cancelled touches few pages", async () => {
-  expect(await buffersOf("select * from beat(0::smallint, 'm', null)")).toBeLessThan(few);
+  expect(await buffersOf("select * from beat('m', null)")).toBeLessThan(few);
 });
 
 it("a beat that asks for the latest claims touches few pages", async () => {
-  expect(await buffersOf(`select * from beat(0::smallint, 'm', ${ended})`)).toBeLessThan(few);
+  expect(await buffersOf(`select * from beat('m', ${ended})`)).toBeLessThan(few);
 });
 
 it("the look for dead workers, unserved runs and blocked keys touches few pages", async () => {
-  expect(await buffersOf("select * from recover(0::smallint, 1000, true, null)")).toBeLessThan(few);
-  expect(await buffersOf("select * from reap(0::smallint, 1000)")).toBeLessThan(few);
+  expect(await buffersOf("select * from recover(1000, true, null)")).toBeLessThan(few);
+  expect(await buffersOf("select * from reap(1000)")).toBeLessThan(few);
 });
 
 it("a look for work that begins at the low-water mark touches few pages, and one without it many", async () => {
@@ -64,7 +64,7 @@ it("a look for work that begins at the low-water mark touches few pages, and one
   );
   await sql("update runs set status = 'done', completed_at = clock_timestamp() where status = 'runnable'");
   const look = (floor: string, bounded: boolean): string =>
-    `select * from claim(0::smallint, 'default', 'a', 1, 10, '{counter}', '{1}', ${floor}, ${bounded})`;
+    `select * from claim('default', 'a', 1, 10, '{counter}', '{1}', ${floor}, ${bounded})`;
   const now = "0::smallint, (extract(epoch from clock_timestamp()) * 1000000)::bigint";
   expect(await buffersOf(look(now, true))).toBeLessThan(few);
   expect(await buffersOf(look("null, null", false))).toBeGreaterThan(few);
@@ -93,9 +93,9 @@ it("a claim that is left alone among them is found", async () => {
 it("to place many runs does not walk again over those that are placed", async () => {
   await addRuns(2_000_000, ended + 100, "status, hold", "'runnable', 2");
   await sql("update runs set hold = 0 where hold = 2 and id <= (2000000 + $1)::bigint << 6", [ended]);
-  const [first] = await sql<{ last: string }>("select * from place_runs(0::smallint, 2)");
+  const [first] = await sql<{ last: string }>("select * from place_runs(2)");
   expect(JSON.parse(first!.last)).toEqual(["counter", 1, String((2_000_000 + ended + 2) * 64)]);
-  expect(await buffersOf(`select * from place_runs(0::smallint, 2, '${first!.last}')`)).toBeLessThan(few);
+  expect(await buffersOf(`select * from place_runs(2, '${first!.last}')`)).toBeLessThan(few);
 });
 
 it("to delete many runs does not walk again over those that are deleted", async () => {
@@ -106,6 +106,6 @@ it("to delete many runs does not walk again over those that are deleted", async 
   ]);
   const { swept, last } = await store.sweep(2);
   expect(swept).toBe(2);
-  expect(await buffersOf(`select * from sweep(0::smallint, 2, ${last})`)).toBeLessThan(few);
+  expect(await buffersOf(`select * from sweep(2, ${last})`)).toBeLessThan(few);
   expect(await store.sweep(1_000, last)).toEqual({ swept: 94, last: null });
 });

@@ -5,7 +5,7 @@ import { aRun, register } from "../support/store.js";
 
 /**
  * The plans inside the functions, as the server itself reports them (auto_explain, nested statements). A plan is
- * right if it touches runs only through an index by equality on shard, and reads few rows.
+ * right if it touches runs only through an index by equality, and reads few rows.
  */
 
 interface Plan {
@@ -96,91 +96,91 @@ async function hotCalls(database: TestDatabase): Promise<string[]> {
     turn: number,
     rest: { ids?: string; parent?: string; key?: string; detail?: string },
   ): string =>
-    `select * from commit(0::smallint, ${rest.ids ?? parked}, ${all("81::bigint")}, ${all(String(turn))}, ${all(`'${op}'::text`)},
+    `select * from commit(${rest.ids ?? parked}, ${all("81::bigint")}, ${all(String(turn))}, ${all(`'${op}'::text`)},
       ${all("'two'::text")}, null, ${op === "done" ? all("'1'::text") : "null"}, null, null, null, null, ${rest.parent ?? "null"},
       ${rest.key ?? "null"}, ${rest.detail === undefined ? "null" : all(`'${rest.detail}'::text`)}, null, null, true)`;
   const oneChild =
     '{"children": [{"name": "counter", "version": 1, "kind": "machine", "queue": "hot4", "input": "{}"}]}';
   const receiveMail = (receipt: number, match: string): string =>
-    `select * from receive(0::smallint, 'mail', ${receipt}, 50, 60000, 10, ${match}, null, null, null)`;
+    `select * from receive('mail', ${receipt}, 50, 60000, 10, ${match}, null, null, null)`;
   const claimFrom = (queue: string, claimId: number): string =>
-    `select * from claim(0::smallint, '${queue}', 'w', ${claimId}, 50, '{counter}', '{1}', null, null)`;
+    `select * from claim('${queue}', 'w', ${claimId}, 50, '{counter}', '{1}', null, null)`;
   return [
-    `select start_one(0::smallint, 'counter', 1, 'machine', 'hot5', null, '{}', null, null, null, null, 'once', 'unique', null, 'key',
+    `select start_one('counter', 1, 'machine', 'hot5', null, '{}', null, null, null, null, 'once', 'unique', null, 'key',
       null, true, null, null) from generate_series(1, 2)`,
     claimFrom("hot3", 81),
     commit("await", 0, { detail: '{"awaits": {"names": ["go"]}, "shown": []}' }),
-    `select * from signal(0::smallint, ${parked}, ${all("'go'::text")}, ${all("'{}'::text")}, null, false)`,
-    `select * from signal(0::smallint, ${parked}, ${all("'stay'::text")}, ${all("'{}'::text")}, ${all("'once'::text")}, true)`,
-    `select * from signal(0::smallint, ${parked}, ${all("'stay'::text")}, ${all("'{}'::text")}, ${all("'once'::text")}, true)`,
-    `select signal_one(0::smallint, id, 'stay', '{}', null, 'w', '{hot3}', 88, true) from unnest(${parked}) id`,
+    `select * from signal(${parked}, ${all("'go'::text")}, ${all("'{}'::text")}, null, false)`,
+    `select * from signal(${parked}, ${all("'stay'::text")}, ${all("'{}'::text")}, ${all("'once'::text")}, true)`,
+    `select * from signal(${parked}, ${all("'stay'::text")}, ${all("'{}'::text")}, ${all("'once'::text")}, true)`,
+    `select signal_one(id, 'stay', '{}', null, 'w', '{hot3}', 88, true) from unnest(${parked}) id`,
     claimFrom("hot3", 81),
-    `select inbox(0::smallint, id, 0, 3) from unnest(${parked}) id`,
+    `select inbox(id, 0, 3) from unnest(${parked}) id`,
     commit("keep", 0, { detail: '{"consumed": [1]}' }),
     commit("spawn", 1, { detail: oneChild }),
     claimFrom("hot4", 82),
-    `select commit(0::smallint, array_agg(id), array_agg(82::bigint), array_agg(0), array_agg('done'::text), null, null, array_agg('1'::text),
+    `select commit(array_agg(id), array_agg(82::bigint), array_agg(0), array_agg('done'::text), null, null, array_agg('1'::text),
       null, null, null, null, array_agg(parent_id), null, null, null, null, true) from (select * from runs where queue = 'hot4' and locked_by = 'w' limit 50) r`,
-    `select children(0::smallint, id, -1) from unnest(${parked}) id`,
+    `select children(id, -1) from unnest(${parked}) id`,
     claimFrom("hot3", 81),
     commit("done", 0, {}),
     claimFrom("keyed", 83),
-    `select commit(0::smallint, array_agg(id), array_agg(83::bigint), array_agg(0), array_agg('done'::text), null, null, array_agg('1'::text),
+    `select commit(array_agg(id), array_agg(83::bigint), array_agg(0), array_agg('done'::text), null, null, array_agg('1'::text),
       null, null, null, null, null, array_agg(partition_key), null, 'w', array_agg(85::bigint), true) from (select * from runs where queue = 'keyed' and locked_by = 'w' limit 50) r`,
     claimFrom("keyed", 86),
-    "select finish(0::smallint, id, 86, 0, null, '1', partition_key, 'w', 87) from (select id, partition_key from runs where queue = 'keyed' and locked_by = 'w' and claim_id = 86 limit 5) r",
-    "select finish(0::smallint, id, 87, 0, null, '1', partition_key, 'w', 88) from (select id, partition_key from runs where queue = 'keyed' and locked_by = 'w' and claim_id = 87 limit 5) r",
+    "select finish(id, 86, 0, null, '1', partition_key, 'w', 87) from (select id, partition_key from runs where queue = 'keyed' and locked_by = 'w' and claim_id = 86 limit 5) r",
+    "select finish(id, 87, 0, null, '1', partition_key, 'w', 88) from (select id, partition_key from runs where queue = 'keyed' and locked_by = 'w' and claim_id = 87 limit 5) r",
     "update runs set name = 'foreign' where queue = 'keyed' and status = 'runnable' and id % 3 = 0",
     claimFrom("keyed", 90),
-    "select unregister(0::smallint, 'w')",
+    "select unregister('w')",
     "insert into workers (id, lease, serves, queues, registered_at, seen_at) values ('w', '1 hour', '{counter@1}', '{keyed}', now(), now())",
     claimFrom("keyed", 84),
-    "select release(0::smallint, array_agg(id), array_agg(84::bigint)) from (select id from runs where queue = 'keyed' and locked_by = 'w' limit 50) r",
-    "select * from repair_keys(0::smallint, null, 1000)",
+    "select release(array_agg(id), array_agg(84::bigint)) from (select id from runs where queue = 'keyed' and locked_by = 'w' limit 50) r",
+    "select * from repair_keys(null, 1000)",
     "update limits set forward = '{}'",
-    "select bring_forward(0::smallint, 1000)",
-    "select cancel(0::smallint, id, 'enough', true) from (select id from runs where queue = 'keyed' and completed_at is null limit 10) r",
-    `select why(0::smallint, id) from unnest(${parked}) id`,
+    "select bring_forward(1000)",
+    "select cancel(id, 'enough', true) from (select id from runs where queue = 'keyed' and completed_at is null limit 10) r",
+    `select why(id) from unnest(${parked}) id`,
     "update runs set eligible_at = clock_timestamp() - interval '2 minutes', name = 'foreign' where queue = 'hot' and eligible_at < clock_timestamp() and id % 3 = 0",
     claimFrom("hot", 76),
-    "select * from claim(0::smallint, 'hot', 'w', 75, 5, '{counter,foreign,nobody}', '{1,1,1}', null, null)",
-    "select * from gauges(0::smallint, 1000)",
+    "select * from claim('hot', 'w', 75, 5, '{counter,foreign,nobody}', '{1,1,1}', null, null)",
+    "select * from gauges(1000)",
     "update runs set name = 'counter', hold = 0, status = 'runnable', locked_by = null where queue = 'hot' and eligible_at < clock_timestamp()",
-    `select * from start(0::smallint, ${all("'counter'::text")}, ${all("1")}, ${all("'machine'::text")}, ${all("'hot2'::text")}, null, ${all("'{}'::text")}, null, null, null, null, null, null, null, null, null, null, null, null, null, null, false, null, null, null)`,
-    "select * from start(0::smallint, '{counter}', '{1}', '{machine}', '{hot2}', null, array['{}'], null, null, null, null, '{i}', '{u}', null, null, null, null, null, null, null, null, false, null, null, null)",
-    "select * from start(0::smallint, '{counter}', '{1}', '{machine}', '{hot2}', null, array['{}'], null, null, null, null, '{i}', '{u}', null, null, null, null, null, null, null, null, false, null, null, null)",
-    "select * from claim(0::smallint, 'hot', 'w', 77, 50, '{counter}', '{1}', null, null)",
-    "select * from claim(0::smallint, 'hot', 'w', 78, 50, '{counter}', '{1}', null, null)",
-    `select * from commit(0::smallint, ${ids}, ${all("77::bigint")}, ${all("0")}, ${all("'keep'::text")}, ${all("'two'::text")}, ${all("'{}'::text")}, null, null, null, null, null, null, null, null, null, null, true)`,
-    `select * from commit(0::smallint, ${ids}, ${all("77::bigint")}, ${all("1")}, ${all("'done'::text")}, null, null, ${all("'1'::text")}, null, null, null, null, null, null, null, null, null, true)`,
-    `select * from commit(0::smallint, ${ids}, ${all("77::bigint")}, ${all("1")}, ${all("'done'::text")}, null, null, ${all("'1'::text")}, null, null, null, null, null, null, null, null, null, true)`,
-    "select * from claim(0::smallint, 'hot2', 'w', 79, 50, '{counter}', '{1}', null, null)",
-    `select release(0::smallint, ${released}, ${all("79::bigint")})`,
-    "select * from beat(0::smallint, 'w', 0)",
-    `select * from held(0::smallint, ${released}, ${all("79::bigint")})`,
-    "select * from recover(0::smallint, 1000, true, null)",
-    "select * from claim(0::smallint, 'hot2', 'w', 80, 50, '{counter}', '{1}', null, null)",
+    `select * from start(${all("'counter'::text")}, ${all("1")}, ${all("'machine'::text")}, ${all("'hot2'::text")}, null, ${all("'{}'::text")}, null, null, null, null, null, null, null, null, null, null, null, null, null, null, false, null, null, null)`,
+    "select * from start('{counter}', '{1}', '{machine}', '{hot2}', null, array['{}'], null, null, null, null, '{i}', '{u}', null, null, null, null, null, null, null, null, false, null, null, null)",
+    "select * from start('{counter}', '{1}', '{machine}', '{hot2}', null, array['{}'], null, null, null, null, '{i}', '{u}', null, null, null, null, null, null, null, null, false, null, null, null)",
+    "select * from claim('hot', 'w', 77, 50, '{counter}', '{1}', null, null)",
+    "select * from claim('hot', 'w', 78, 50, '{counter}', '{1}', null, null)",
+    `select * from commit(${ids}, ${all("77::bigint")}, ${all("0")}, ${all("'keep'::text")}, ${all("'two'::text")}, ${all("'{}'::text")}, null, null, null, null, null, null, null, null, null, null, true)`,
+    `select * from commit(${ids}, ${all("77::bigint")}, ${all("1")}, ${all("'done'::text")}, null, null, ${all("'1'::text")}, null, null, null, null, null, null, null, null, null, true)`,
+    `select * from commit(${ids}, ${all("77::bigint")}, ${all("1")}, ${all("'done'::text")}, null, null, ${all("'1'::text")}, null, null, null, null, null, null, null, null, null, true)`,
+    "select * from claim('hot2', 'w', 79, 50, '{counter}', '{1}', null, null)",
+    `select release(${released}, ${all("79::bigint")})`,
+    "select * from beat('w', 0)",
+    `select * from held(${released}, ${all("79::bigint")})`,
+    "select * from recover(1000, true, null)",
+    "select * from claim('hot2', 'w', 80, 50, '{counter}', '{1}', null, null)",
     "update workers set seen_at = seen_at - interval '1 day'",
     "update settings set beats_since = clock_timestamp() - interval '1 day'",
-    "select * from reap(0::smallint, 1000)",
+    "select * from reap(1000)",
     "update runs set hold = 2, queue = null where queue = 'hot2'",
-    "select * from place_runs(0::smallint, 1000)",
+    "select * from place_runs(1000)",
     `update runs set expires_at = clock_timestamp() where id = any (${ids})`,
-    "select sweep(0::smallint, 1000)",
-    `select * from send(0::smallint, ${all("'mail'::text")}, ${all("'{}'::text")}, null, null, null, false)`,
-    `select * from send(0::smallint, ${all("'mail'::text")}, ${all("'{}'::text")}, null, ${all("'group'::text")}, ${all("'once'::text")}, true)`,
-    `select * from send(0::smallint, array['mail','mail'], array['1','2'], null, array['group','group'], array['a','once'], true)`,
+    "select sweep(1000)",
+    `select * from send(${all("'mail'::text")}, ${all("'{}'::text")}, null, null, null, false)`,
+    `select * from send(${all("'mail'::text")}, ${all("'{}'::text")}, null, ${all("'group'::text")}, ${all("'once'::text")}, true)`,
+    `select * from send(array['mail','mail'], array['1','2'], null, array['group','group'], array['a','once'], true)`,
     receiveMail(91, "null"),
-    "select ack(0::smallint, array_agg('mail'::text), array_agg(id), array_agg(91::bigint)) from (select id from runs where shard = -1 and claim_id = 91 limit 20) r",
-    "select extend(0::smallint, array_agg('mail'::text), array_agg(id), array_agg(91::bigint), array_agg(1000 * (id % 2)), false) from (select id from runs where shard = -1 and claim_id = 91 limit 20) r",
-    "update runs set lease_expires_at = clock_timestamp() where shard = -1 and lease_expires_at is not null",
-    "select * from expire(0::smallint, 1000, null)",
-    "update runs set attempt = 10 where shard = -1 and id % 3 = 0",
+    "select ack(array_agg('mail'::text), array_agg(id), array_agg(91::bigint)) from (select id from runs where id >= 4611686018427387904 and claim_id = 91 limit 20) r",
+    "select extend(array_agg('mail'::text), array_agg(id), array_agg(91::bigint), array_agg(1000 * (id % 2)), false) from (select id from runs where id >= 4611686018427387904 and claim_id = 91 limit 20) r",
+    "update runs set lease_expires_at = clock_timestamp() where id >= 4611686018427387904 and lease_expires_at is not null",
+    "select * from expire(1000, null)",
+    "update runs set attempt = 10 where id >= 4611686018427387904 and id % 3 = 0",
     receiveMail(92, `'{"a": 1}'`),
     receiveMail(93, "null"),
-    "select publish(0::smallint, 'topic', '{}', 'once') from generate_series(1, 2)",
-    `select * from get(0::smallint, ${ids})`,
-    `select * from results(0::smallint, ${ids})`,
+    "select publish('topic', '{}', 'once', true) from generate_series(1, 2)",
+    `select * from get(${ids})`,
+    `select * from results(${ids})`,
   ];
 }
 
@@ -195,11 +195,11 @@ describe("the plans of the hot functions", () => {
   it("ride their indexes on a table that was once truncated", async () => {
     const database = await testDatabase();
     await database.sql(
-      "insert into runs (shard, id, status, name, queue, priority, retention, eligible_at, inserted_at, input) select 0, i << 6, 'done', 'x', 'x', 0, '1 d', now(), now(), '1' from generate_series(1, 20000) i",
+      "insert into runs (id, status, name, queue, priority, retention, eligible_at, inserted_at, input) select i << 6, 'done', 'x', 'x', 0, '1 d', now(), now(), '1' from generate_series(1, 20000) i",
     );
     await database.sql("truncate runs");
     await database.sql(
-      "insert into runs (shard, id, status, name, queue, priority, retention, eligible_at, inserted_at, input) select 0, (100000 + i) << 6, 'done', 'x', 'x', 0, '1 d', now(), now(), '1' from generate_series(1, 20000) i",
+      "insert into runs (id, status, name, queue, priority, retention, eligible_at, inserted_at, input) select (100000 + i) << 6, 'done', 'x', 'x', 0, '1 d', now(), now(), '1' from generate_series(1, 20000) i",
     );
     await database.sql("select setval('run_ids', 1000000)");
     expect(problems(await plansOf(await database.connect(), await hotCalls(database)))).toEqual([]);
@@ -211,20 +211,20 @@ describe("the plans of the hot functions", () => {
     const early = await hotCalls(database);
     const fill = async (): Promise<void> => {
       await database.sql(`
-        insert into runs (shard, id, status, name, queue, priority, kind, eligible_at, inserted_at, completed_at, expires_at, retention, input, result)
-        select 0, (1000000 + i) << 6, 'done', 'counter', 'default', 0, 'machine', clock_timestamp(), clock_timestamp(), clock_timestamp(),
+        insert into runs (id, status, name, queue, priority, kind, eligible_at, inserted_at, completed_at, expires_at, retention, input, result)
+        select (1000000 + i) << 6, 'done', 'counter', 'default', 0, 'machine', clock_timestamp(), clock_timestamp(), clock_timestamp(),
           clock_timestamp() + interval '1 day', '1 day', '{}', '1' from generate_series(1, 800000) i`);
       await database.sql(`
-        insert into runs (shard, id, status, name, queue, priority, kind, eligible_at, inserted_at, retention, input)
-        select 0, (3000000 + i) << 6, 'runnable', 'counter', 'hot', 0, 'machine', clock_timestamp() + interval '1 day', clock_timestamp(), '1 day', '{}'
+        insert into runs (id, status, name, queue, priority, kind, eligible_at, inserted_at, retention, input)
+        select (3000000 + i) << 6, 'runnable', 'counter', 'hot', 0, 'machine', clock_timestamp() + interval '1 day', clock_timestamp(), '1 day', '{}'
         from generate_series(1, 200000) i`);
       await database.sql(`
-        insert into runs (shard, id, status, name, queue, priority, kind, eligible_at, inserted_at, retention, input, partition_key, hold)
-        select 0, (4000000 + i) << 6, 'runnable', 'counter', 'keyed', 0, 'machine', clock_timestamp() + interval '1 hour' * (i % 3), clock_timestamp(),
+        insert into runs (id, status, name, queue, priority, kind, eligible_at, inserted_at, retention, input, partition_key, hold)
+        select (4000000 + i) << 6, 'runnable', 'counter', 'keyed', 0, 'machine', clock_timestamp() + interval '1 hour' * (i % 3), clock_timestamp(),
           '1 day', '{}', 'crowd ' || i % 7, 1 from generate_series(1, 50000) i`);
       await database.sql(`
-        insert into signals (shard, run_id, seq, name, payload, inserted_at)
-        select 0, (1000000 + i % 1000) << 6, i, 'x', '{}', clock_timestamp() from generate_series(1, 200000) i`);
+        insert into signals (run_id, seq, name, payload, inserted_at)
+        select (1000000 + i % 1000) << 6, i, 'x', '{}', clock_timestamp() from generate_series(1, 200000) i`);
     };
     // one connection keeps, in its functions, the plans made on the empty table
     const old = await database.connect();
@@ -237,9 +237,9 @@ describe("the plans of the hot functions", () => {
     }
     await database.sql("analyze runs");
     const listed = await plansOf(await database.connect(), [
-      "select * from list(0::smallint, 'counter', null, null, null, null, null, null, null, null, null, null, null, 20)",
-      "select * from list(0::smallint, 'counter', null, '{done,failed}', null, null, null, null, null, null, null, null, null, 20)",
-      "select * from list(0::smallint, null, null, null, null, null, null, null, null, null, null, null, null, 20)",
+      "select * from list('counter', null, null, null, null, null, null, null, null, null, null, null, 20)",
+      "select * from list('counter', null, '{done,failed}', null, null, null, null, null, null, null, null, null, 20)",
+      "select * from list(null, null, null, null, null, null, null, null, null, null, null, null, 20)",
     ]);
     const sorted = listed
       .flatMap((plan) => [...nodes(plan)])

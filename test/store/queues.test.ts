@@ -145,7 +145,7 @@ describe("recover", () => {
   it("publications are forgotten after a day", async () => {
     await store.publish("once", "1", "key");
     expect((await store.publish("once", "1", "key")).created).toBe(false);
-    await sql("update runs set expires_at = expires_at - interval '25 hours' where kind = 'publication'");
+    await sql("update publications set expires_at = expires_at - interval '25 hours'");
     await store.expire(100, null);
     expect((await store.publish("once", "1", "key")).created).toBe(true);
   });

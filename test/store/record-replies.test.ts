@@ -180,7 +180,7 @@ describe("an invoke", () => {
     const client = await database.connect();
     await client.query("begin");
     await client.query(
-      "select record(0::smallint, $1, $2, '{child}', '{invoke}', '{1}', null, null, null, null, $3, null, true)",
+      "select record($1, $2, '{child}', '{invoke}', '{1}', null, null, null, null, $3, null, true)",
       [[parent.runId], [parent.claimId], [JSON.stringify({ children: [aRun({ name: "kid" })] })]],
     );
     await client.query("rollback");

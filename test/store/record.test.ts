@@ -193,7 +193,7 @@ describe("one bad entry", () => {
     const client = await database.connect();
     await client.query("begin isolation level repeatable read");
     const call =
-      "select record(0::smallint, '{1}', '{1}', '{a}', '{run}', '{1}', '{0}', '{1}', null, null, null, null, true)";
+      "select record('{1}', '{1}', '{a}', '{run}', '{1}', '{0}', '{1}', null, null, null, null, true)";
     await expect(client.query(call)).rejects.toThrow("READ COMMITTED");
     await client.query("rollback");
   });
@@ -299,7 +299,7 @@ describe("the inbox", () => {
     const client = await database.connect();
     await client.query("begin");
     await client.query(
-      "select record(0::smallint, $1, $2, '{w}', '{wait}', '{1}', null, null, null, null, $3, null, true)",
+      "select record($1, $2, '{w}', '{wait}', '{1}', null, null, null, null, $3, null, true)",
       [[run.runId], [run.claimId], ['{"event":"go"}']],
     );
     await client.query("rollback");

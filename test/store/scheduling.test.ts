@@ -227,8 +227,7 @@ describe("crash recovery", () => {
 
   it("tells a late heartbeat that its lease has passed", async () => {
     await register(database, "late");
-    const beat = (): Promise<{ alive: boolean }[]> =>
-      sql("select alive from beat(0::smallint, 'late', null)");
+    const beat = (): Promise<{ alive: boolean }[]> => sql("select alive from beat('late', null)");
     expect(await beat()).toEqual([{ alive: true }]);
     await longAgo("late");
     expect(await beat()).toEqual([{ alive: false }]);
@@ -308,9 +307,9 @@ describe("crash recovery", () => {
     await claimOne(database, { workerId: "leaving" });
     const user = await database.connect();
     await user.query("begin");
-    await user.query("select cancel(0::smallint, $1::bigint, null, false)", [queued]);
+    await user.query("select cancel($1::bigint, null, false)", [queued]);
     expect(await store.unregister("leaving")).toBe(0);
-    await user.query("select cancel(0::smallint, $1::bigint, null, false)", [held]);
+    await user.query("select cancel($1::bigint, null, false)", [held]);
     await user.query("commit");
     expect(await sql("select from runs where locked_by = 'leaving'")).toEqual([]);
   });
@@ -320,9 +319,7 @@ describe("crash recovery", () => {
     const [kept, cancelled] = await start(database, {}, {});
     const { claimId } = await claim(database, { workerId: "holder" });
     await sql("update runs set status = 'cancelled' where id = $1", [cancelled]);
-    const [row] = await sql<{ cancelled: string; held: string }>(
-      "select * from beat(0::smallint, 'holder', 0)",
-    );
+    const [row] = await sql<{ cancelled: string; held: string }>("select * from beat('holder', 0)");
     expect(JSON.parse(row!.cancelled)).toEqual({ [cancelled!]: claimId });
     expect(JSON.parse(row!.held)).toEqual({ [kept!]: claimId, [cancelled!]: claimId });
     // letting go of a cancelled run leaves it cancelled
@@ -345,9 +342,9 @@ describe("retention", () => {
     const [expired, kept, live] = await start(database, {}, {}, {});
     const { claimId } = await claim(database, { limit: 2 });
     for (const runId of [expired!, kept!]) await commit(database, { runId, claimId }, done());
-    await sql("insert into signals values (0, $1, 1, 's', '{}', null, clock_timestamp(), null)", [expired]);
+    await sql("insert into signals values ($1, 1, 's', '{}', null, clock_timestamp(), null)", [expired]);
     await sql(
-      "insert into steps (shard, run_id, name, kind, seq, output, started_at, completed_at) values (0, $1, 's', 'run', 1, '1', clock_timestamp(), clock_timestamp())",
+      "insert into steps (run_id, name, kind, seq, output, started_at, completed_at) values ($1, 's', 'run', 1, '1', clock_timestamp(), clock_timestamp())",
       [expired],
     );
     await sql("update runs set expires_at = clock_timestamp() - interval '1 s' where id = $1", [expired]);
@@ -449,7 +446,7 @@ describe("uniqueness", () => {
     const client = await database.connect();
     await client.query("begin");
     const { rows } = await client.query(
-      "select id from start(0::smallint, '{counter}', '{1}', '{machine}', '{default}', null, array['{}'], null, null, null, null, '{slow}', null, null, null, null, null, null, null, null, null, false, null, null, null)",
+      "select id from start('{counter}', '{1}', '{machine}', '{default}', null, array['{}'], null, null, null, null, '{slow}', null, null, null, null, null, null, null, null, null, false, null, null, null)",
     );
     const waiting = starting({ idempotencyKey: "slow" });
     await client.query("commit");

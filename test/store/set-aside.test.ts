@@ -128,13 +128,11 @@ describe("a run that cannot be claimed", () => {
 
   it("leaves the error as it is where no run is the cause", async () => {
     await start(database, {});
-    await sql("alter function pawl.journal_inline(smallint, bigint, int) rename to gone");
+    await sql("alter function pawl.journal_inline(bigint, int) rename to gone");
     await sql("update runs set kind = 'workflow'");
-    await sql(
-      "insert into steps (shard, run_id, name, kind, started_at) select 0, id, 'one', 'run', now() from runs",
-    );
+    await sql("insert into steps (run_id, name, kind, started_at) select id, 'one', 'run', now() from runs");
     await expect(claim(database)).rejects.toThrow("journal_inline");
-    await sql("alter function pawl.gone(smallint, bigint, int) rename to journal_inline");
+    await sql("alter function pawl.gone(bigint, int) rename to journal_inline");
     expect((await claim(database)).runs).toHaveLength(1);
     await sql("delete from steps");
   });

@@ -97,8 +97,8 @@ describe("signals in one transaction", () => {
     await migrate({ url: database.url, schema: "second" });
     const runId = await parked("go");
     await user.query(
-      `insert into second.runs (shard, id, status, name, queue, priority, retention, eligible_at, inserted_at, input)
-       values (0, $1, 'runnable', 'x', 'nobody', 0, '1 d', now(), now(), '1')`,
+      `insert into second.runs (id, status, name, queue, priority, retention, eligible_at, inserted_at, input)
+       values ($1, 'runnable', 'x', 'nobody', 0, '1 d', now(), now(), '1')`,
       [runId],
     );
     await user.query("begin");
@@ -152,8 +152,8 @@ describe("signals in one transaction", () => {
   it("are counted exactly where the inbox is nearly full", async () => {
     const runId = await parked("nothing");
     await database.sql(
-      `insert into signals (shard, run_id, seq, name, payload, inserted_at)
-       select 0, $1, n, 'go', '{}', clock_timestamp() from generate_series(1, 9990) n`,
+      `insert into signals (run_id, seq, name, payload, inserted_at)
+       select $1, n, 'go', '{}', clock_timestamp() from generate_series(1, 9990) n`,
       [runId],
     );
     await database.sql("update runs set inbox_seq = 9990 where id = $1", [runId]);

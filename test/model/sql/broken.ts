@@ -43,7 +43,7 @@ export const faults: readonly Fault[] = [
   {
     says: "a claim that forgets the order within a key",
     of: "claim_keyed",
-    piece: "and first_of_key(p_shard, r.partition_key, p_now) = u.id",
+    piece: "and first_of_key(r.partition_key, p_now) = u.id",
     instead: "",
   },
   {

@@ -83,7 +83,7 @@ const performOne = async (database: SequenceDatabase, model: Model, command: Com
     }
     case "beat": {
       const [row] = await sql<{ alive: boolean; cancelled: string | null; held: string | null }>(
-        "select * from beat(0::smallint, $1, 0)",
+        "select * from beat($1, 0)",
         [command.worker],
       );
       const ids = (json: string | null): number[] =>

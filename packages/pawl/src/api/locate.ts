@@ -15,8 +15,8 @@ import {
   migrateSchema,
   readVersion,
   requireUtf8,
-  schemaVersion,
 } from "../store/postgres/migrate.js";
+import { schemaVersion } from "../store/postgres/schema-files.js";
 import { Refused } from "../store/refused.js";
 
 export interface Located {
@@ -113,7 +113,7 @@ async function checkSchema(url: string, schema: string): Promise<void> {
   try {
     const found = await readVersion((text) => pool.query(text), schema);
     // Advice to migrate would lead to the next refusal.
-    if (found === 0) await requireUtf8((text) => pool.query(text));
+    if (found.version === 0) await requireUtf8((text) => pool.query(text));
     const problem = explainVersion(found, schema);
     if (problem !== null) throw problem;
   } catch (error) {

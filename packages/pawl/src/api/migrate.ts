@@ -8,7 +8,8 @@ import { checkInteger, checkOptions } from "../values/options.js";
 import { show } from "../values/show.js";
 import { checkSchemaName } from "../worker/options.js";
 import { givenUrl, locate } from "./locate.js";
-import { migrateSchema, planSchema, schemaVersion } from "../store/postgres/migrate.js";
+import { migrateSchema, planSchema } from "../store/postgres/migrate.js";
+import { schemaVersion } from "../store/postgres/schema-files.js";
 import type { MigrationResult } from "../store/store.js";
 
 export interface MigrateOptions {

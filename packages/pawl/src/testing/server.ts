@@ -5,14 +5,14 @@
  */
 
 import { createHash } from "node:crypto";
-import { readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pg from "pg";
 import { connectionOptions, openPool } from "../store/postgres/database.js";
 import { explain } from "../store/postgres/database-errors.js";
 import { quoteName } from "../store/postgres/literals.js";
-import { migrateSchema, migrationFiles, schemaVersion } from "../store/postgres/migrate.js";
+import { migrateSchema } from "../store/postgres/migrate.js";
+import { readSchema, schemaVersion } from "../store/postgres/schema-files.js";
 import { Refused } from "../store/refused.js";
 import { clockSql } from "./test-clock.js";
 
@@ -122,11 +122,9 @@ async function startLocal(): Promise<string> {
 
 /** Of everything that the template is made of, so that a changed one is never taken for it. */
 async function fingerprint(): Promise<string> {
-  const hash = createHash("sha256").update(clockSql);
-  for (let version = 1; version <= schemaVersion; version++) {
-    const texts = (await migrationFiles(version)).map((file) => readFile(file));
-    for (const text of await Promise.all(texts)) hash.update(text);
-  }
+  const { versions, fingerprint: functions } = await readSchema();
+  const hash = createHash("sha256").update(clockSql).update(functions);
+  for (const { text } of versions.flat()) hash.update(text);
   return hash.digest("hex").slice(0, 16);
 }
 

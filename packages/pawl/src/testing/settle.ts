@@ -32,7 +32,7 @@ const lookSql = `
   select jsonb_build_object(
     'held', coalesce((
       select jsonb_agg(jsonb_build_object('runId', r.id::text, 'isTimed', exists (
-        select from pawl.steps s where s.shard = r.shard and s.run_id = r.id and s.completed_at is null and s.due_at > c.at)))
+        select from pawl.steps s where s.run_id = r.id and s.completed_at is null and s.due_at > c.at)))
       from pawl.runs r where r.locked_by is not null), '[]'),
     'due', to_jsonb(array(
       select distinct r.queue from pawl.runs r

@@ -25,7 +25,7 @@ const moveSql = `
       select min(r.eligible_at) as at from pawl.runs r
         where r.status in ('runnable', 'awaiting_signal') and (r.hold & 4) = 0 and r.eligible_at > b.at
       union all
-      select min(s.due_at) from pawl.steps s join pawl.runs r on r.shard = s.shard and r.id = s.run_id
+      select min(s.due_at) from pawl.steps s join pawl.runs r on r.id = s.run_id
         where s.completed_at is null and s.due_at > b.at and r.status = 'executing'
       union all
       select min(r.expires_at) from pawl.runs r where r.expires_at > b.at and r.status in ('done', 'failed', 'cancelled')) d

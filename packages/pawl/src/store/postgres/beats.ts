@@ -4,7 +4,6 @@ import pg from "pg";
 import type { BeatAnswer, Beats } from "../beats.js";
 import { type Address, connectionOptions, types } from "./database.js";
 import { quoteName } from "./literals.js";
-import { shard } from "./rows.js";
 
 export async function openPostgresBeats({ url, schema }: Address, patienceMs: number): Promise<Beats> {
   const client = new pg.Client({
@@ -14,10 +13,10 @@ export async function openPostgresBeats({ url, schema }: Address, patienceMs: nu
   // A lost connection shows in the next beat.
   client.on("error", () => {});
   await client.connect();
-  const text = `select * from ${quoteName(schema)}.beat($1, $2, $3)`;
+  const text = `select * from ${quoteName(schema)}.beat($1, $2)`;
   return {
     beat: async (workerId, since, patience) => {
-      const query = { text, values: [shard, workerId, since], types, query_timeout: patience };
+      const query = { text, values: [workerId, since], types, query_timeout: patience };
       const { rows } = await client.query<BeatRow>(query);
       return toBeatAnswer(rows[0]);
     },

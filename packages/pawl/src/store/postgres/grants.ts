@@ -9,24 +9,7 @@ import type pg from "pg";
 import { InvalidOption } from "../../values/errors.js";
 import { show } from "../../values/show.js";
 import { quoteName } from "./literals.js";
-
-/** The rights on each table that the functions make use of. `for update` and `for share` ask for `update`. */
-export const tableRights: Readonly<Record<string, string>> = {
-  runs: "select, insert, update, delete",
-  signals: "select, insert, update, delete",
-  steps: "select, insert, update, delete",
-  workers: "select, insert, update, delete",
-  buckets: "select, insert, update, delete",
-  left_keys: "select, insert, update, delete",
-  subscriptions: "select, insert, update, delete",
-  definitions: "select, insert, update",
-  limits: "select, insert, update",
-  settings: "select, update",
-  migrations: "select",
-  workflow_run: "select",
-  workflow_step: "select",
-  unserved_run: "select",
-};
+import { type Schema, tableRights } from "./schema-files.js";
 
 /** Throws unless there is a role of exactly this name. Ask before anything is written. */
 export async function requireRole(client: pg.ClientBase | pg.Pool, role: string): Promise<void> {
@@ -55,10 +38,15 @@ export async function grantedRoles(client: pg.ClientBase): Promise<string[]> {
 }
 
 /** The schema is the search_path, and `client` acts as its owner. Granting again changes nothing. */
-export async function grantTo(client: pg.ClientBase, schema: string, role: string): Promise<void> {
+export async function grantTo(
+  client: pg.ClientBase,
+  files: Schema,
+  schema: string,
+  role: string,
+): Promise<void> {
   const to = `to ${quoteName(role)}`;
   await client.query(`grant usage on schema ${quoteName(schema)} ${to}`);
-  for (const [table, rights] of Object.entries(tableRights)) {
+  for (const [table, rights] of tableRights(files)) {
     await client.query(`grant ${rights} on table ${quoteName(schema)}.${quoteName(table)} ${to}`);
   }
   await client.query(`grant usage on sequence ${quoteName(schema)}.run_ids ${to}`);

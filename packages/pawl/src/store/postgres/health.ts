@@ -21,7 +21,6 @@ import { type Address, connectionOptions, types } from "./database.js";
 import { explain } from "./database-errors.js";
 import { quoteName } from "./literals.js";
 import { explainVersion, readVersion } from "./migrate.js";
-import { shard } from "./rows.js";
 
 type Query = <Row>(text: string, values?: readonly unknown[]) => Promise<Row[]>;
 
@@ -42,7 +41,7 @@ const looks = 5;
 
 const claimable = "case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end";
 const firstLine = (where: string): string =>
-  `select r.queue, r.name, r.version, r.priority from runs r where r.shard = $1 and ${claimable} ${where}
+  `select r.queue, r.name, r.version, r.priority from runs r where ${claimable} ${where}
     order by r.queue, r.name, r.version, r.priority limit 1`;
 
 /**
@@ -58,7 +57,7 @@ const lines = `with recursive line(queue, name, version, priority, n) as (
   due as (
     select d.id, d.name, d.version, d.queue, d.eligible_at from line l cross join lateral (
       select r.id, r.name, r.version, r.queue, r.eligible_at from runs r
-      where r.shard = $1 and r.queue = l.queue and r.name = l.name and r.version = l.version and r.priority = l.priority and ${claimable}
+      where r.queue = l.queue and r.name = l.name and r.version = l.version and r.priority = l.priority and ${claimable}
       order by r.eligible_at, r.id limit 200) d
     where d.eligible_at <= now())`;
 
@@ -119,10 +118,10 @@ export function readServerHealth(address: Address, { oldMs }: { oldMs: number })
 /** Throws unless the schema is the one this release needs. */
 export function requireSchema(address: Address): Promise<number> {
   return reading(address, async (query) => {
-    const version = await readVersion(async (text) => ({ rows: await query(text) }), address.schema);
-    const problem = explainVersion(version, address.schema);
+    const found = await readVersion(async (text) => ({ rows: await query(text) }), address.schema);
+    const problem = explainVersion(found, address.schema);
     if (problem !== null) throw problem;
-    return version;
+    return found.version;
   });
 }
 
@@ -137,7 +136,6 @@ export function readSchemaHealth(address: Address): Promise<SchemaHealth> {
       `${lines} select d.id::text as "runId", d.name, d.version, d.queue,
         ms_until(now(), d.eligible_at) as "lateMs"
       from due d where is_served(d.name, d.version, d.queue) order by d.eligible_at, d.id limit 1`,
-      [shard],
     );
     return {
       tables: await findTables(query, address.schema),
@@ -166,16 +164,15 @@ function findTables(query: Query, schema: string): Promise<TableFact[]> {
 function findDeadWorkers(query: Query): Promise<DeadWorkerFact[]> {
   return query(
     `with recursive holder(id, n) as (
-        (select r.locked_by, 1 from runs r where r.shard = $1 and r.locked_by is not null order by r.locked_by limit 1)
+        (select r.locked_by, 1 from runs r where r.locked_by is not null order by r.locked_by limit 1)
       union all
-        select (select r.locked_by from runs r where r.shard = $1 and r.locked_by > holder.id order by r.locked_by limit 1), holder.n + 1
+        select (select r.locked_by from runs r where r.locked_by > holder.id order by r.locked_by limit 1), holder.n + 1
         from holder where holder.id is not null and holder.n < 10000)
     select h.id, extract(epoch from transaction_timestamp() - w.seen_at)::float8 * 1000 as "silentMs",
-      (select count(*)::int4 from (select 1 from runs r where r.shard = $1 and r.locked_by = h.id limit 10000) c) as claims
+      (select count(*)::int4 from (select 1 from runs r where r.locked_by = h.id limit 10000) c) as claims
     from holder h left join workers w on w.id = h.id
     where h.id is not null and (w.id is null or w.seen_at + w.lease <= transaction_timestamp())
     order by h.id limit 20`,
-    [shard],
   );
 }
 
@@ -183,7 +180,7 @@ function findDeadWorkers(query: Query): Promise<DeadWorkerFact[]> {
 function findUnserved(query: Query): Promise<UnservedFact[]> {
   return query(
     `${lines}, waiting as (
-      select r.name, r.version, r.queue, r.eligible_at from runs r where r.shard = $1 and (r.hold & 10) <> 0 and (r.hold & 2) <> 0
+      select r.name, r.version, r.queue, r.eligible_at from runs r where (r.hold & 10) <> 0 and (r.hold & 2) <> 0
     union all
       select d.name, d.version, d.queue, d.eligible_at from due d)
     select g.name, g.version, g.queue, g.runs, g."dueMs" from (
@@ -191,7 +188,6 @@ function findUnserved(query: Query): Promise<UnservedFact[]> {
         greatest(0, ms_until(now(), min(w.eligible_at))) as "dueMs"
       from waiting w group by w.name, w.version, w.queue) g
     where not is_served(g.name, g.version, g.queue) order by g.runs desc, g.name, g.version limit 20`,
-    [shard],
   );
 }
 
@@ -199,8 +195,7 @@ function findUnserved(query: Query): Promise<UnservedFact[]> {
 function findSetAside(query: Query): Promise<SetAsideFact[]> {
   return query(
     `select r.id::text as "runId", r.name, r.version, r.error ->> 'code' as code, r.error ->> 'message' as message
-    from runs r where r.shard = $1 and (r.hold & 10) <> 0 and (r.hold & 8) <> 0 order by r.id limit 20`,
-    [shard],
+    from runs r where (r.hold & 10) <> 0 and (r.hold & 8) <> 0 order by r.name, r.version, r.id limit 20`,
   );
 }
 
@@ -208,21 +203,20 @@ function findSetAside(query: Query): Promise<SetAsideFact[]> {
 function findBlockedKeys(query: Query): Promise<BlockedKeyFact[]> {
   return query(
     `with recursive blocked(key, n) as (
-        (select r.partition_key, 1 from runs r where r.shard = $1 and (r.hold & 1) <> 0 order by r.partition_key limit 1)
+        (select r.partition_key, 1 from runs r where (r.hold & 1) <> 0 order by r.partition_key limit 1)
       union all
-        select (select r.partition_key from runs r where r.shard = $1 and (r.hold & 1) <> 0 and r.partition_key > blocked.key
+        select (select r.partition_key from runs r where (r.hold & 1) <> 0 and r.partition_key > blocked.key
           order by r.partition_key limit 1), blocked.n + 1
         from blocked where blocked.key is not null and blocked.n < 1000)
     select b.key, h.id::text as holder,
-      (select count(*)::int4 from (select 1 from runs r where r.shard = $1 and (r.hold & 1) <> 0 and r.partition_key = b.key limit 10000) c) as runs
+      (select count(*)::int4 from (select 1 from runs r where (r.hold & 1) <> 0 and r.partition_key = b.key limit 10000) c) as runs
     from blocked b left join lateral (
       select r.id, r.locked_by, r.lease_expires_at from runs r
-      where r.shard = $1 and r.partition_key = b.key and (r.locked_by is not null or r.lease_expires_at is not null) limit 1) h on true
-    left join lateral (select r.hold from runs r where r.shard = $1 and r.id = first_of_key($1::int2, b.key, now()) limit 1) f on true
+      where r.partition_key = b.key and (r.locked_by is not null or r.lease_expires_at is not null) limit 1) h on true
+    left join lateral (select r.hold from runs r where r.id = first_of_key(b.key, now()) limit 1) f on true
     where b.key is not null and case when h.id is null then f.hold <> 0 else h.lease_expires_at is null and not exists (
       select 1 from workers w where w.id = h.locked_by and w.seen_at + w.lease > transaction_timestamp()) end
     order by b.key limit 20`,
-    [shard],
   );
 }
 

@@ -68,7 +68,7 @@ export function toListedStep(row: StepRow): ListedStep {
   };
 }
 
-/** The arguments of `record` after the shard. */
+/** The arguments of `record`. */
 export function recordArguments(
   entries: readonly JournalEntry[],
   patient: boolean,

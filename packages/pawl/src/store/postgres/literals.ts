@@ -8,6 +8,11 @@ export function quoteName(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
 }
 
+/** A text literal, safe to put into SQL text. */
+export function quoteLiteral(text: string): string {
+  return `'${text.replaceAll("'", "''")}'`;
+}
+
 type Item = string | number | boolean | Date | Uint8Array | null;
 
 /** The array of one column of a batch; null if every item is null, which the functions read as the same. */

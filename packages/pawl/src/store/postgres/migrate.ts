@@ -1,13 +1,14 @@
 /**
- * Brings a schema to a version. Each version is a directory of plain SQL files (`migrations/0001/*.sql`, which psql
- * can run with the schema as search_path), applied whole, in one transaction, under a transaction-level advisory
- * lock: running it twice or from many processes at once is safe, and a failure leaves nothing behind. A schema that
- * is newer than this release is refused. Called by users, by tests, and by `connect` on the local Postgres.
+ * Brings a schema to the version of this release. Applies the tables of each missing version, then all
+ * functions and views, in one transaction under a transaction-level advisory lock: running it twice or
+ * from many processes at once is safe, and a failure leaves nothing behind. A newer schema is left as
+ * it is, unless a version in between is breaking: then this release refuses to work on it.
+ * Called by users, by tests, and by `connect` on the local Postgres.
  */
 
-import { readdir, readFile } from "node:fs/promises";
 import pg from "pg";
 import { Unavailable } from "../../values/errors.js";
+import { applyFunctions, dropEverything, markObjects } from "./apply-schema.js";
 import { type Address, connectionOptions, openPool, types } from "./database.js";
 import { Refused } from "../refused.js";
 import { explain, migrateCall, sqlState } from "./database-errors.js";
@@ -21,18 +22,25 @@ import {
   requireReading,
   type Standing,
 } from "./migration-rights.js";
+import { isBreaking, readSchema, type Schema, schemaVersion } from "./schema-files.js";
 
-// The same from src/ and dist/, so that no build step has to copy the files.
-const directory = new URL("../../../src/store/postgres/migrations/", import.meta.url);
+/** The version of a schema, and whether a release that knows only `schemaVersion` can work with it. */
+export interface FoundVersion {
+  readonly version: number;
+  /** The lowest version after this release's that is breaking. */
+  readonly breaking: number | null;
+  /** Of the functions and views. */
+  readonly fingerprint: string | null;
+}
 
-/** The version that this release of Pawl works with. */
-export const schemaVersion = 1;
+const nothing: FoundVersion = { version: 0, breaking: null, fingerprint: null };
 
 /**
- * Takes the schema up, or down, to version `to` (0: nothing left). `grant`: a role that is to use it without owning it.
- * A schema that is there already, in that version, is not written to.
+ * Takes the schema up to the version of this release, or (`to` 0) away. `grant`: a role that is to use it without
+ * owning it. Writes nothing to a schema that is there already, in that version and with the same functions.
  */
 export async function migrateSchema(address: Address, to: number, grant?: string): Promise<MigrationResult> {
+  const schema = await readSchema();
   const client = new pg.Client({ ...connectionOptions(address.url), query_timeout: 0 });
   // Without a listener a connection lost between two statements would end the process; the statement after it fails.
   client.on("error", () => {});
@@ -44,11 +52,11 @@ export async function migrateSchema(address: Address, to: number, grant?: string
       `pawl migrate ${address.schema}`,
     ]);
     if (grant !== undefined) await requireRole(client, grant);
-    const steps = await moveTo(client, address.schema, to, grant);
+    const result = await moveTo(client, schema, { name: address.schema, to, grant });
     const { command } = await client.query("commit");
     // After an error in the transaction COMMIT resolves all the same, as a rollback.
     if (command !== "COMMIT") throw new Unavailable("the migration was rolled back by the server");
-    return steps;
+    return result;
   } catch (error) {
     throw explain(error, address);
   } finally {
@@ -59,22 +67,28 @@ export async function migrateSchema(address: Address, to: number, grant?: string
 /** What `migrateSchema` would do; writes nothing, and takes no lock. */
 export async function planSchema(address: Address, to: number, grant?: string): Promise<MigrationResult> {
   const { schema } = address;
+  const { versions, fingerprint } = await readSchema();
   const pool = openPool(address.url, 1);
   try {
     await requireUtf8((text) => pool.query(text));
     if (grant !== undefined) await requireRole(pool, grant);
-    const from = await readVersion((text) => pool.query({ text, types }), schema);
-    if (from > schemaVersion) throw newer(from, schema);
+    const found = await readVersion((text) => pool.query({ text, types }), schema);
+    const from = found.version;
     const steps: string[] = [];
-    for (let version = from + 1; version <= to; version++) {
-      const files = await migrationFiles(version);
-      steps.push(`would apply version ${version} to schema "${schema}" (${files.length} files)`);
-    }
-    for (let version = from; version > to; version--) {
-      steps.push(`would take version ${version} away from schema "${schema}"`);
+    if (to === 0) {
+      if (from > 0) steps.push(`would remove schema "${schema}" with everything in it`);
+    } else {
+      requireKnown(found, schema);
+      for (let version = from + 1; version <= to; version++) {
+        const files = versions[version - 1]!.length;
+        steps.push(`would apply version ${version} to schema "${schema}" (${files} files of tables)`);
+      }
+      if (from === to && found.fingerprint !== fingerprint) {
+        steps.push(`would replace the functions of schema "${schema}"`);
+      }
     }
     if (grant !== undefined) steps.push(`would grant the role "${grant}" the use of schema "${schema}"`);
-    return { schema, from, to, steps };
+    return { schema, from, to: to === 0 ? 0 : Math.max(from, to), steps };
   } catch (error) {
     throw explain(error, address);
   } finally {
@@ -84,14 +98,21 @@ export async function planSchema(address: Address, to: number, grant?: string): 
 
 /** The version of the schema in this database; 0 if there is none. */
 export async function readVersion(
-  query: (text: string) => Promise<{ rows: { version: number }[] }>,
+  query: (text: string) => Promise<{ rows: FoundVersion[] }>,
   schema: string,
-): Promise<number> {
+): Promise<FoundVersion> {
   try {
-    const { rows } = await query(`select max(version)::int4 as version from ${quoteName(schema)}.migrations`);
-    return rows[0]?.version ?? 0;
+    const { rows } = await query(
+      `select coalesce(max(m.version), 0)::int4 as version,
+         (min(m.version) filter (where m.is_breaking and m.version > ${schemaVersion}))::int4 as breaking,
+         (select n.functions from ${quoteName(schema)}.migrations n order by n.version desc limit 1) as fingerprint
+       from ${quoteName(schema)}.migrations m`,
+    );
+    return rows[0]!;
   } catch (error) {
-    if (["42P01", "3F000"].includes(sqlState(error) ?? "")) return 0;
+    if (["42P01", "3F000"].includes(sqlState(error) ?? "")) {
+      return nothing;
+    }
     throw error;
   }
 }
@@ -107,110 +128,122 @@ export async function requireUtf8(query: (text: string) => Promise<{ rows: unkno
   );
 }
 
-/** What to do when the schema found is not the one this release needs; null if it is. */
-export function explainVersion(found: number, schema: string): Refused | null {
-  if (found === schemaVersion) return null;
+/** What to do when the schema found is not one that this release works with; null if it is. */
+export function explainVersion(found: FoundVersion, schema: string): Refused | null {
+  const { version } = found;
+  if (version >= schemaVersion) return found.breaking === null ? null : newer(found, schema);
   const call = migrateCall(schema);
-  if (found > schemaVersion) return newer(found, schema);
-  return found === 0
+  return version === 0
     ? new Refused(`the database has no schema "${schema}" of Pawl yet; run ${call} once`)
     : new Refused(
-        `the schema "${schema}" is at version ${found}, this release needs ${schemaVersion}; run ${call}`,
+        `the schema "${schema}" is at version ${version}, this release needs ${schemaVersion}; run ${call}`,
       );
 }
 
-function newer(found: number, schema: string): Refused {
+function requireKnown(found: FoundVersion, schema: string): void {
+  if (found.breaking !== null) throw newer(found, schema);
+}
+
+function newer({ version, breaking }: FoundVersion, schema: string): Refused {
   return new Refused(
-    `the schema "${schema}" is at version ${found}, newer than this release of Pawl knows (${schemaVersion}); upgrade the pawl package`,
+    `the schema "${schema}" is at version ${version}, newer than this release of Pawl knows (${schemaVersion}), and ` +
+      `version ${breaking} is marked as breaking; upgrade the pawl package`,
   );
 }
 
-async function moveTo(
-  client: pg.Client,
-  schema: string,
-  to: number,
-  grant: string | undefined,
-): Promise<MigrationResult> {
-  const name = quoteName(schema);
-  const standing = await readStanding(client, schema);
-  requireReading(standing, schema);
-  await client.query(`set local search_path = ${name}, pg_catalog, pg_temp`);
-  const from = standing.hasMigrations ? await appliedVersion(client) : 0;
-  if (from > schemaVersion) throw newer(from, schema);
-  if (from === to && grant === undefined && (to > 0 || !standing.hasMigrations)) {
-    return { schema, from, to, steps: [] };
-  }
-  await prepare(client, schema, from, to, standing);
+interface Move {
+  /** The name of the schema. */
+  readonly name: string;
+  readonly to: number;
+  readonly grant: string | undefined;
+}
+
+async function moveTo(client: pg.Client, schema: Schema, move: Move): Promise<MigrationResult> {
+  const { name, to, grant } = move;
+  const standing = await readStanding(client, name);
+  requireReading(standing, name);
+  await client.query(`set local search_path = ${quoteName(name)}, pg_catalog, pg_temp`);
+  const found = standing.hasMigrations ? await readVersion((text) => client.query(text), name) : nothing;
+  if (to === 0) return remove(client, name, found.version, standing);
+
+  requireKnown(found, name);
+  const from = found.version;
+  const isCurrent = from > to || (from === to && found.fingerprint === schema.fingerprint);
+  if (isCurrent && grant === undefined) return { schema: name, from, to: Math.max(from, to), steps: [] };
+  if (to > from) requireCreating(standing, name);
+  requireOwning(standing, name);
 
   const steps: string[] = [];
-  let madeSchema = !standing.hasSchema;
+  if (!standing.hasSchema) await client.query(`create schema ${quoteName(name)}`);
+  if (!standing.hasMigrations) await client.query(migrationsTable);
   for (let version = from + 1; version <= to; version++) {
-    for (const file of await migrationFiles(version)) await client.query(await readFile(file, "utf8"));
-    await client.query("insert into migrations (version, made_schema) values ($1, $2)", [
-      version,
-      madeSchema,
-    ]);
-    steps.push(`applied version ${version} to schema "${schema}"`);
-  }
-  if (from > to) await refuseWorkers(client, schema);
-  for (let version = from; version > to; version--) {
-    await client.query(await readFile(new URL(`${pad(version)}.down.sql`, directory), "utf8"));
-    const { rows: gone } = await client.query(
-      "delete from migrations where version = $1 returning made_schema",
-      [version],
+    const files = schema.versions[version - 1]!;
+    for (const { text } of files) await client.query(text);
+    await client.query(
+      "insert into migrations (version, made_schema, is_breaking, functions) values ($1, $2, $3, $4)",
+      [version, !standing.hasSchema, isBreaking(files), schema.fingerprint],
     );
-    madeSchema ||= (gone as { made_schema: boolean }[])[0]!.made_schema;
-    steps.push(`took version ${version} away from schema "${schema}"`);
+    steps.push(`applied version ${version} to schema "${name}"`);
   }
-  if (to === 0) {
-    await client.query("drop table migrations");
-    const { rowCount } = await client.query(
-      "select from pg_depend where refobjid = to_regnamespace($1) limit 1",
-      [name],
-    );
-    // It may be somebody else's, or hold their objects.
-    if (madeSchema && rowCount === 0) await client.query(`drop schema ${name} restrict`);
-  } else {
-    steps.push(...(await grantAnew(client, schema, grant)));
+  if (!isCurrent) {
+    await applyFunctions(client, schema, name);
+    await client.query(firstSettings);
+    await markObjects(client);
+    if (from === to) {
+      await client.query("update migrations set functions = $1 where version = $2", [schema.fingerprint, to]);
+      steps.push(`replaced the functions of schema "${name}"`);
+    }
   }
-  return { schema, from, to: Math.max(to, 0), steps };
+  steps.push(...(await grantAnew(client, schema, move)));
+  return { schema: name, from, to: Math.max(from, to), steps };
 }
 
-/** Checks the rights that the way from one version to the other takes, and makes what every version needs. */
-async function prepare(
+const migrationsTable = `create table migrations (
+  version     int         primary key,
+  applied_at  timestamptz not null default clock_timestamp(),
+  made_schema boolean     not null,
+  is_breaking boolean     not null default false,
+  functions   text                                  -- the fingerprint of the functions that came with it
+)`;
+
+const firstSettings = `insert into settings (identity, home, beats_since, timeline)
+  select gen_random_uuid(), place(), clock_timestamp(), timeline() where not exists (select 1 from settings)`;
+
+/** Takes everything of Pawl away, with all runs, and nothing that somebody else has put into the schema. */
+async function remove(
   client: pg.Client,
-  schema: string,
+  name: string,
   from: number,
-  to: number,
   standing: Standing,
-): Promise<void> {
-  if (to > from) requireCreating(standing, schema);
-  requireOwning(standing, schema);
-  if (!standing.hasSchema) await client.query(`create schema ${quoteName(schema)}`);
-  if (standing.hasMigrations) return;
-  await client.query(
-    `create table migrations (
-      version int primary key, applied_at timestamptz not null default clock_timestamp(), made_schema boolean not null)`,
+): Promise<MigrationResult> {
+  if (!standing.hasMigrations) return { schema: name, from, to: 0, steps: [] };
+  requireOwning(standing, name);
+  await refuseWorkers(client, name);
+  const { rows } = await client.query<{ made_schema: boolean }>(
+    "select coalesce(bool_or(made_schema), false) as made_schema from migrations",
   );
-}
-
-async function appliedVersion(client: pg.Client): Promise<number> {
-  const { rows } = await client.query<{ version: number }>(
-    "select coalesce(max(version), 0) as version from migrations",
+  await dropEverything(client);
+  const { rowCount } = await client.query(
+    "select from pg_depend where refobjid = to_regnamespace($1) limit 1",
+    [quoteName(name)],
   );
-  return rows[0]!.version;
+  // It may be somebody else's, or hold their objects.
+  if (rows[0]!.made_schema && rowCount === 0) {
+    await client.query(`drop schema ${quoteName(name)} restrict`);
+  }
+  return { schema: name, from, to: 0, steps: [`removed Pawl from schema "${name}"`] };
 }
 
 /** Roles that were granted before get what this migration has added; tells only of the one that was asked for. */
-async function grantAnew(client: pg.Client, schema: string, grant: string | undefined): Promise<string[]> {
+async function grantAnew(client: pg.Client, schema: Schema, { name, grant }: Move): Promise<string[]> {
   const before = await grantedRoles(client);
   for (const role of new Set([...before, ...(grant === undefined ? [] : [grant])])) {
-    await grantTo(client, schema, role);
+    await grantTo(client, schema, name, role);
   }
-  return grant === undefined ? [] : [`granted the role "${grant}" the use of schema "${schema}"`];
+  return grant === undefined ? [] : [`granted the role "${grant}" the use of schema "${name}"`];
 }
 
-/** What is taken away must not be in use. Until this transaction ends no worker can register either. */
+/** Workers must not use what is taken away. Until this transaction ends no worker can register. */
 async function refuseWorkers(client: pg.Client, schema: string): Promise<void> {
   await client.query("lock table workers in access exclusive mode");
   const { rows } = await client.query<{ id: string }>(
@@ -222,12 +255,3 @@ async function refuseWorkers(client: pg.Client, schema: string): Promise<void> {
     `the schema "${schema}" is in use: stop its workers first (${ids}). One that was killed counts until its lease has passed`,
   );
 }
-
-/** The SQL of one version, in the order in which it is applied. */
-export async function migrationFiles(version: number): Promise<URL[]> {
-  const folder = new URL(`${pad(version)}/`, directory);
-  const names = (await readdir(folder)).filter((name) => name.endsWith(".sql")).toSorted();
-  return names.map((name) => new URL(name, folder));
-}
-
-const pad = (version: number): string => String(version).padStart(4, "0");

@@ -2,7 +2,7 @@
  * Calls of the SQL functions (`migrations/`): each operation is one call of one function. On connections of its own the statement is
  * prepared once, which saves the server the parsing; a pooler in transaction mode may lead each call to another server process, where
  * nothing is prepared, so there (and in transactions of others) it is sent whole. A call in the name of a token is guarded in the same
- * statement (`owned_shard`). The base of the stores on PostgreSQL.
+ * statement (`require_owner`). The base of the stores on PostgreSQL.
  *
  * The server ends a statement before the driver gives up on it, so that no abandoned one goes on. Calls that read much (listings,
  * counts, gauges) have a few connections of their own: however slow they are, all other calls find theirs free.
@@ -102,8 +102,7 @@ export class PostgresCalls {
   /** Calls one function of the schema; a deadlock or serialization failure has written nothing and is tried again. */
   protected call<Row>(name: string, values: readonly unknown[]): Promise<Row[]> {
     if (this.#mark === undefined) return this.#execute(this.#statement(name, values.length), values);
-    const [shard, ...rest] = values;
-    return this.#callBehind("require_transaction", [shard, this.#mark], name, rest);
+    return this.#callBehind("require_transaction", [this.#mark], name, values);
   }
 
   /** The same for a function that reads much, on connections of its own, and within its time also behind a pooler. */
@@ -113,15 +112,14 @@ export class PostgresCalls {
     return this.#execute(this.#statement(name, values.length), values, send);
   }
 
-  /** The same for a function whose first argument is the shard, if the token may do that; else throws `Forbidden`. */
+  /** The same, if the token may do that; else throws `Forbidden`. */
   protected callGuarded<Row>(guard: Guard, name: string, values: readonly unknown[]): Promise<Row[]> {
     const { owner, workerId, runIds, claimIds } = guard;
-    const [shard, ...rest] = values;
-    const checked = [shard, owner, workerId ?? null, runIds ?? null, claimIds ?? null];
-    return this.#callBehind("owned_shard", checked, name, rest);
+    const checked = [owner, workerId ?? null, runIds ?? null, claimIds ?? null];
+    return this.#callBehind("require_owner", checked, name, values);
   }
 
-  /** A call takes its shard from a guard, and so cannot begin before the guard has answered. */
+  /** A call in one statement with its guard: if the guard raises, the call has written nothing. */
   #callBehind<Row>(
     guard: string,
     checked: readonly unknown[],
@@ -133,8 +131,8 @@ export class PostgresCalls {
     const statement = this.#remember(
       `${schema}.${guard}/${name}(${values.length})`,
       () =>
-        `select ${as}.* from ${schema}.${guard}(${parameters(1, checked.length)}) o(shard) cross join lateral ` +
-        `${schema}.${name}(${["o.shard", parameters(checked.length + 1, values.length)].filter(Boolean).join(",")}) ${as}`,
+        `select ${as}.* from ${schema}.${guard}(${parameters(1, checked.length)}) cross join ` +
+        `${schema}.${name}(${parameters(checked.length + 1, values.length)}) ${as}`,
     );
     return this.#execute(statement, [...checked, ...values]);
   }
@@ -142,11 +140,10 @@ export class PostgresCalls {
   /** Calls a function with those of the runs alone that workers of this token hold. */
   protected callForOwned<Row>(
     name: string,
-    shard: number,
     { owner, runIds }: Pick<Guard, "owner" | "runIds">,
   ): Promise<Row[]> {
-    const text = `select * from ${this.#schema}.${name}($1,${this.#schema}.owned_runs($1,$2,$3))`;
-    return this.#execute({ text, name: undefined }, [shard, owner, runIds]);
+    const text = `select * from ${this.#schema}.${name}(${this.#schema}.owned_runs($1,$2))`;
+    return this.#execute({ text, name: undefined }, [owner, runIds]);
   }
 
   async #readAside(pool: pg.Pool, query: pg.QueryConfig): Promise<pg.QueryResult> {

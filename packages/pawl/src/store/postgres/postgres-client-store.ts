@@ -31,7 +31,6 @@ import { PostgresQueueStore } from "./postgres-queue-store.js";
 import {
   type ClaimRow,
   type RunRow,
-  shard,
   signalValues,
   type StartRow,
   startOneValues,
@@ -94,7 +93,6 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
         queue: string | null;
         handed: string | null;
       }>("signal_one", [
-        shard,
         runId,
         name,
         payload,
@@ -142,7 +140,7 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
       names: string | null;
       lost: string | null;
       claimable: string | null;
-    }>("cancel", [shard, runId, reason, cascade]);
+    }>("cancel", [runId, reason, cascade]);
     return {
       verdict: row!.verdict,
       phase: row!.status,
@@ -158,7 +156,7 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
   }
 
   async why(runId: string): Promise<WhyFacts | null> {
-    const [row] = await this.call<{ why: string | null }>("why", [shard, runId]);
+    const [row] = await this.call<{ why: string | null }>("why", [runId]);
     return row?.why ? (fromJson(row.why) as unknown as WhyFacts) : null;
   }
 
@@ -168,7 +166,7 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
   }
 
   async bringForward(limit: number): Promise<number> {
-    const [row] = await this.call<{ moved: number }>("bring_forward", [shard, limit]);
+    const [row] = await this.call<{ moved: number }>("bring_forward", [limit]);
     return row?.moved ?? 0;
   }
 
@@ -181,7 +179,7 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
   }
 
   async get(runIds: readonly string[]): Promise<StoredRun[]> {
-    const rows = await this.call<RunRow>("get", [shard, column(runIds, (id) => id)]);
+    const rows = await this.call<RunRow>("get", [column(runIds, (id) => id)]);
     return cut(rows, "id").rows.map(toRun);
   }
 
@@ -209,7 +207,7 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
   /** How many runs of each name there are. */
   async countRuns(): Promise<RunCounts[]> {
     type Row = { name: string } & Record<Status, string>;
-    const rows = await this.callAside<Row>("count_runs", [shard, maxNames]);
+    const rows = await this.callAside<Row>("count_runs", [maxNames]);
     return rows.map(({ name, running, completed, failed, cancelled }) => ({
       name,
       counts: {
@@ -232,7 +230,7 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
       status: EndedRun["phase"];
       result: string | null;
       error: string | null;
-    }>("results", [shard, column(runIds, (id) => id)]);
+    }>("results", [column(runIds, (id) => id)]);
     const { rows: ended, more } = cut(rows, "id");
     const runs = ended.map(({ id, status, result, error }) => ({ runId: id, phase: status, result, error }));
     return { runs, more };
@@ -241,20 +239,20 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
   /** The names and queues of those runs that exist. */
   async named(runIds: readonly string[]): Promise<{ runId: string; name: string; queue: string }[]> {
     type Row = { id: string; name: string; queue: string };
-    const rows = await this.call<Row>("named", [shard, column(runIds, (id) => id)]);
+    const rows = await this.call<Row>("named", [column(runIds, (id) => id)]);
     return rows.map(({ id, name, queue }) => ({ runId: id, name, queue }));
   }
 
   /** What the metrics show; counts stop at `most`. */
   gauges(most: number): Promise<StoredGauge[]> {
-    return this.callAside<StoredGauge>("gauges", [shard, most]);
+    return this.callAside<StoredGauge>("gauges", [most]);
   }
 
   async steps(
     runId: string,
     after: StepPlace | null,
   ): Promise<{ steps: ListedStep[]; last: StepPlace | null }> {
-    const values = [shard, runId, after?.seq ?? 0, after?.startedAt, after?.name];
+    const values = [runId, after?.seq ?? 0, after?.startedAt, after?.name];
     const { rows, more } = cut(await this.call<StepRow>("list_steps", values), "name");
     const done = rows.findLast(({ seq }) => seq !== null);
     const pending = rows.findLast(({ seq }) => seq === null);
@@ -267,7 +265,7 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
   }
 
   async journal(runId: string, after: string): Promise<ListedStep[]> {
-    const rows = await this.call<StepRow>("journal", [shard, runId, after]);
+    const rows = await this.call<StepRow>("journal", [runId, after]);
     return rows.map(toListedStep);
   }
 }
@@ -281,7 +279,6 @@ function cut<Row, Key extends keyof Row>(rows: Row[], key: Key): { rows: Row[]; 
 /** What listing and counting have in common. */
 function filterValues(filter: RunFilter): unknown[] {
   return [
-    shard,
     filter.name,
     filter.version,
     filter.phases && `{${filter.phases.join(",")}}`,

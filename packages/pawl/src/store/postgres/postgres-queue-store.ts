@@ -19,7 +19,6 @@ import {
 } from "../queue-store.js";
 import { column } from "./literals.js";
 import { PostgresCalls } from "./postgres-calls.js";
-import { shard } from "./rows.js";
 
 interface MessageRow {
   id: string;
@@ -34,7 +33,6 @@ interface MessageRow {
 export class PostgresQueueStore extends PostgresCalls implements QueueStore, TopicStore {
   send(messages: readonly NewMessage[], { patient }: { patient: boolean }): Promise<SentMessage[]> {
     return this.call<SentMessage>("send", [
-      shard,
       column(messages, ({ queue }) => queue),
       column(messages, ({ body }) => body),
       column(messages, ({ delayMs }) => delayMs),
@@ -46,7 +44,6 @@ export class PostgresQueueStore extends PostgresCalls implements QueueStore, Top
 
   async receive(request: ReceiveRequest): Promise<Received> {
     const rows = await this.call<MessageRow>("receive", [
-      shard,
       request.queue,
       request.receipt,
       request.limit,
@@ -71,7 +68,6 @@ export class PostgresQueueStore extends PostgresCalls implements QueueStore, Top
 
   async ack(receipts: readonly Receipt[]): Promise<Settled> {
     const [row] = await this.call<{ acked: string | null; queues: string }>("ack", [
-      shard,
       ...receiptColumns(receipts),
     ]);
     return toSettled(receipts, row!.acked, row!.queues);
@@ -82,7 +78,6 @@ export class PostgresQueueStore extends PostgresCalls implements QueueStore, Top
     { unreceived }: { unreceived: boolean },
   ): Promise<Settled> {
     const [row] = await this.call<{ extended: string | null; queues: string }>("extend", [
-      shard,
       ...receiptColumns(receipts),
       column(receipts, ({ visibilityMs }) => visibilityMs),
       unreceived,
@@ -94,7 +89,7 @@ export class PostgresQueueStore extends PostgresCalls implements QueueStore, Top
     limit: number,
     marks: string | null,
   ): Promise<{ queues: readonly string[]; marks: string | null }> {
-    const [row] = await this.call<{ queues: string; marks: string }>("expire", [shard, limit, marks]);
+    const [row] = await this.call<{ queues: string; marks: string }>("expire", [limit, marks]);
     return { queues: JSON.parse(row!.queues) as string[], marks: row!.marks };
   }
 
@@ -105,7 +100,7 @@ export class PostgresQueueStore extends PostgresCalls implements QueueStore, Top
       in_flight: string;
       delayed: string;
       oldest_ms: number | null;
-    }>("queue_stats", [shard, queue]);
+    }>("queue_stats", [queue]);
     return rows.map((row) => ({
       queue: row.queue,
       visible: Number(row.visible),
@@ -117,7 +112,6 @@ export class PostgresQueueStore extends PostgresCalls implements QueueStore, Top
 
   async publish(topic: string, body: string, dedupKey: string | null): Promise<Publication> {
     const [row] = await this.call<Omit<Publication, "queues"> & { queues: string }>("publish", [
-      shard,
       topic,
       body,
       dedupKey,

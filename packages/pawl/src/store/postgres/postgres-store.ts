@@ -38,7 +38,6 @@ import {
   detailOf,
   isEnd,
   type OtherVerdict,
-  shard,
   toClaimable,
   toClaimedRun,
   toFinished,
@@ -134,7 +133,7 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
     const rows = await this.#callFor<{ id: string; code: string; message: string }>(
       { workerId },
       "set_aside",
-      [shard, queue, workerId, column(names, (name) => name), column(versions, (version) => version)],
+      [queue, workerId, column(names, (name) => name), column(versions, (version) => version)],
     );
     return rows.map(({ id, code, message }) => ({ runId: id, code, message }));
   }
@@ -142,7 +141,6 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
   async #claim(request: ClaimRequest): Promise<Claimed> {
     const { floor } = request;
     const rows = await this.#callFor<ClaimRow>({ workerId: request.workerId }, "claim", [
-      shard,
       request.queue,
       request.workerId,
       request.claimId,
@@ -185,7 +183,6 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
       claimable: string | null;
       handed: string | null;
     }>({ workerId, claims: commits }, "commit", [
-      shard,
       column(commits, (commit) => commit.runId),
       column(commits, (commit) => commit.claimId),
       column(commits, (commit) => commit.turn),
@@ -229,7 +226,6 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
     if (transition.kind !== "done" || parentId !== null) return null;
     try {
       const [row] = await this.#callFor<FinishRow>({ workerId: next?.workerId, claims: [only] }, "finish", [
-        shard,
         only.runId,
         only.claimId,
         only.turn,
@@ -253,14 +249,13 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
     { patient }: { patient: boolean },
   ): Promise<RecordVerdict[]> {
     const [row] = await this.#callFor<{ record: string | null }>({ claims: entries }, "record", [
-      shard,
       ...recordArguments(entries, patient, childOf),
     ]);
     return toRecordVerdicts(row!.record, entries.length);
   }
 
   override async journal(runId: string, after: string): Promise<ListedStep[]> {
-    const rows = await this.#callFor<StepRow>({ runIds: [runId] }, "journal", [shard, runId, after]);
+    const rows = await this.#callFor<StepRow>({ runIds: [runId] }, "journal", [runId, after]);
     return rows.map(toListedStep);
   }
 
@@ -268,8 +263,8 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
     const ids = column(runIds, (id) => id);
     const rows =
       this.#owner === null
-        ? await this.call<InboxSeqRow>("inbox_seqs", [shard, ids])
-        : await this.callForOwned<InboxSeqRow>("inbox_seqs", shard, { owner: this.#owner, runIds: ids });
+        ? await this.call<InboxSeqRow>("inbox_seqs", [ids])
+        : await this.callForOwned<InboxSeqRow>("inbox_seqs", { owner: this.#owner, runIds: ids });
     return new Map(rows.map((row) => [row.id, row.inbox_seq]));
   }
 
@@ -280,7 +275,7 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
       payload: string;
       received_at: string;
       matched: boolean;
-    }>({ runIds: [runId] }, "inbox", [shard, runId, after, upTo]);
+    }>({ runIds: [runId] }, "inbox", [runId, after, upTo]);
     return rows.map(({ seq, name, payload, received_at, matched }) => {
       return { seq, name, payload: fromJson(payload), receivedAt: new Date(received_at), matched };
     });
@@ -295,13 +290,12 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
       result: string | null;
       error: string | null;
       created: boolean;
-    }>({ runIds: [runId] }, "children", [shard, runId, after]);
+    }>({ runIds: [runId] }, "children", [runId, after]);
     return rows.map(({ id, status, ...rest }) => ({ runId: id, phase: status, ...rest }));
   }
 
   async release(claims: readonly { readonly runId: string; readonly claimId: string }[]): Promise<string[]> {
     const rows = await this.#callFor<{ release: string }>({ claims }, "release", [
-      shard,
       column(claims, (claim) => claim.runId),
       column(claims, (claim) => claim.claimId),
     ]);
@@ -331,19 +325,18 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
   }
 
   async unregister(workerId: string): Promise<number> {
-    const [row] = await this.#callFor<{ unregister: number }>({ workerId }, "unregister", [shard, workerId]);
+    const [row] = await this.#callFor<{ unregister: number }>({ workerId }, "unregister", [workerId]);
     return row!.unregister;
   }
 
   /** A heartbeat, for who beats for a worker elsewhere. */
   async beat(workerId: string, since: string | null): Promise<BeatAnswer> {
-    const [row] = await this.#callFor<BeatRow>({ workerId }, "beat", [shard, workerId, since]);
+    const [row] = await this.#callFor<BeatRow>({ workerId }, "beat", [workerId, since]);
     return toBeatAnswer(row);
   }
 
   async held(claims: readonly { readonly runId: string; readonly claimId: string }[]): Promise<string[]> {
     const rows = await this.#callFor<{ held: string }>({ claims }, "held", [
-      shard,
       column(claims, (claim) => claim.runId),
       column(claims, (claim) => claim.claimId),
     ]);
@@ -351,7 +344,7 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
   }
 
   async holdings(workerId: string): Promise<Readonly<Record<string, string>>> {
-    const [row] = await this.#callFor<{ holdings: string }>({ workerId }, "holdings", [shard, workerId]);
+    const [row] = await this.#callFor<{ holdings: string }>({ workerId }, "holdings", [workerId]);
     return claimsOf(row!.holdings);
   }
 
@@ -363,7 +356,7 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
       again: boolean;
       is_waited: boolean;
       due_ms: number | null;
-    }>("recover", [shard, limit, repairs, marks]);
+    }>("recover", [limit, repairs, marks]);
     const { reaped, queues, again, is_waited: isWaited, due_ms: dueMs } = row!;
     return {
       reaped,
@@ -376,7 +369,7 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
   }
 
   async sweep(limit: number, after: string | null = null): Promise<{ swept: number; last: string | null }> {
-    const [row] = await this.call<{ swept: number; last: string | null }>("sweep", [shard, limit, after]);
+    const [row] = await this.call<{ swept: number; last: string | null }>("sweep", [limit, after]);
     return row!;
   }
 }

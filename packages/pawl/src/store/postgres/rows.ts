@@ -20,9 +20,6 @@ import type {
 import { toJournal } from "./journal-rows.js";
 import { column } from "./literals.js";
 
-/** One shard for now: every function takes it, every id carries it in its last six bits. */
-export const shard = 0;
-
 type Value = string | number | boolean | null;
 
 /** What `start` takes; it is patient unless it is told otherwise. */
@@ -31,7 +28,6 @@ export function startValues(
   { allOrNothing, claim }: { allOrNothing: boolean; claim: Claim | null },
 ): Value[] {
   return [
-    shard,
     column(runs, (run) => run.name),
     column(runs, (run) => run.version),
     column(runs, (run) => run.kind),
@@ -65,7 +61,6 @@ export function startOneValues(
   { patient, claim }: { patient: boolean; claim: Claim | null },
 ): Value[] {
   return [
-    shard,
     run.name,
     run.version,
     run.kind,
@@ -107,7 +102,6 @@ export function toStarted(rows: readonly StartRow[]): StartedRun[] {
 /** What `signal` takes. */
 export function signalValues(signals: readonly NewSignal[], { patient }: { patient: boolean }): Value[] {
   return [
-    shard,
     column(signals, (signal) => signal.runId),
     column(signals, (signal) => signal.name),
     column(signals, (signal) => signal.payload),

@@ -1,0 +1,84 @@
+-- pawl: inner
+-- Leaves keys to the repair, which looks at them within a second.
+create or replace function leave_keys(p_key text[]) returns void language plpgsql as $f$
+begin
+  insert into left_keys (partition_key) select k.key from unnest(p_key) k(key);
+end $f$;
+
+-- Lets the first due run of each key in, if nobody holds the key and that run is blocked. The caller has the advisory
+-- locks of the keys. A run that somebody has locked is left to the repair, and no other is let in instead of it.
+-- Answers the claimable runs it made, by queue: [[queue, priority, µs], …].
+create or replace function unblock_first(p_key text[], p_now timestamptz) returns jsonb language plpgsql as $f$
+declare
+  v_ids bigint[];
+  v_left text[];
+  v_claimable jsonb;
+begin
+  with first as materialized (
+    select k.key, b.id from unnest(p_key) k(key)
+    cross join lateral (select first_of_key(k.key, p_now) as id where not is_key_held(k.key)) f
+    cross join lateral (select r.id from runs r where r.id = f.id and (r.hold = 1) is true limit 1) b)
+  select array_agg(l.id) filter (where l.id is not null), array_agg(f.key) filter (where l.id is null) into v_ids, v_left
+  from first f left join lateral (select r.id from runs r where r.id = f.id and r.hold = 1
+    limit 1 for no key update skip locked) l on true;
+  if v_left is not null then
+    perform leave_keys(v_left);
+  end if;
+  if v_ids is null then
+    return '[]';
+  end if;
+  with freed as (
+    update runs r set hold = 0
+    from (select u.id from unnest(v_ids) u(id) limit cardinality(v_ids)) v
+    where r.id = v.id and (r.hold = 1) is true
+    returning r.queue, r.priority, r.eligible_at)
+  select jsonb_agg(g.entry) into v_claimable
+  from (select jsonb_build_array(f.queue, min(f.priority), to_us(min(f.eligible_at))) as entry
+    from freed f group by f.queue) g;
+  return coalesce(v_claimable, '[]');
+end $f$;
+
+-- After runs of these keys were let go, or left the line: lets the next of each in. Takes the locks of the keys in one
+-- order, after all row locks. A key that stays locked too long is left to the repair; from then on it waits for no other.
+-- With p_worker and a claim id at its position, the next run of a key that the run p_run has freed is handed over to that worker, if it
+-- serves it in that queue, instead of going through the claim index: `handed` is [[position, run], …]; see hand_over.
+create or replace function free_keys(
+  p_key text[], p_now timestamptz, p_worker text, p_claim_id bigint[], p_queue text[], p_run bigint[],
+  out claimable jsonb, out handed jsonb)
+language plpgsql as $f$
+declare
+  c_bytes constant int := 8 * 1024 * 1024;    -- what one call hands over, and one run more
+  v_bytes bigint := 0;
+  v_key text;
+  v_mine text[] := '{}';
+  v_left text[] := '{}';
+  v_run jsonb;
+begin
+  handed := '[]';
+  claimable := '[]';
+  for v_key in select k.key from (select distinct u.key, key_lock(u.key) as lock from unnest(p_key) u(key)) k order by k.lock loop
+    if pg_try_advisory_xact_lock(key_lock(v_key)) or v_left = '{}' and lock_key(key_lock(v_key)) then
+      v_mine := v_mine || v_key;
+    else
+      v_left := v_left || v_key;
+    end if;
+  end loop;
+  if v_left <> '{}' then
+    perform leave_keys(v_left);
+  end if;
+  if p_worker is not null then
+    for i in 1 .. cardinality(p_key) loop
+      exit when v_bytes > c_bytes;
+      if p_claim_id[i] is not null and p_key[i] = any (v_mine) then
+        v_run := hand_over(p_key[i], p_queue[i], p_worker, p_claim_id[i], p_now, p_run[i]);
+        if v_run is not null then
+          handed := handed || jsonb_build_array(jsonb_build_array(i, v_run));
+          v_bytes := v_bytes + pg_column_size(v_run);
+        end if;
+      end if;
+    end loop;
+  end if;
+  if v_mine <> '{}' and jsonb_array_length(handed) < cardinality(p_key) then
+    claimable := unblock_first(v_mine, p_now);
+  end if;
+end $f$;

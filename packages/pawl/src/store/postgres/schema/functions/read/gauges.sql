@@ -1,0 +1,77 @@
+-- pawl: call
+-- What the metrics show of a database, one row each: `gauge`, its labels, its value. Counts stop at p_most: a longer queue
+-- is told by its age. Every one is read off an index that has just these runs, by queue and definition (runs_claim), by
+-- definition (runs_unplaced) or limit (runs_throttled), each by a skip scan over at most 1,000 or 200 of them, so that no
+-- number of other runs slows it down. `unserved` are due runs of definitions that no live worker serves in their queue,
+-- whether any worker looks there or not, and those whose definition none has ever registered.
+create or replace function gauges(p_most int) returns table (gauge text, first text, second text, value double precision)
+language plpgsql stable as $f$
+#variable_conflict use_column
+declare
+  c_lines constant int := 1000;
+  c_names constant int := 200;
+  v_now timestamptz := now();
+begin
+  return query
+    with recursive line(queue, name, version, n) as (
+        (select r.queue, r.name, r.version, 1 from runs r where case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end
+          order by r.queue, r.name, r.version limit 1)
+      union all
+        select x.queue, x.name, x.version, l.n + 1 from line l cross join lateral (
+          select r.queue, r.name, r.version from runs r where (r.queue, r.name, r.version) > (l.queue, l.name, l.version)
+            and case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end
+          order by r.queue, r.name, r.version limit 1) x
+        where l.n < c_lines
+    ), level(queue, name, version, priority, n) as (
+        select l.queue, l.name, l.version, -32769, 0 from line l where l.name < '~'    -- not messages
+      union all
+        select l.queue, l.name, l.version, x.priority::int, l.n + 1 from level l cross join lateral (
+          select r.priority from runs r where r.queue = l.queue and r.name = l.name and r.version = l.version
+            and r.priority > l.priority
+            and case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end
+          order by r.priority limit 1) x
+        where l.n < c_names
+    ), due as materialized (
+      select l.queue, l.name, l.version, sum(d.runs) as runs, min(d.since) as since from level l cross join lateral (
+        select count(*) as runs, min(b.eligible_at) as since from (
+          select r.eligible_at from runs r
+          where r.queue = l.queue and r.name = l.name and r.version = l.version and r.priority = l.priority
+            and case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end and r.eligible_at <= v_now
+          order by r.eligible_at limit p_most) b) d
+      group by l.queue, l.name, l.version
+    )
+    select g.gauge, d.queue, null::text,
+      case when g.gauge = 'depth' then least(d.runs, p_most) else coalesce(ms_until(v_now, d.since) / 1000, 0) end
+    from (select due.queue, sum(due.runs) as runs, min(due.since) as since from due group by due.queue) d, (values ('depth'), ('age')) g(gauge)
+    union all
+    select 'unserved', u.name, u.version::text, least(sum(u.runs), p_most)::double precision from (
+      select d.name, d.version, d.runs from due d where d.runs > 0 and not is_served(d.name, d.version, d.queue)
+      union all
+      select w.name, w.version, w.runs from unplaced(p_most) w) u
+    group by u.name, u.version;
+
+  return query
+    with recursive waiting(rate_limit, n) as (
+        (select r.rate_limit, 1 from runs r where r.throttled order by r.rate_limit limit 1)
+      union all
+        select (select r.rate_limit from runs r where r.throttled and r.rate_limit > waiting.rate_limit
+          order by r.rate_limit limit 1), n + 1
+        from waiting where waiting.rate_limit is not null and n < c_names)
+    -- a limit and its keys are one
+    select 'throttled', split_part(w.rate_limit, ':', 1), null::text, sum(b.runs)::double precision
+    from waiting w cross join lateral (select count(*) as runs from (select 1 from runs r
+      where r.throttled and r.rate_limit = w.rate_limit limit p_most) c) b
+    where w.rate_limit is not null group by 2;
+
+  return query
+    select 'executing', h.name, null::text, count(*)::double precision from workers w cross join lateral (
+      select r.name from runs r where r.locked_by = w.id and r.status = 'executing' limit p_most) h
+    group by h.name;
+
+  return query
+    select 'blocked', null::text, null::text, count(*)::double precision from (
+      select 1 from runs r where (r.hold & 1) <> 0 and (r.id < first_message_id()) is true limit p_most) b;
+
+  return query
+    select 'workers', null::text, null::text, count(*)::double precision from workers w where w.seen_at + w.lease > clock_timestamp();
+end $f$;

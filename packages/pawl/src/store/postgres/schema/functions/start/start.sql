@@ -1,0 +1,143 @@
+-- pawl: call
+-- Starts runs, one per position of the arrays (a missing array is all null), and answers one row per position.
+-- Ids follow input order; rows are inserted sorted by key, so that concurrent batches cannot deadlock.
+-- A taken key starts nothing and answers its holder, also if the new run would begin outside of its unique scope. Two keys with different holders answer `conflict`, or raise
+-- when p_all_or_nothing. A key held by an open transaction is waited for only when p_all_or_nothing and p_patient, as in a
+-- transaction of the caller; else the whole call fails with 55P03, and its callers are served one by one. An unknown rate limit raises. With p_worker and p_direct, a
+-- run is inserted already claimed, unless the database is held. Of those that are due and share a partition key only the first may be
+-- claimed at once; the others are inserted blocked, as a claim would leave them (claim_keyed), and let in one by one. Children are started by commit (see spawn_children).
+-- Rides runs_unique and runs_idempotency.
+create or replace function start(
+  p_name text[], p_version int[], p_kind text[], p_queue text[], p_priority smallint[], p_input text[],
+  p_step text[], p_delay_ms bigint[], p_at timestamptz[], p_retention_ms bigint[],
+  p_idempotency_key text[], p_unique_key bytea[], p_unique_scope text[],
+  p_partition_key text[], p_rate_limit text[], p_weight int[], p_parent_id bigint[], p_child_of int[], p_position int[], p_trace text[],
+  p_all_or_nothing boolean, p_worker text, p_claim_id bigint, p_direct boolean[], p_patient boolean default true
+) returns table ("position" int, id bigint, created boolean, status run_status, conflict bigint)
+language plpgsql as $f$
+#variable_conflict use_column
+declare
+  v_now timestamptz := now();
+  v_ceiling interval;
+  v_is_held boolean;
+  v_ids bigint[];
+  v_pending int[];           -- null: all
+  v_only int[];              -- which of them to insert; null: all
+  v_again int[];
+  v_answered int[] := '{}';
+  v_inserted int;
+  v_taken record;
+  v_known jsonb;
+  v_behind boolean[];        -- which are put aside from the beginning, behind another of this call in the line of their partition key
+begin
+  perform require_durable_commit();
+  if not (p_all_or_nothing and p_patient) then
+    -- one whose key is held by an open transaction must keep neither the others of the call nor a connection waiting
+    perform set_config('lock_timeout', '100ms', true);
+  end if;
+  perform require_names(p_name, p_queue, p_step, p_idempotency_key, p_unique_key, p_partition_key, p_rate_limit);
+  if p_rate_limit is not null then
+    perform require_limits(p_rate_limit, p_weight);
+  end if;
+  if p_at is not null then
+    perform require_time('at', u.at) from unnest(p_at) u(at) where u.at <> within_reach(u.at);
+  end if;
+  select s.retention_ceiling, s.held into strict v_ceiling, v_is_held from settings s;
+  if v_is_held then
+    p_direct := null;
+  end if;
+  v_ids := array(select nextval('run_ids') << 6 from generate_series(1, cardinality(p_name)));
+  -- starts by name: the definition to run, found once per name, or per name and version where one is given
+  if p_kind is null or array_position(p_kind, null) is not null then
+    select jsonb_object_agg(n.name || coalesce('@' || n.version, ''), to_jsonb(d)) into v_known
+    from (select distinct u.name, u.version from unnest(p_name, p_version, p_kind) u(name, version, kind) where u.kind is null) n
+    cross join lateral resolve(n.name, n.version) d;
+  end if;
+
+  -- without keys nothing can be in the way, and a plain insert is cheaper
+  if p_unique_key is null and p_idempotency_key is null then
+    if p_partition_key is not null then
+      v_behind := array(
+        select u.is_in_line and count(*) filter (where u.is_in_line) over (partition by u.key order by u.priority, u.at, u.o) > 1
+        from (select k.key, coalesce(k.priority, 0) as priority, coalesce(k.at, v_now) as at, k.o,
+            k.key is not null and k.kind is not null and k.direct is not true
+              and coalesce(k.at <= v_now, coalesce(k.delay_ms, 0) = 0) as is_in_line
+          from unnest(p_partition_key, p_kind, p_direct, p_priority, p_at, p_delay_ms) with ordinality
+            k(key, kind, direct, priority, at, delay_ms, o)) u
+        order by u.o);
+    end if;
+    insert into runs (id, status, hold, name, version, kind, queue, priority, input, step,
+      eligible_at, inserted_at, retention, idempotency_key, unique_key, unique_scope, partition_key, rate_limit, weight,
+      parent_id, child_of, position, trace, locked_by, claim_id)
+    select n.* from new_rows(v_ids, v_pending, v_known, v_now, v_ceiling, p_name, p_version, p_kind, p_queue, p_priority, p_input, p_step,
+      p_delay_ms, p_at, p_retention_ms, p_idempotency_key, p_unique_key, p_unique_scope, p_partition_key, p_rate_limit, p_weight, p_parent_id,
+      p_child_of, p_position, p_trace, p_worker, p_claim_id, p_direct, v_behind) n;
+    return query
+      select u.o::int, u.id, true, case when u.direct then 'executing'::run_status else 'runnable'::run_status end, null::bigint
+      from unnest(v_ids, p_direct) with ordinality u(id, direct, o);
+    return;
+  end if;
+
+  for v_round in 1 .. 20 loop
+    v_only := v_pending;
+    if p_unique_scope is not null then
+      -- a new run that is outside of its own scope collides with nothing: whether another holds its key is looked up
+      v_only := array(
+        select u.o from unnest(p_unique_key, p_unique_scope, p_direct) with ordinality u(key, scope, direct, o)
+        where (v_pending is null or u.o = any (v_pending)) and not (u.key is not null
+          and case when u.direct then 'executing'::run_status else 'runnable'::run_status end <> all (u.scope::run_status[])
+          and (select r.id from runs r where r.unique_guard = u.key limit 1) is not null) is true);
+    end if;
+    insert into runs (id, status, hold, name, version, kind, queue, priority, input, step,
+      eligible_at, inserted_at, retention, idempotency_key, unique_key, unique_scope, partition_key, rate_limit, weight,
+      parent_id, child_of, position, trace, locked_by, claim_id)
+    select n.* from new_rows(v_ids, v_only, v_known, v_now, v_ceiling, p_name, p_version, p_kind, p_queue, p_priority, p_input, p_step,
+      p_delay_ms, p_at, p_retention_ms, p_idempotency_key, p_unique_key, p_unique_scope, p_partition_key, p_rate_limit, p_weight, p_parent_id,
+      p_child_of, p_position, p_trace, p_worker, p_claim_id, p_direct, v_behind) n
+    order by n.unique_key nulls first, n.name, n.idempotency_key nulls first, n.id
+    on conflict do nothing;
+    get diagnostics v_inserted = row_count;
+    exit when v_pending is null and v_inserted = cardinality(v_ids);
+
+    -- who holds the keys of the rest? Nobody any more: insert those again
+    v_again := '{}';
+    for v_taken in
+      select u.o::int, u.name, by_unique.id as unique_id, by_idempotency.id as idempotency_id,
+        coalesce(by_unique.status, by_idempotency.status) as status
+      from unnest(v_ids, p_name, p_idempotency_key, p_unique_key) with ordinality u(id, name, idempotency_key, unique_key, o)
+      left join lateral (select r.id, r.status from runs r
+        where r.unique_guard = u.unique_key limit 1) by_unique on true
+      left join lateral (select r.id, r.status from runs r
+        where r.idempotency_key = u.idempotency_key and (r.name = u.name) is true limit 1) by_idempotency on true
+      where (v_pending is null or u.o = any (v_pending))
+        and not exists (select 1 from runs r where r.id = u.id)
+    loop
+      if v_taken.unique_id is null and v_taken.idempotency_id is null then
+        v_again := v_again || v_taken.o;
+        continue;
+      end if;
+      "position" := v_taken.o;
+      id := coalesce(v_taken.unique_id, v_taken.idempotency_id);
+      created := false;
+      status := v_taken.status;
+      conflict := case when v_taken.unique_id <> v_taken.idempotency_id then v_taken.idempotency_id end;
+      if conflict is not null and p_all_or_nothing then
+        raise exception 'item %: the unique key is held by run %, the idempotency key by run %', v_taken.o - 1, id, conflict
+          using errcode = 'PW409';
+      end if;
+      return next;
+      v_answered := v_answered || v_taken.o;
+    end loop;
+    v_pending := v_again;
+    exit when cardinality(v_pending) = 0;
+  end loop;
+
+  if cardinality(v_pending) > 0 then
+    raise exception 'a key was taken and freed again too often, or its holder is not visible to this transaction'
+      using errcode = 'serialization_failure';
+  end if;
+  return query
+    select u.o::int, u.id, true, case when u.direct then 'executing'::run_status else 'runnable'::run_status end, null::bigint
+    from unnest(v_ids, p_direct) with ordinality u(id, direct, o)
+    where u.o <> all (v_answered);
+end $f$;

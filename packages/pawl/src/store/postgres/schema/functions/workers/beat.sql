@@ -1,0 +1,43 @@
+-- pawl: call
+-- A worker's heartbeat: one small update holds all its claims. Answers whether its lease still ran
+-- (if not, the worker must go on under a new id), the runs it holds that were cancelled, and, when
+-- asked, those it holds by claims from p_since on (null: not asked), each with its claim id,
+-- whether the database is held, and the timeline of the server. The beat that ends a gap of half a
+-- lease without any worker's beat starts the count anew from which the reaper may judge: after an
+-- outage of the database everybody looks dead. Rides runs_holders, each question within a range
+-- that has few entries of ended claims, however many an old transaction keeps: a beat that took too
+-- long would cost the lease.
+create or replace function beat(p_worker text, p_since bigint)
+returns table (alive boolean, cancelled text, held text, database_held boolean, server_timeline text)
+language plpgsql as $f$
+declare
+  v_now timestamptz;
+  v_last timestamptz;
+  v_lease interval;
+begin
+  perform require_read_committed();
+  -- the clock is read when no reap is judging this worker any more: it may have ended some of its claims
+  perform 1 from workers w where w.id = p_worker for update;
+  v_now := clock_timestamp();
+  select max(w.seen_at) into v_last from workers w;
+  update workers w set seen_at = v_now where w.id = p_worker and w.seen_at + w.lease > v_now returning w.lease into v_lease;
+  alive := found;
+  if alive then
+    if v_last < v_now - v_lease / 2 then
+      update settings set beats_since = v_now;
+    end if;
+    database_held := (select s.held from settings s where s.only_row);
+    server_timeline := timeline();
+    select jsonb_object_agg(r.id::text, r.claim_id::text) into cancelled from runs r
+      where r.locked_by = p_worker and r.status = 'cancelled';
+    if p_since is not null then
+      select coalesce(jsonb_object_agg(h.id::text, h.claim_id::text), '{}') into held from (
+        select r.id, r.claim_id from runs r
+          where r.locked_by = p_worker and r.status = 'executing' and r.claim_id >= p_since
+        union all
+        select r.id, r.claim_id from runs r
+          where r.locked_by = p_worker and r.status = 'cancelled' and r.claim_id >= p_since) h;
+    end if;
+  end if;
+  return next;
+end $f$;

@@ -1,0 +1,76 @@
+-- pawl: call; lock_timeout 100ms
+-- What every worker does again and again, in one call: the claims of dead workers end (reap), messages whose visibility has
+-- ended are visible again (expire), and with p_repairs the claims of workers without a row end, runs whose definition has come are placed (place_runs), runs that a
+-- changed limit lets through sooner are brought forward (bring_forward), and blocked keys are let in (repair_keys). The first
+-- of these that has written anything ends the call: `again` asks for another at once, so that no transaction keeps the rows of one
+-- locked while the next one looks. One that fails by a row is reported and the next is done.
+-- p_marks is what the last call answered as `marks`. `queues` got work, as JSON. due_ms: until then no lease will have passed,
+-- unless a worker comes to be meanwhile. is_waited: there are keys with blocked runs, so look again soon.
+create or replace function recover(p_limit int, p_repairs boolean, p_marks text)
+returns table (reaped int, queues text, marks text, again boolean, is_waited boolean, due_ms double precision)
+language plpgsql as $f$
+declare
+  c_keys constant int := 200;    -- fewer: each holds a lock while it is looked at
+  v_marks jsonb := coalesce(p_marks::jsonb, '{}');
+  v_placed record;
+  v_forward record;
+  v_keys record;
+  v_messages record;
+begin
+  perform require_read_committed();
+  if timeline() <> (select s.timeline from settings s where s.only_row) then
+    perform begin_timeline();
+  end if;
+  queues := '[]';
+  is_waited := false;
+  select r.reaped into reaped from reap(p_limit, p_repairs) r;
+  again := reaped > 0;
+  if not again then
+    begin
+      select e.expired, e.marks into v_messages from expire(p_limit, v_marks ->> 'messages') e;
+      again := v_messages.expired > 0;
+      v_marks := v_marks || jsonb_build_object('messages', v_messages.marks);
+    exception when others then
+      if not is_row_fault(sqlstate) then
+        raise;
+      end if;
+      raise warning 'pawl: messages cannot be made visible again: %', sqlerrm;
+    end;
+  end if;
+  if p_repairs and not again then
+    begin
+      select p.queues, p.last into v_placed from place_runs(p_limit, v_marks ->> 'placed') p;
+      queues := v_placed.queues;
+      again := queues <> '[]';
+      v_marks := v_marks || jsonb_build_object('placed', v_placed.last);
+    exception when others then
+      if not is_row_fault(sqlstate) then
+        raise;
+      end if;
+      raise warning 'pawl: runs cannot be placed: %', sqlerrm;
+    end;
+    if not again then
+      begin
+        select f.looked, f.moved, f.queues into v_forward from bring_forward(p_limit) f;
+        queues := v_forward.queues;
+        again := v_forward.moved > 0 or v_forward.looked = p_limit;
+      exception when others then
+        if not is_row_fault(sqlstate) then
+          raise;
+        end if;
+        raise warning 'pawl: throttled runs cannot be brought forward: %', sqlerrm;
+      end;
+    end if;
+    if not again then
+      select k.looked, k.last, k.queues, k.is_left into v_keys from repair_keys(v_marks ->> 'key', c_keys) k;
+      queues := v_keys.queues;
+      is_waited := v_keys.looked > 0;
+      again := v_keys.is_left and queues <> '[]';
+      v_marks := v_marks || jsonb_build_object('key', v_keys.last);
+    end if;
+  end if;
+  marks := v_marks::text;
+  select extract(epoch from min(greatest(w.seen_at, s.beats_since) + w.lease) - clock_timestamp()) * 1000 into due_ms
+    from settings s, workers w;
+  return next;
+end $f$;

@@ -1,0 +1,42 @@
+-- pawl: call
+-- Retention: deletes up to p_limit terminal runs past their time, with journal and inbox; ids first, then by key.
+-- Rides runs_expiry. A run that a worker still holds (cancelled, its step not returned yet) waits, and so does a child until
+-- its parent has gone on from the step that sees it. Begins at p_after_us, where the last call stopped (microseconds; null: at
+-- the head), so that a long drain does not walk again over what it has deleted, and answers where it stopped (null: at the end).
+-- Deletes nothing while the database is held: who looks into a copy wants to find everything.
+create or replace function sweep(p_limit int, p_after_us bigint default null) returns table (swept int, last bigint)
+language plpgsql as $f$
+declare
+  v_now timestamptz := now();
+  v_after timestamptz := coalesce(timestamptz 'epoch' + p_after_us * interval '1 microsecond', '-infinity');
+  v_ids bigint[];
+begin
+  perform require_read_committed();
+  if is_held() then
+    swept := 0;
+    return next;
+    return;
+  end if;
+  v_ids := array(select r.id from runs r
+    where r.expires_at >= v_after and r.expires_at <= v_now and (r.status in ('done', 'failed', 'cancelled')) is true and (r.locked_by is null) is true
+      and (r.parent_id is null or (select p.id from runs p where p.id = r.parent_id
+        and (p.spawn = r.child_of and p.awaits ? 'children') is true limit 1) is null)
+    order by r.expires_at limit p_limit for update skip locked);
+  if cardinality(v_ids) = p_limit then
+    select to_us(r.expires_at) into last from runs r where r.id = v_ids[p_limit];
+  end if;
+  delete from steps s using (select u.id from unnest(v_ids) u(id) limit p_limit) v
+    where s.run_id = v.id;
+  delete from signals s using (select u.id from unnest(v_ids) u(id) limit p_limit) v
+    where s.run_id = v.id;
+  delete from runs r using (select u.id from unnest(v_ids) u(id) limit p_limit) v
+    where r.id = v.id;
+  -- buckets that are full by now say nothing
+  delete from buckets b using (
+    select c.name, c.key from buckets c join limits l on l.name = c.name
+    where greatest(c.updated_at, c.promised_at) + l.period * (l.burst / l.allowed) < v_now
+    limit p_limit for update of c skip locked) v
+    where b.name = v.name and b.key = v.key;
+  swept := cardinality(v_ids);
+  return next;
+end $f$;
