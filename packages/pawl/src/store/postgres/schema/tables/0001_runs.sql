@@ -110,3 +110,9 @@ create type run_record as (
   id bigint, name text, version int, kind text, status run_status, step text, attempt int, queue text, priority smallint,
   input text, state text, result text, error text, parent_id bigint, idempotency_key text,
   inserted_at text, completed_at text, eligible_at text, expires_at text);
+
+-- A run that has just been claimed: what a worker needs to execute it (take_claims).
+create type claimed_run as (
+  id text, name text, version int, step text, priority smallint, attempt int, crashes int, parent_id text, partition_key text,
+  timed_out boolean, children int, inbox_seq int, inbox text, input text, state text, journal text, waiting text,
+  unique_lost boolean, started_ms double precision, trace text);

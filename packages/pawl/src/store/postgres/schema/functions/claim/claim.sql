@@ -24,8 +24,8 @@ create or replace function claim(
   p_queue text, p_worker text, p_claim_id bigint, p_limit int, p_names text[], p_versions int[],
   p_floor_priority smallint, p_floor_us bigint, p_bounded boolean default false, p_only bigint default null
 ) returns table (
-  id bigint, name text, version int, step text, priority smallint, attempt int, crashes int,
-  parent_id bigint, partition_key text, timed_out boolean, children int, inbox_seq int, inbox text,
+  id text, name text, version int, step text, priority smallint, attempt int, crashes int,
+  parent_id text, partition_key text, timed_out boolean, children int, inbox_seq int, inbox text,
   input text, state text, journal text, waiting text, unique_lost boolean, started_ms double precision, trace text, meta text)
 language plpgsql as $f$
 #variable_conflict use_column
@@ -54,7 +54,6 @@ declare
   v_limited boolean;
   v_resumed boolean;                                      -- the time of some workflows' waits has come
   v_refused record;
-  v_lost boolean;
   v_contended boolean := false;
   v_throttled int := 0;
   v_inline int;
@@ -238,38 +237,13 @@ begin
         cross join lateral (select t.id, t.awaits, t.status, t.kind from runs t where t.id = u.id limit 1) r
         where r.status = 'awaiting_signal' and r.kind = 'workflow';
       end if;
-      -- in the order of v_ids, like above
-      return query
-        update runs r set status = 'executing', locked_by = p_worker, claim_id = p_claim_id, turn = 0, throttled = false,
-          timed_out = r.timed_out or r.status = 'awaiting_signal', awaits = resolved(r.awaits, r.inbox_seq)
-        from (select u.id from unnest(v_ids) u(id) limit p_limit) c
-        where r.id = c.id and is_key_settled(r.unique_key, r.unique_guard, r.unique_scope)
-        returning r.id, r.name, r.version, r.step, r.priority, r.attempt, r.crashes, r.parent_id, r.partition_key, r.timed_out,
-          (r.awaits ->> 'children')::int, r.inbox_seq,
-          case when r.inbox_seq > 0 and r.kind is distinct from 'workflow' then inbox_inline(r.id, r.awaits, v_inline) end,
-          case when r.state is null then r.input::text end, r.state::text,
-          case when r.kind = 'workflow' and (select 1 from steps s where s.run_id = r.id limit 1) is not null
-            then journal_inline(r.id, v_inline) end,
-          case when r.kind = 'workflow' and r.inbox_seq > 0 then inbox_names(r.id, v_inline) end, false,
-          date_part('epoch', r.inserted_at) * 1000, r.trace, null::text;
+      return query select c.*, null::text from take_claims(v_ids, p_worker, p_claim_id, v_now, v_inline, 0, 'settled') c;
       get diagnostics v_page_rows = row_count;
       v_found := v_found + v_page_rows;
       v_bytes := v_bytes + v_page_bytes + 2 * v_inline * cardinality(v_ids);
-      -- a run that enters its unique scope by this claim may find its key taken: one by one, and gives the key up. So does one that gave
-      -- it up before, which is told now
       if v_page_rows < cardinality(v_ids) then
         foreach v_one in array v_ids loop
-          v_lost := claim_entering_scope(v_one, p_worker, p_claim_id);
-          continue when v_lost is null;
-          return query
-            select r.id, r.name, r.version, r.step, r.priority, r.attempt, r.crashes, r.parent_id, r.partition_key, r.timed_out,
-              (r.awaits ->> 'children')::int, r.inbox_seq,
-              case when r.inbox_seq > 0 and r.kind is distinct from 'workflow' then inbox_inline(r.id, r.awaits, v_inline) end,
-              case when r.state is null then r.input::text end, r.state::text,
-              case when r.kind = 'workflow' then journal_inline(r.id, v_inline) end,
-              case when r.kind = 'workflow' and r.inbox_seq > 0 then inbox_names(r.id, v_inline) end, v_lost,
-              date_part('epoch', r.inserted_at) * 1000, r.trace, null::text
-            from runs r where r.id = v_one;
+          return query select c.*, null::text from claim_entering_scope(v_one, p_worker, p_claim_id, v_now, v_inline) c;
           get diagnostics v_page_rows = row_count;
           v_found := v_found + v_page_rows;
         end loop;

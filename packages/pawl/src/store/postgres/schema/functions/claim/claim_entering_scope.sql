@@ -1,28 +1,25 @@
 -- pawl: inner
--- Claims one run that is not yet in its unique scope (see claim, which has locked it). If another run holds the key
--- by now, this one gives its key up and goes on: the collision costs one row, never the batch. Answers whether it gave the
--- key up, now or when something else made it enter its scope (is_key_settled); null if the run was not claimed.
-create or replace function claim_entering_scope(p_id bigint, p_worker text, p_claim_id bigint) returns boolean
-language plpgsql as $f$
+-- Claims one run that is not yet in its unique scope (see claim, which has locked it). If another run
+-- holds the key by now, this one gives its key up and goes on: the collision costs one row, never the
+-- batch. A run that gave its key up before, when something else made it enter its scope, is told so
+-- now (unique_lost). No row if a start that is not committed yet holds the key: the run waits for
+-- another claim.
+create or replace function claim_entering_scope(p_id bigint, p_worker text, p_claim_id bigint, p_now timestamptz, p_inline int)
+returns setof claimed_run language plpgsql as $f$
 declare
-  v_lost boolean;
+  v_run record;
 begin
-  select r.unique_key is null and r.unique_scope is not null into v_lost from runs r where r.id = p_id;
-  for v_try in 1 .. 2 loop
-    begin
-      update runs r set status = 'executing', locked_by = p_worker, claim_id = p_claim_id, turn = 0, throttled = false,
-        timed_out = r.timed_out or r.status = 'awaiting_signal', awaits = resolved(r.awaits, r.inbox_seq),
-        unique_key = case when not v_lost then r.unique_key end, unique_scope = case when not v_lost then r.unique_scope end
-      where r.id = p_id and r.status in ('runnable', 'awaiting_signal');
-      return case when found then v_lost end;
-    exception
-      when lock_not_available then
-        return null;    -- a start that is not committed yet holds the key: this run waits for another claim
-      when unique_violation then
-        if v_try = 2 then
-          raise;
-        end if;
-        v_lost := true;
-    end;
-  end loop;
+  select r.status, r.unique_key is null and r.unique_scope is not null as is_lost into v_run from runs r where r.id = p_id;
+  if v_run.status not in ('runnable', 'awaiting_signal') then
+    return;
+  end if;
+  begin
+    return query select * from take_claims(array[p_id], p_worker, p_claim_id, p_now, p_inline, 0,
+      case when v_run.is_lost then 'give up' else 'enter' end);
+  exception
+    when lock_not_available then
+      return;
+    when unique_violation then
+      return query select * from take_claims(array[p_id], p_worker, p_claim_id, p_now, p_inline, 0, 'give up');
+  end;
 end $f$;

@@ -26,8 +26,7 @@ begin
   if not p_patient then
     perform set_config('lock_timeout', '100ms', true);
   end if;
-  select r.status, r.kind, r.awaits, r.inbox_seq, r.queue, r.priority, r.eligible_at, r.name || '@' || r.version as served,
-      r.name, r.trace,
+  select r.status, r.kind, r.awaits, r.inbox_seq, r.queue, r.priority, r.eligible_at, r.name, r.version, r.trace,
       r.unique_key is null or r.unique_guard is not null as can_enter,
       r.hold = 0 and r.partition_key is null and r.rate_limit is null
         and is_key_settled(r.unique_key, r.unique_guard, r.unique_scope) as is_free
@@ -51,12 +50,9 @@ begin
   end if;
   if not v_is_met then
     update runs r set inbox_seq = r.inbox_seq + 1 where r.id = p_run_id;
-  elsif v_run.is_free and v_run.queue = any (p_queues) and (select w.seen_at + w.lease > clock_timestamp() and v_run.served = any (w.serves)
-      and not (select s.held from settings s where s.only_row) from workers w where w.id = p_worker) then
-    update runs r set inbox_seq = r.inbox_seq + 1, status = 'executing', locked_by = p_worker, claim_id = p_claim_id, turn = 0,
-        throttled = false, eligible_at = least(r.eligible_at, v_now), awaits = resolved(r.awaits, r.inbox_seq + 1)
-      where r.id = p_run_id
-      returning r.queue, claimed_run(r) into queue, handed;
+  elsif v_run.is_free and v_run.queue = any (p_queues) and is_claiming(p_worker, v_run.name, v_run.version) then
+    queue := v_run.queue;
+    select to_jsonb(c) into handed from take_claims(array[p_run_id], p_worker, p_claim_id, v_now, 262144, 1, 'settled') c;
   else
     update runs r set inbox_seq = r.inbox_seq + 1, status = 'runnable', eligible_at = least(r.eligible_at, v_now)
       where r.id = p_run_id;
