@@ -32,7 +32,7 @@ export class WorkerAlone {
     this.#worker = new EngineWorker(checkServe([definition], options), async () => ({
       store: store as unknown as WorkerStore, // a job that ends at once needs no more of it
       hub: this.#hub,
-      beats: null,
+      heartbeat: null,
       sweeps: false,
       waitMs: null,
       close: async () => {},

@@ -19,6 +19,7 @@ const rooms = [
   "observe",
   "local",
   "store/http",
+  "heartbeat",
   "run",
   "workflow",
   "worker",

@@ -8,7 +8,7 @@ import { type Checked, checkRuns, type CheckSource, type OpenRun } from "./check
 import type { AnyDefinition, DefinitionOfRun, OutputOf, RunId } from "../define/definition.js";
 import { NotSupported, PawlError, Unavailable } from "../values/errors.js";
 import type { Logger } from "../values/logger.js";
-import { Group } from "../timing/batch.js";
+import { Batcher } from "../timing/batch.js";
 import { checkLimit } from "../local/limits.js";
 import { type Hub, hubOf } from "../local/hub.js";
 import { checkDefinitions } from "../worker/options.js";
@@ -23,7 +23,7 @@ import { Caller } from "../store/http/caller.js";
 import { HttpClientStore } from "../store/http/http-client-store.js";
 import { httpQueues, httpTopics } from "../store/http/http-queues.js";
 import { HttpResults } from "../store/http/http-results.js";
-import { Lanes } from "../timing/lanes.js";
+import { Lanes } from "../timing/slow-lanes.js";
 import type { StoredStep } from "../store/journal.js";
 import { isUnreachable } from "../store/refused.js";
 import type { NewRun, NewSignal, SignalVerdict, StartedRun } from "../store/store.js";
@@ -55,7 +55,7 @@ export class HttpClient implements Pawl {
   readonly subscriptions: Pawl["subscriptions"];
   readonly #store: HttpClientStore;
   readonly #results: HttpResults;
-  readonly #starts: Group<NewRun, StartedRun | PawlError>;
+  readonly #starts: Batcher<NewRun, StartedRun | PawlError>;
   readonly #keyed = new Lanes(keyedLanes);
   readonly #hub: Hub;
   #isClosed = false;
@@ -65,7 +65,7 @@ export class HttpClient implements Pawl {
     this.#store = new HttpClientStore(caller);
     this.#hub = hubOf(settings.url);
     this.#results = new HttpResults(this.#store, this.#hub, settings.logger);
-    this.#starts = new Group({
+    this.#starts = new Batcher({
       send: (runs) => this.#store.startEach(runs),
       sizeOf: (run) => run.input.length,
       isOutage: isUnreachable,

@@ -25,7 +25,7 @@ import { PostgresStore } from "../store/postgres/postgres-store.js";
 import type { Commit, EndedRun, NewRun, StoredLimit, Verdict } from "../store/store.js";
 import { LockLanes } from "../timing/slow-lanes.js";
 import type { Logger } from "../values/logger.js";
-import { copyWarning, heldWarning } from "../worker/database-warnings.js";
+import { copyWarning, heldWarning } from "../worker/database-watch.js";
 import { Sweeper } from "../worker/sweeper.js";
 
 export interface EngineOptions {

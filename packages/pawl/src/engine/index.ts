@@ -11,11 +11,11 @@ export { type Engine, type EngineOptions, openEngine, type StartContext } from "
 /** Signs a delivery to a URL: the headers that `verifyDelivery` checks. */
 export { type Delivery, signDelivery } from "./sign-delivery.js";
 /** Where the next claim of a queue begins. Keep one per queue and set of definitions. */
-export { LowWater as ClaimCursor } from "../worker/claim-cursor.js";
-/** The growing delay between tries during an outage. */
-export { Patience as RetryDelay } from "../timing/retry-delay.js";
+export { ClaimCursor } from "../worker/claim-cursor.js";
+/** The one polling loop: hints, due times, growing intervals, retries during an outage. */
+export { type Polled, PollLoop } from "../timing/poll.js";
 /** Runs a few calls at once; the others wait for their turn, in order. */
-export { Lanes } from "../timing/lanes.js";
+export { Lanes } from "../timing/slow-lanes.js";
 /** Reads and shows values: JSON, durations, definitions, phases. */
 export * as values from "./values.js";
 /**

@@ -4,7 +4,7 @@
  */
 
 import type { NewMessage, QueueStore, Receipt, SentMessage, Settled } from "../store/queue-store.js";
-import { Group } from "../timing/batch.js";
+import { Batcher } from "../timing/batch.js";
 import type { ErrorKinds, LockLanes } from "../timing/slow-lanes.js";
 import type { Hub } from "./hub.js";
 
@@ -14,20 +14,20 @@ const messageBytes = 500;
 export class Messages {
   readonly #store: QueueStore;
   readonly #hub: Hub;
-  readonly #sends: Group<readonly NewMessage[], SentMessage[]>;
-  readonly #acks: Group<readonly Receipt[], ReadonlySet<string>>;
+  readonly #sends: Batcher<readonly NewMessage[], SentMessage[]>;
+  readonly #acks: Batcher<readonly Receipt[], ReadonlySet<string>>;
   readonly #lanes: LockLanes;
 
   constructor(store: QueueStore, hub: Hub, { lanes, ...errors }: ErrorKinds & { readonly lanes: LockLanes }) {
     this.#store = store;
     this.#hub = hub;
     this.#lanes = lanes;
-    this.#sends = new Group({
+    this.#sends = new Batcher({
       ...errors,
       send: (batches) => this.#send(batches),
       sizeOf: (batch) => batch.reduce((bytes, { body }) => bytes + body.length + messageBytes, 0),
     });
-    this.#acks = new Group({
+    this.#acks = new Batcher({
       ...errors,
       send: async (batches) => {
         const { done } = this.#tell(await this.#store.ack(batches.flat()));

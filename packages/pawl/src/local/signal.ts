@@ -6,7 +6,7 @@
 
 import type { ClientStore, NewSignal, SignalTarget, SignalVerdict } from "../store/store.js";
 import { newClaimId } from "../values/claim-id.js";
-import { Group } from "../timing/batch.js";
+import { Batcher } from "../timing/batch.js";
 import type { ErrorKinds } from "../timing/slow-lanes.js";
 import type { Hub, Slots } from "./hub.js";
 import { signalTraced } from "../observe/tracing.js";
@@ -19,12 +19,12 @@ interface Answered {
 export class Signaller {
   readonly #store: Pick<ClientStore, "signal">;
   readonly #hub: Hub;
-  readonly #group: Group<NewSignal, Answered>;
+  readonly #group: Batcher<NewSignal, Answered>;
 
   constructor(store: Pick<ClientStore, "signal">, hub: Hub, errors: ErrorKinds) {
     this.#store = store;
     this.#hub = hub;
-    this.#group = new Group({
+    this.#group = new Batcher({
       ...errors,
       send: (signals) => this.#send(signals, signals.length === 1 ? this.#slots() : null),
       sizeOf: (signal) => signal.payload.length,

@@ -6,7 +6,7 @@
 
 import type { ClientStore, NewRun, StartedRun } from "../store/store.js";
 import { newClaimId } from "../values/claim-id.js";
-import { Group } from "../timing/batch.js";
+import { Batcher } from "../timing/batch.js";
 import type { ErrorKinds, LockLanes } from "../timing/slow-lanes.js";
 import type { Hub, Reservation } from "./hub.js";
 import { startTraced } from "../observe/tracing.js";
@@ -30,7 +30,7 @@ const newborn = {
 export class Starter {
   readonly #store: Pick<ClientStore, "start">;
   readonly #hub: Hub;
-  readonly #group: Group<NewRun, StartedRun>;
+  readonly #group: Batcher<NewRun, StartedRun>;
   readonly #lanes: LockLanes;
 
   constructor(
@@ -41,7 +41,7 @@ export class Starter {
     this.#store = store;
     this.#hub = hub;
     this.#lanes = lanes;
-    this.#group = new Group({
+    this.#group = new Batcher({
       ...errors,
       send: (runs) => this.#send(runs, false),
       sizeOf: (run) => run.input.length,

@@ -4,9 +4,11 @@
  */
 
 let waiting: (() => void)[] = [];
-/** Where there is no `setImmediate` (browsers), a timer. */
-const later: (callback: () => void) => void =
-  typeof setImmediate === "function" ? setImmediate : (callback) => void setTimeout(callback, 0);
+/** Browsers have no `setImmediate`. Looked up at every call, since tests replace it. */
+function later(callback: () => void): void {
+  if (typeof setImmediate === "function") setImmediate(callback);
+  else setTimeout(callback, 0);
+}
 
 /** Calls it in the next turn. */
 export function onNextTurn(callback: () => void): void {

@@ -8,7 +8,7 @@
  *
  * A look probes each definition. With more than 50 of them it also rests from those that had nothing to claim: between two looks at
  * all definitions it looks at those alone that had due runs at the last.
- * Kept by each feeder, and by a server for those who wait there; one look at a time.
+ * Kept by each claimer, and by a server for those who wait there; one look at a time.
  */
 
 import type { Claimable, Claimed, Floor, Served } from "../store/store.js";
@@ -30,7 +30,7 @@ interface Look extends Served {
   readonly isWhole: boolean;
 }
 
-export class LowWater {
+export class ClaimCursor {
   readonly #served: Served;
   #floor: Floor = null;
   #sinceMs = 0;
@@ -49,7 +49,7 @@ export class LowWater {
   }
 
   /** A look begins now: where, and at which definitions. */
-  look(): Look {
+  begin(): Look {
     const askedMs = performance.now();
     const bounded = this.#floor !== null && askedMs < this.#wholeAtMs;
     const isOld = askedMs - this.#sinceMs >= longestMs;

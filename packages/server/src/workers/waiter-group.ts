@@ -1,17 +1,17 @@
 /**
- * Workers that wait for runs of one queue and serve the same definitions. They wait in line, and
- * the group sends one claim at a time, for the first of them: when work was announced, when a run
- * falls due, or after the poll interval, which grows while the queue is empty. A worker that gets
- * runs leaves the line; if there are more runs, the group claims for the next worker at once. The
- * group releases runs that it claimed for a worker that has disconnected. An outage only delays.
- * Kept by `waiters.ts`.
+ * Workers that wait for runs of one queue and serve the same definitions. They wait in line, and the
+ * group sends one claim at a time, for the first of them: when work was announced, when a run falls
+ * due, or after the poll interval, which grows while the queue is empty. A worker that gets runs
+ * leaves the line; if there are more runs, the group claims for the next worker at once. The group
+ * releases runs that it claimed for a worker that has disconnected. An outage only delays. Kept by
+ * `waiters.ts`.
  */
 
 import type { Claimable, Claimed, PostgresStore } from "pawl/engine";
-import { ClaimCursor, databaseErrors, RetryDelay } from "pawl/engine";
+import { ClaimCursor, databaseErrors, type Polled, PollLoop } from "pawl/engine";
 import type { Logger } from "pawl";
 
-const pollMs = { shortest: 5, longest: 1_000 };
+const pace = { shortestMs: 5, longestMs: 1_000 };
 /**
  * A worker that waits this long may have lost its lease and get nothing: then also claim for the
  * second.
@@ -55,20 +55,15 @@ export interface GroupHost {
 }
 
 export const nothing: Found = { runs: [], more: false };
-const lookAgain: Claimed = { ...nothing, more: true, floor: null, busy: null, dueMs: null, throttled: 0 };
+const claimAgain: Claimed = { ...nothing, more: true, floor: null, busy: null, dueMs: null, throttled: 0 };
 
 export class WaiterGroup {
   readonly #host: GroupHost;
   readonly #line = new Set<Waiter>();
   readonly #cursor: ClaimCursor;
-  readonly #retryDelay = new RetryDelay();
+  readonly #loop = new PollLoop(pace, () => this.#poll());
   /** The worker for whom a claim is in flight. */
-  #looking: Waiter | null = null;
-  #isRunning = false;
-  #isNudged = false;
-  #dueAtMs = Number.POSITIVE_INFINITY;
-  #pollMs = pollMs.shortest;
-  #wake: (() => void) | null = null;
+  #claiming: Waiter | null = null;
 
   constructor(host: GroupHost, served: Pick<Ask, "names" | "versions">) {
     this.#host = host;
@@ -81,15 +76,15 @@ export class WaiterGroup {
 
   join(waiter: Waiter): void {
     this.#line.add(waiter);
-    // While others wait, there is nothing to claim as far as the group knows.
-    if (!this.#isRunning) void this.#run();
+    // While others wait, there is nothing to claim as far as the group knows: no hint.
+    this.#loop.start();
   }
 
   /** Answers a worker that is due or gone with nothing, unless a claim for it is in flight. */
   settle(waiter: Waiter): void {
-    if (waiter === this.#looking || !this.#line.delete(waiter)) return;
+    if (waiter === this.#claiming || !this.#line.delete(waiter)) return;
     waiter.answer(nothing);
-    if (this.isEmpty) this.#wake?.();
+    this.#stopIfEmpty();
   }
 
   /** Answers the workers that `is` selects. */
@@ -102,8 +97,7 @@ export class WaiterGroup {
   }
 
   nudge(): void {
-    this.#isNudged = true;
-    this.#wake?.();
+    this.#loop.hint();
   }
 
   rewind(): void {
@@ -117,47 +111,51 @@ export class WaiterGroup {
   }
 
   expect(delayMs: number): void {
-    const atMs = performance.now() + delayMs;
-    if (atMs >= this.#dueAtMs) return;
-    this.#dueAtMs = atMs;
-    this.#wake?.();
+    this.#loop.expectAt(performance.now() + delayMs);
   }
 
-  async #run(): Promise<void> {
-    this.#isRunning = true;
-    while (!this.isEmpty) {
-      this.#isNudged = false;
-      const askedMs = performance.now();
-      const claimed = await this.#lookForFirst();
-      if (claimed === null) await this.#sleep(this.#retryDelay.next());
-      else if (!claimed.more) await this.#idle(claimed, askedMs);
-    }
-    this.#isRunning = false;
+  /** Stops the loop while the line is empty; `join` starts it again. */
+  #stopIfEmpty(): void {
+    if (!this.isEmpty) return;
+    void this.#loop.stop();
     this.#host.onEmpty();
   }
 
-  /**
-   * Claims for the first worker in line and, if that one may have lost its lease, for the second.
-   */
-  async #lookForFirst(): Promise<Claimed | null> {
+  async #poll(): Promise<Polled> {
+    const askedMs = performance.now();
+    const claimed = await this.#claimForFirst();
+    this.#stopIfEmpty();
+    if (claimed === null) return { kind: "failed" };
+    if (claimed.more) return { kind: "again" };
+    const { runs, dueMs } = claimed;
+    return {
+      kind: "drained",
+      found: runs.length > 0,
+      dueAtMs: dueMs === null ? null : askedMs + dueMs,
+      // A claim over a part of the queue does not replace one over all of it.
+      atMostMs: this.#cursor.restMs(),
+    };
+  }
+
+  /** Claims for the first in line and, if that one may have lost its lease, for the second. */
+  async #claimForFirst(): Promise<Claimed | null> {
     const [first, second] = this.#line;
     if (first === undefined) return null;
-    const claimed = await this.#look(first);
+    const claimed = await this.#claim(first);
     const isFound = claimed === null || claimed.runs.length > 0;
     if (isFound || second === undefined || !this.#line.has(second)) return claimed;
-    return performance.now() - first.sinceMs < staleMs ? claimed : this.#look(second);
+    return performance.now() - first.sinceMs < staleMs ? claimed : this.#claim(second);
   }
 
   /** One claim for this worker; null: it failed. */
-  async #look(waiter: Waiter): Promise<Claimed | null> {
+  async #claim(waiter: Waiter): Promise<Claimed | null> {
     const { store, logger } = this.#host;
-    const from = this.#cursor.look();
-    // A partial claim does not know every run that will be due.
-    if (from.isWhole || this.#dueAtMs <= performance.now()) this.#dueAtMs = Number.POSITIVE_INFINITY;
-    this.#looking = waiter;
+    const from = this.#cursor.begin();
+    // A claim over a part of the queue does not know every due time.
+    if (from.isWhole) this.#loop.forgetDue();
+    this.#claiming = waiter;
     try {
       const claimed = await store.claim({ ...waiter.ask, ...from });
-      this.#retryDelay.reset();
       this.#cursor.accept(claimed);
       this.#give(waiter, claimed);
       return claimed;
@@ -169,9 +167,9 @@ export class WaiterGroup {
       }
       // The error concerns this caller only: the next in line does not wait.
       if (this.#line.delete(waiter)) waiter.answer(error as Error);
-      return lookAgain;
+      return claimAgain;
     } finally {
-      this.#looking = null;
+      this.#claiming = null;
     }
   }
 
@@ -181,30 +179,5 @@ export class WaiterGroup {
     this.#line.delete(waiter);
     if (isGone) this.#host.release(ask.queue, runs, ask.claimId);
     waiter.answer(isGone ? nothing : { runs, more });
-  }
-
-  /** Nothing is left to claim: waits for a hint, the next due time, or the poll interval. */
-  async #idle({ runs, dueMs }: Claimed, askedMs: number): Promise<void> {
-    if (dueMs !== null) this.#dueAtMs = Math.min(this.#dueAtMs, askedMs + dueMs);
-    const waitMs = this.#pollMs * (0.85 + Math.random() * 0.3);
-    this.#pollMs = runs.length > 0 ? pollMs.shortest : Math.min(this.#pollMs * 1.5, pollMs.longest);
-    // A bounded claim does not replace the next claim over the whole queue.
-    await this.#sleep(Math.min(waitMs, this.#cursor.restMs() ?? waitMs));
-  }
-
-  async #sleep(longestMs: number): Promise<void> {
-    const endMs = performance.now() + longestMs;
-    while (!this.isEmpty && !this.#isNudged) {
-      const leftMs = Math.min(endMs, this.#dueAtMs) - performance.now();
-      if (leftMs <= 0) return;
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, Math.ceil(leftMs));
-        this.#wake = () => {
-          clearTimeout(timer);
-          resolve();
-        };
-      });
-      this.#wake = null;
-    }
   }
 }

@@ -6,7 +6,7 @@
  */
 
 import { PawlError, Unavailable } from "../../values/errors.js";
-import { Patience } from "../../timing/retry-delay.js";
+import { RetryDelay } from "../../timing/retry-delay.js";
 import { isUnreachable, Overloaded, ServerFault } from "../refused.js";
 import type { ServerAddress } from "./address.js";
 import { toError } from "./problem.js";
@@ -43,7 +43,7 @@ export class Caller {
   /** The answer, decoded; throws one of Pawl's errors. The caller knows what the server answers with. */
   async call<Answer>(method: string, path: string, options: CallOptions = {}): Promise<Answer> {
     const { repeatable = method === "GET" || method === "PUT", tries: most = tries } = options;
-    const patience = new Patience();
+    const retryDelay = new RetryDelay();
     const endMs = performance.now() + (options.timeoutMs ?? defaultMs);
     for (let count = 1; ; count++) {
       try {
@@ -55,7 +55,7 @@ export class Caller {
             ? performance.now() < endMs
             : (isSafe || error instanceof NotSent) && count < most;
         if (!mayRepeat || options.signal?.aborted === true) throw error;
-        await new Promise((resolve) => setTimeout(resolve, patience.next()));
+        await new Promise((resolve) => setTimeout(resolve, retryDelay.next()));
       }
     }
   }

@@ -6,7 +6,7 @@
 
 import type { Logger } from "../../values/logger.js";
 import type { Hub } from "../../local/hub.js";
-import { Patience } from "../../timing/retry-delay.js";
+import { RetryDelay } from "../../timing/retry-delay.js";
 import { onNextTurn } from "../../timing/next-turn.js";
 import { isUnreachable, ServerFault } from "../refused.js";
 import type { EndedRun } from "../store.js";
@@ -35,7 +35,7 @@ export class HttpResults {
   readonly #polls = new Set<Poll>();
   /** Runs that somebody waits for and that are in no poll. */
   #unasked = new Set<string>();
-  readonly #patience = new Patience();
+  readonly #retryDelay = new RetryDelay();
   #isScheduled = false;
   #isClosed = false;
 
@@ -144,7 +144,7 @@ export class HttpResults {
     try {
       const seconds = this.#unasked.size > 0 ? crowdedSeconds : waitSeconds;
       const ended = await this.#store.ended(runIds, seconds, controller.signal);
-      this.#patience.reset();
+      this.#retryDelay.reset();
       for (const run of ended) for (const settle of this.#waiting.get(run.runId) ?? []) settle(run);
       // Of many, some more will end at any moment: not a poll for each of them.
       pauseMs = Math.min(20, Math.floor(runIds.length / 50));
@@ -160,7 +160,7 @@ export class HttpResults {
   #fail({ runIds }: Poll, error: unknown): number {
     if (isUnreachable(error) && !(error instanceof ServerFault)) {
       this.#logger.warn({ err: error }, "pawl: results cannot be read, trying again");
-      return this.#patience.next();
+      return this.#retryDelay.next();
     }
     for (const runId of runIds) {
       for (const settle of this.#waiting.get(runId) ?? []) settle(error as Error);

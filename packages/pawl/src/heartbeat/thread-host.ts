@@ -1,51 +1,52 @@
 /**
- * The one heartbeat thread of the process, for all its workers: begun with the first of them, ended with the last, begun
- * again if it dies, with all who beat in it. Where no thread can start (a bundle without its file, options that cannot be
- * sent to it), the main loop beats and says so once. Used by `heartbeat.ts`.
+ * Owns the one heartbeat thread of the process, for all its workers. The thread starts with the first
+ * worker and ends with the last. If it dies, another one takes over all its worker ids. Where no thread
+ * can start (a bundle without its file, options that cannot be posted to it), the main loop sends the
+ * heartbeats and says so once. Used by `lease.ts`.
  *
- * One thread, because a thread per worker fed the overload that had cost the lease: 25 workers on 2 starved cores lost 243
- * leases of 2 s in 40 s, and lose none with one.
+ * One thread, because a thread per worker fed the overload that had cost the lease: 25 workers on 2
+ * starved cores lost 243 leases of 2 s in 40 s, and lose none with one.
  */
 
 import { Worker as Thread } from "node:worker_threads";
 import type { Logger } from "../values/logger.js";
+import { RetryDelay } from "../timing/retry-delay.js";
 import {
   beatAll,
-  type BeatOptions,
-  type BeatReport,
-  type Notice,
-  type Order,
+  type Command,
+  type HeartbeatOptions,
+  type HeartbeatReport,
+  type Message,
   threadMark,
-} from "./heartbeat-thread.js";
-import { Patience } from "../timing/retry-delay.js";
+} from "./thread.js";
 
-/** A beat may hang in a database that does not answer: who stops does not wait for longer. */
+/** A heartbeat may hang in a database that does not answer: a worker that stops waits no longer. */
 const endMs = 1_000;
-/** A thread that lived for this long was none of those that die at once. */
+/** A thread that lived this long is not one that dies at once. */
 const steadyMs = 60_000;
 
-/** One worker id that is beaten for. */
+/** One worker id. */
 interface Member {
-  readonly options: BeatOptions;
-  readonly hear: (report: BeatReport) => void;
+  readonly options: HeartbeatOptions;
+  readonly onReport: (report: HeartbeatReport) => void;
   isRegistered: boolean;
-  /** Beaten for in the main loop, whatever the others do. */
+  /** Its heartbeats are sent by the main loop, whatever the others do. */
   isLocal: boolean;
   onEnded?: () => void;
 }
 
-let shared: HeartbeatHost | undefined;
+let shared: ThreadHost | undefined;
 let lastKey = 0;
-let toldOfMainLoop = false;
+let warnedOfMainLoop = false;
 
-export class HeartbeatHost {
+export class ThreadHost {
   readonly #logger: Logger;
   readonly #members = new Map<number, Member>();
-  readonly #patience = new Patience();
-  readonly #inMainLoop = beatAll((notice) => this.#hear(notice));
+  readonly #retryDelay = new RetryDelay();
+  readonly #inMainLoop = beatAll((message) => this.#onMessage(message));
   #users = 0;
   #thread: Thread | null = null;
-  /** No thread can start: the main loop beats for all. */
+  /** No thread can start: the main loop sends all heartbeats. */
   #hasNoThread = false;
   #restart: NodeJS.Timeout | undefined;
 
@@ -53,17 +54,17 @@ export class HeartbeatHost {
     this.#logger = logger;
   }
 
-  /** The host of this process, for one worker more. */
-  static join(logger: Logger): HeartbeatHost {
+  /** The host of this process, for one more worker. */
+  static join(logger: Logger): ThreadHost {
     if (shared === undefined) {
-      shared = new HeartbeatHost(logger);
+      shared = new ThreadHost(logger);
       shared.#startThread();
     }
     shared.#users++;
     return shared;
   }
 
-  /** A worker has stopped beating for good; the last ends the thread. */
+  /** A worker has stopped; the last one ends the thread. */
   async leave(): Promise<void> {
     if (--this.#users > 0) return;
     if (shared === this) shared = undefined;
@@ -72,16 +73,19 @@ export class HeartbeatHost {
     this.#thread = null;
     if (thread === null) return;
     const ended = new Promise((resolve) => thread.once("exit", resolve));
-    thread.postMessage({ kind: "stop" } satisfies Order);
+    thread.postMessage({ kind: "stop" } satisfies Command);
     const deadline = setTimeout(() => void thread.terminate(), endMs);
     await ended;
     clearTimeout(deadline);
   }
 
-  /** Beats for a worker id, whose row need not be there yet. Answers how to go on with it. */
-  begin(options: BeatOptions, hear: Member["hear"]): { registered(): void; end(): Promise<void> } {
+  /** Begins to send heartbeats for a worker id, whose row need not exist yet. */
+  begin(
+    options: HeartbeatOptions,
+    onReport: Member["onReport"],
+  ): { registered(): void; end(): Promise<void> } {
     const key = ++lastKey;
-    const member: Member = { options, hear, isRegistered: false, isLocal: false };
+    const member: Member = { options, onReport, isRegistered: false, isLocal: false };
     this.#members.set(key, member);
     this.#begin(key, member);
     let ended: Promise<void> | undefined;
@@ -101,7 +105,7 @@ export class HeartbeatHost {
         clearTimeout(deadline);
         resolve();
       };
-      // Between two threads, there is nothing to end.
+      // Without a thread there is nothing to end.
       if (!this.#send(member, { kind: "end", key })) member.onEnded();
     });
     this.#members.delete(key);
@@ -109,37 +113,37 @@ export class HeartbeatHost {
 
   #begin(key: number, member: Member): void {
     const { options, isRegistered } = member;
-    const order = { kind: "begin", key, options, isRegistered } as const;
+    const command = { kind: "begin", key, options, isRegistered } as const;
     member.isLocal ||= this.#hasNoThread;
     try {
-      this.#send(member, order);
+      this.#send(member, command);
     } catch (error) {
-      this.#tellOfMainLoop(error);
+      this.#warnOfMainLoop(error);
       member.isLocal = true;
-      this.#send(member, order);
+      this.#send(member, command);
     }
   }
 
-  /** False: there is no thread just now. The next is told all. */
-  #send(member: Member, order: Order): boolean {
-    if (member.isLocal) void this.#inMainLoop(order);
+  /** False: there is no thread at the moment. The next one gets all commands again. */
+  #send(member: Member, command: Command): boolean {
+    if (member.isLocal) void this.#inMainLoop(command);
     else if (this.#thread === null) return false;
-    else this.#thread.postMessage(order);
+    else this.#thread.postMessage(command);
     return true;
   }
 
-  #hear(notice: Notice): void {
-    if (notice.kind === "ready") return;
-    const member = this.#members.get(notice.key);
-    if (notice.kind === "ended") member?.onEnded?.();
-    else member?.hear(notice.report);
+  #onMessage(message: Message): void {
+    if (message.kind === "ready") return;
+    const member = this.#members.get(message.key);
+    if (message.kind === "ended") member?.onEnded?.();
+    else member?.onReport(message.report);
   }
 
   #startThread(): void {
     let thread: Thread;
     try {
-      // The thread needs nothing of the process but the driver: no flags such as --inspect or a test's loader.
-      thread = new Thread(new URL("./heartbeat-thread.js", import.meta.url), {
+      // The thread needs only the driver: no flags such as --inspect or a test's loader.
+      thread = new Thread(new URL("./thread.js", import.meta.url), {
         workerData: threadMark,
         execArgv: [],
         name: "pawl-heartbeat",
@@ -153,9 +157,9 @@ export class HeartbeatHost {
     const startedMs = performance.now();
     let isReady = false;
     let reason: unknown;
-    thread.on("message", (notice: Notice) => {
-      isReady ||= notice.kind === "ready";
-      this.#hear(notice);
+    thread.on("message", (message: Message) => {
+      isReady ||= message.kind === "ready";
+      this.#onMessage(message);
     });
     thread.on("error", (error) => (reason = error));
     thread.on("exit", (code) => {
@@ -168,28 +172,28 @@ export class HeartbeatHost {
         return;
       }
       this.#logger.error({ err: why }, "pawl: the heartbeat thread has died, another takes over");
-      if (performance.now() - startedMs > steadyMs) this.#patience.reset();
-      this.#restart = setTimeout(() => this.#startThread(), this.#patience.next());
+      if (performance.now() - startedMs > steadyMs) this.#retryDelay.reset();
+      this.#restart = setTimeout(() => this.#startThread(), this.#retryDelay.next());
     });
     this.#beginAll();
   }
 
   #useMainLoop(reason: unknown): void {
-    this.#tellOfMainLoop(reason);
+    this.#warnOfMainLoop(reason);
     this.#hasNoThread = true;
     this.#beginAll();
   }
 
-  /** All who are here, but for those that the main loop has already, and those that are about to go. */
+  /** All worker ids, except those that the main loop has, and those that are about to end. */
   #beginAll(): void {
     for (const [key, member] of this.#members) {
       if (!member.isLocal && member.onEnded === undefined) this.#begin(key, member);
     }
   }
 
-  #tellOfMainLoop(reason: unknown): void {
-    if (toldOfMainLoop) return;
-    toldOfMainLoop = true;
+  #warnOfMainLoop(reason: unknown): void {
+    if (warnedOfMainLoop) return;
+    warnedOfMainLoop = true;
     this.#logger.warn(
       { err: reason },
       "pawl: the heartbeat thread cannot start, beating in the main loop: a step that blocks it may cost the lease",

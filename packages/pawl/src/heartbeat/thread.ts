@@ -1,32 +1,32 @@
 /**
- * The heartbeat's thread, one for all workers of the process: one small call per worker and interval, so that a step that
- * keeps the main thread busy cannot cost a worker its lease. Writes the time of each confirmed beat into shared memory,
- * where the main thread reads it even after a long block. Also run in the main loop where threads cannot start.
- * Ordered about by `heartbeat-host.ts`.
+ * The heartbeat thread, one for all workers of the process: one small call per worker and interval. A
+ * step that blocks the main thread cannot cost a worker its lease. The thread writes the time of each
+ * confirmed heartbeat into shared memory, where the main thread reads it even after a long block. The
+ * main loop runs the same code if no thread can start. Commanded by `thread-host.ts`.
  */
 
 import { parentPort, workerData } from "node:worker_threads";
 import { BeatLines } from "../store/beat-lines.js";
-import { type BeatAddress, openBeats } from "./open-beats.js";
 import { lowestClaimId } from "../values/claim-id.js";
 import { monotonicMs } from "../values/monotonic.js";
+import { type HeartbeatAddress, openHeartbeat } from "./connection.js";
 
-/** The part of a lease after which it counts as lost, if no beat was confirmed. */
+/** Without a confirmed heartbeat, a lease counts as lost after this part of it. */
 export const lostAfter = 0.8;
 
-export interface BeatOptions {
-  readonly address: BeatAddress;
+export interface HeartbeatOptions {
+  readonly address: HeartbeatAddress;
   readonly workerId: string;
   readonly intervalMs: number;
   readonly leaseMs: number;
-  /** One number: when, on the monotonic clock of the process, the last confirmed beat was sent (milliseconds); 0: none was. */
+  /** One number: when the last confirmed heartbeat was sent, on the monotonic clock of the process; 0: none was. */
   readonly confirmed: SharedArrayBuffer;
 }
 
-/** What the database said at a beat. */
-export interface ConfirmedBeat {
+/** The answer of the database to a heartbeat. */
+export interface ConfirmedHeartbeat {
   readonly sentAtMs: number;
-  /** Runs that this worker holds and that were cancelled. */
+  /** Cancelled runs that this worker holds. */
   readonly cancelled: Readonly<Record<string, string>>;
   /** Every ten seconds: the runs that this worker holds by claims from the id `since` on, with their claim ids. */
   readonly held: { readonly since: string; readonly claims: Readonly<Record<string, string>> } | null;
@@ -36,58 +36,58 @@ export interface ConfirmedBeat {
   readonly timeline: string | null;
 }
 
-export type BeatReport =
-  | { readonly kind: "alive"; readonly confirmed: ConfirmedBeat }
-  /** The beat came after the lease had passed. */
+export type HeartbeatReport =
+  | { readonly kind: "alive"; readonly confirmed: ConfirmedHeartbeat }
+  /** The heartbeat arrived after the lease had passed. */
   | { readonly kind: "late" }
   | { readonly kind: "failed"; readonly message: string };
 
-/** What the thread is told; `key` is that of one worker id. */
-export type Order =
+/** A command to the thread; `key` stands for one worker id. */
+export type Command =
   | {
       readonly kind: "begin";
       readonly key: number;
-      readonly options: BeatOptions;
+      readonly options: HeartbeatOptions;
       readonly isRegistered: boolean;
     }
   | { readonly kind: "registered" | "end"; readonly key: number }
   /** End all, and then the thread. */
   | { readonly kind: "stop" };
 
-/** What the thread tells. */
-export type Notice =
+/** A message from the thread. */
+export type Message =
   | { readonly kind: "ready" }
-  | { readonly kind: "report"; readonly key: number; readonly report: BeatReport }
+  | { readonly kind: "report"; readonly key: number; readonly report: HeartbeatReport }
   | { readonly kind: "ended"; readonly key: number };
 
-/** How a thread knows that it is this one. */
+/** The data by which this file knows that it runs as the thread. */
 export const threadMark = "pawl-heartbeat";
 
 const heldEveryMs = 10_000;
-/** How long before the last question a claim may have been asked for that was made after it: longer than any call takes. */
+/** A claim whose id is older than the last list may have been made after it: no call takes longer than this. */
 const callMs = 45_000;
-const maxPatienceMs = 10_000;
+const maxTimeoutMs = 10_000;
 const retryMs = 250;
 
 interface Beating {
-  /** The worker's row is there: from now on it counts if a beat does not find it. */
+  /** The worker's row is committed: from now on it counts if a heartbeat does not find it. */
   registered(): void;
   stop(): Promise<void>;
 }
 
-/** Beats for one worker id until told to stop. It may begin before the row is there, so that no time is lost when it is. */
+/** Sends heartbeats for one worker id until told to stop. It may begin before the worker's row exists. */
 function beat(
-  options: BeatOptions,
+  options: HeartbeatOptions,
   lines: BeatLines,
-  report: (report: BeatReport) => void,
-  isRegisteredBefore: boolean,
+  report: (report: HeartbeatReport) => void,
+  wasRegistered: boolean,
 ): Beating {
   const { workerId, intervalMs, leaseMs } = options;
   const confirmed = new Float64Array(options.confirmed);
-  // A beat that hangs leaves time for another before the lease counts as lost.
+  // A heartbeat that hangs leaves time for another before the lease counts as lost.
   const leftMs = (leaseMs * lostAfter - intervalMs) / 2;
-  const patienceMs = Math.min(maxPatienceMs, Math.max(retryMs, leftMs));
-  let isRegistered = isRegisteredBefore;
+  const timeoutMs = Math.min(maxTimeoutMs, Math.max(retryMs, leftMs));
+  let isRegistered = wasRegistered;
   let isStopped = false;
   let heldAtMs = monotonicMs();
   let heldSince = "0";
@@ -95,16 +95,16 @@ function beat(
   let isHurried = false;
 
   const beatOnce = async (): Promise<void> => {
-    await lines.use(patienceMs, async (line) => {
-      // Given up meanwhile: a beat would only keep its old claims for longer.
+    await lines.use(timeoutMs, async (line) => {
+      // Stopped meanwhile: a heartbeat would only keep its old claims for longer.
       if (isStopped) return;
-      const wasRegistered = isRegistered;
+      const mustBeFound = isRegistered;
       const sentAtMs = monotonicMs();
       const wantsHeld = sentAtMs - heldAtMs >= heldEveryMs;
       const since = wantsHeld ? heldSince : null;
-      const { alive, cancelled, held, databaseHeld, timeline } = await line.beat(workerId, since, patienceMs);
+      const { alive, cancelled, held, databaseHeld, timeline } = await line.beat(workerId, since, timeoutMs);
       if (!alive) {
-        if (wasRegistered) report({ kind: "late" });
+        if (mustBeFound) report({ kind: "late" });
         return;
       }
       isRegistered = true;
@@ -123,7 +123,7 @@ function beat(
 
   const loop = async (): Promise<void> => {
     while (!isStopped) {
-      // A little sooner, so that with the call itself a beat comes at least as often as was asked for.
+      // A little sooner, so that with the call itself the interval is kept.
       let waitMs = intervalMs * 0.9;
       try {
         await beatOnce();
@@ -167,27 +167,27 @@ function beat(
   };
 }
 
-/** Beats for all whom it is told to; those of one address share its lines. Answers how to tell it. */
-export function beatAll(tell: (notice: Notice) => void): (order: Order) => Promise<void> {
+/** Sends the heartbeats of all worker ids it is told. Those of one address share its connections. */
+export function beatAll(tell: (message: Message) => void): (command: Command) => Promise<void> {
   const all = new Map<number, { readonly beating: Beating; leave(): Promise<void> }>();
-  const places = new Map<string, { readonly lines: BeatLines; users: number }>();
+  const addresses = new Map<string, { readonly lines: BeatLines; users: number }>();
 
-  const begin = (key: number, options: BeatOptions, isRegistered: boolean): void => {
+  const begin = (key: number, options: HeartbeatOptions, isRegistered: boolean): void => {
     const { address } = options;
-    const where = JSON.stringify(address);
-    const place = places.get(where) ?? {
-      lines: new BeatLines((patienceMs) => openBeats(address, patienceMs)),
+    const addressKey = JSON.stringify(address);
+    const shared = addresses.get(addressKey) ?? {
+      lines: new BeatLines((timeoutMs) => openHeartbeat(address, timeoutMs)),
       users: 0,
     };
-    places.set(where, place);
-    place.users++;
-    const report = (one: BeatReport): void => tell({ kind: "report", key, report: one });
+    addresses.set(addressKey, shared);
+    shared.users++;
+    const report = (one: HeartbeatReport): void => tell({ kind: "report", key, report: one });
     all.set(key, {
-      beating: beat(options, place.lines, report, isRegistered),
+      beating: beat(options, shared.lines, report, isRegistered),
       leave: async () => {
-        if (--place.users > 0) return;
-        places.delete(where);
-        await place.lines.end();
+        if (--shared.users > 0) return;
+        addresses.delete(addressKey);
+        await shared.lines.end();
       },
     });
   };
@@ -198,21 +198,21 @@ export function beatAll(tell: (notice: Notice) => void): (order: Order) => Promi
     await one?.leave();
     tell({ kind: "ended", key });
   };
-  return async (order) => {
-    if (order.kind === "begin") begin(order.key, order.options, order.isRegistered);
-    else if (order.kind === "registered") all.get(order.key)?.beating.registered();
-    else if (order.kind === "end") await end(order.key);
+  return async (command) => {
+    if (command.kind === "begin") begin(command.key, command.options, command.isRegistered);
+    else if (command.kind === "registered") all.get(command.key)?.beating.registered();
+    else if (command.kind === "end") await end(command.key);
     else await Promise.all([...all.keys()].map(end));
   };
 }
 
 if (parentPort !== null && workerData === threadMark) {
   const port = parentPort;
-  const obey = beatAll((notice) => port.postMessage(notice));
-  port.on("message", (order: Order) => {
-    void obey(order).then(() => {
-      if (order.kind === "stop") port.close();
+  const execute = beatAll((message) => port.postMessage(message));
+  port.on("message", (command: Command) => {
+    void execute(command).then(() => {
+      if (command.kind === "stop") port.close();
     });
   });
-  port.postMessage({ kind: "ready" } satisfies Notice);
+  port.postMessage({ kind: "ready" } satisfies Message);
 }

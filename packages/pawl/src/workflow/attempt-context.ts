@@ -1,29 +1,30 @@
 /**
- * What the function of a workflow's step gets: its attempt, and an abort signal, made when it is first asked for, that follows the
- * one of the execution while the attempt lasts. Not by `AbortSignal.any`: Node keeps such a signal, and all that its listeners hold, until it
- * is aborted, and most never are.
+ * The argument of a workflow step's function: its attempt, and an abort signal that follows the one of
+ * the execution while the attempt lasts. The signal is made when the function first asks for it. It
+ * does not use `AbortSignal.any`: Node keeps such a signal, and everything its listeners hold, until
+ * it is aborted, and most never are.
  */
 
 import type { StepRun } from "../define/workflow-context.js";
-import type { Execution } from "./execution.js";
+import type { Control } from "../run/control.js";
 
-export class StepSignal implements StepRun {
+export class AttemptContext implements StepRun {
   readonly attempt: number;
-  readonly #execution: Execution;
+  readonly #control: Control;
   #controller: AbortController | undefined;
   #reason: Error | undefined;
   #isOver = false;
   #follow: (() => void) | undefined;
 
-  constructor(execution: Execution, attempt: number) {
-    this.#execution = execution;
+  constructor(control: Control, attempt: number) {
+    this.#control = control;
     this.attempt = attempt;
   }
 
   get signal(): AbortSignal {
     if (this.#controller !== undefined) return this.#controller.signal;
     const controller = new AbortController();
-    const { signal } = this.#execution;
+    const { signal } = this.#control;
     this.#controller = controller;
     if (this.#reason !== undefined) controller.abort(this.#reason);
     else if (signal.aborted) controller.abort(signal.reason);
@@ -34,7 +35,7 @@ export class StepSignal implements StepRun {
     return controller.signal;
   }
 
-  /** This step alone is to end. */
+  /** Only this step is to end. */
   abort(reason: Error): void {
     this.#reason = reason;
     this.#controller?.abort(reason);
@@ -43,6 +44,6 @@ export class StepSignal implements StepRun {
   /** The attempt is over. */
   end(): void {
     this.#isOver = true;
-    if (this.#follow !== undefined) this.#execution.signal.removeEventListener("abort", this.#follow);
+    if (this.#follow !== undefined) this.#control.signal.removeEventListener("abort", this.#follow);
   }
 }

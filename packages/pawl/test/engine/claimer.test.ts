@@ -1,18 +1,18 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { Feeder } from "../../dist/worker/claimer.js";
+import { Claimer } from "../../dist/worker/claimer.js";
 import type { Claimed, ClaimedRun, ClaimRequest } from "../../dist/store/store.js";
 
 const silent = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
 const nothing: Claimed = { runs: [], more: false, floor: null, busy: null, dueMs: null, throttled: 0 };
 
-/** A feeder whose looks find what `find` says, after as long as it says. */
-function feederThat(
+/** A claimer whose looks find what `find` says, after as long as it says. */
+function claimerThat(
   find: (request: ClaimRequest) => { found?: Partial<Claimed>; tookMs?: number },
   execute: () => Promise<null> = async () => null,
 ) {
   const looks: (ClaimRequest & { readonly atMs: number })[] = [];
   const released: string[] = [];
-  const feeder = new Feeder(
+  const claimer = new Claimer(
     {
       queue: "default",
       concurrency: 10,
@@ -39,15 +39,15 @@ function feederThat(
       claiming: new Set(),
       isClockStill: () => false,
       execute,
-      letGo: (claims) => released.push(...claims.map(({ runId }) => runId)),
+      release: (claims) => released.push(...claims.map(({ runId }) => runId)),
     },
   );
-  return { feeder, looks, released };
+  return { claimer, looks, released };
 }
 
 /** Stops it, whatever it waits for. */
-async function ended(feeder: Feeder): Promise<void> {
-  const stopped = feeder.stop();
+async function ended(claimer: Claimer): Promise<void> {
+  const stopped = claimer.stop();
   await vi.advanceTimersByTimeAsync(200);
   await stopped;
 }
@@ -62,8 +62,8 @@ afterEach(() => {
 });
 
 it("a look that walks far is followed by bounded ones for ten times as long", async () => {
-  const { feeder, looks } = feederThat(({ bounded }) => ({ found: oneRun, tookMs: bounded ? 0 : 105 }));
-  feeder.start();
+  const { claimer, looks } = claimerThat(({ bounded }) => ({ found: oneRun, tookMs: bounded ? 0 : 105 }));
+  claimer.start();
   await vi.advanceTimersByTimeAsync(10_000);
   const whole = looks.filter(({ bounded }) => !bounded);
   expect(whole.length).toBeGreaterThan(3);
@@ -72,60 +72,60 @@ it("a look that walks far is followed by bounded ones for ten times as long", as
     expect(atMs - whole[index]!.atMs).toBeLessThan(1_400);
   }
   expect(looks.filter(({ bounded }) => bounded).every(({ floor }) => floor?.[1] === 1_000)).toBe(true);
-  await ended(feeder);
+  await ended(claimer);
 });
 
 it("looks that are quick are never bounded, and drop the mark every second", async () => {
-  const { feeder, looks } = feederThat(() => ({ found: oneRun, tookMs: 2 }));
-  feeder.start();
+  const { claimer, looks } = claimerThat(() => ({ found: oneRun, tookMs: 2 }));
+  claimer.start();
   await vi.advanceTimersByTimeAsync(10_000);
   expect(looks.some(({ bounded }) => bounded)).toBe(false);
   const dropped = looks.filter(({ floor }) => floor === null);
   expect(dropped.length).toBeGreaterThanOrEqual(9);
   expect(dropped.length).toBeLessThan(12);
-  await ended(feeder);
+  await ended(claimer);
 });
 
 it("what becomes claimable during a look lowers the mark that it brings back", async () => {
-  const { feeder, looks } = feederThat(() => ({ found: oneRun, tookMs: 3 }));
-  feeder.start();
+  const { claimer, looks } = claimerThat(() => ({ found: oneRun, tookMs: 3 }));
+  claimer.start();
   await vi.advanceTimersByTimeAsync(1);
-  feeder.lower({ queue: "default", priority: 0, microseconds: 700 });
+  claimer.lower({ queue: "default", priority: 0, microseconds: 700 });
   await vi.advanceTimersByTimeAsync(5);
   expect(looks[1]!.floor).toEqual([0, 700]);
-  await ended(feeder);
+  await ended(claimer);
 });
 
 it("a rewind during a look makes the next begin at the head, however long looks take", async () => {
-  const { feeder, looks } = feederThat(() => ({ found: oneRun, tookMs: 100 }));
-  feeder.start();
+  const { claimer, looks } = claimerThat(() => ({ found: oneRun, tookMs: 100 }));
+  claimer.start();
   await vi.advanceTimersByTimeAsync(50);
-  feeder.rewind();
+  claimer.rewind();
   await vi.advanceTimersByTimeAsync(100);
   expect(looks[1]).toMatchObject({ floor: null, bounded: false });
-  await ended(feeder);
+  await ended(claimer);
 });
 
 it("a run that is due in a rest is looked for then, and not all the time after", async () => {
-  const { feeder, looks } = feederThat(({ bounded }) =>
+  const { claimer, looks } = claimerThat(({ bounded }) =>
     bounded ? {} : { found: { ...oneRun, dueMs: 300 }, tookMs: 105 },
   );
-  feeder.start();
+  claimer.start();
   await vi.advanceTimersByTimeAsync(1_000);
   const [first] = looks;
   expect(looks.some(({ atMs }) => atMs - first!.atMs === 300)).toBe(true);
   expect(looks.length).toBeLessThan(60);
-  await ended(feeder);
+  await ended(claimer);
 });
 
 it("an idle queue is not looked at more often because looks are slow", async () => {
-  const { feeder, looks } = feederThat(() => ({ tookMs: 10 }));
-  feeder.start();
+  const { claimer, looks } = claimerThat(() => ({ tookMs: 10 }));
+  claimer.start();
   await vi.advanceTimersByTimeAsync(1_000);
   looks.length = 0;
   await vi.advanceTimersByTimeAsync(6_000);
   expect(looks.length).toBeLessThan(6_000 / 50);
-  await ended(feeder);
+  await ended(claimer);
 });
 
 /** As many runs as are asked for, and more are left. */
@@ -142,75 +142,75 @@ const never = () => new Promise<null>(() => {});
 
 it("while more work waits, the successors of runs that end are claimed in one call while that is written", async () => {
   const ends: (() => void)[] = [];
-  const { feeder, looks, released } = feederThat(
+  const { claimer, looks, released } = claimerThat(
     plenty(),
     () => new Promise((resolve) => ends.push(() => resolve(null))),
   );
-  feeder.start();
+  claimer.start();
   await vi.advanceTimersByTimeAsync(20);
   expect(looks.map(({ limit }) => limit)).toEqual([10]);
-  for (let run = 0; run < 4; run++) feeder.endBegins();
+  for (let run = 0; run < 4; run++) claimer.endBegins();
   await vi.advanceTimersByTimeAsync(20);
   expect(looks.map(({ limit }) => limit)).toEqual([10, 4]);
   expect(ends.length).toBe(10);
-  expect(feeder.unstartedIds()).toEqual(["11", "12", "13", "14"]);
+  expect(claimer.slots.unstartedIds()).toEqual(["11", "12", "13", "14"]);
   for (const end of ends.slice(0, 4)) {
-    feeder.endIsOver();
+    claimer.endIsOver();
     end();
   }
   await vi.advanceTimersByTimeAsync(20);
   expect(ends.length).toBe(14);
-  expect(feeder.unstartedIds()).toEqual([]);
+  expect(claimer.slots.unstartedIds()).toEqual([]);
   expect(looks.length).toBe(2);
   await vi.advanceTimersByTimeAsync(200);
   expect(released).toEqual([]);
-  await ended(feeder);
+  await ended(claimer);
 });
 
 it("what was claimed for a slot that does not become free is let go, and for a second nothing is claimed ahead", async () => {
-  const { feeder, looks, released } = feederThat(plenty(), never);
-  feeder.start();
+  const { claimer, looks, released } = claimerThat(plenty(), never);
+  claimer.start();
   await vi.advanceTimersByTimeAsync(20);
-  feeder.endBegins();
+  claimer.endBegins();
   await vi.advanceTimersByTimeAsync(90);
-  expect(feeder.unstartedIds()).toEqual(["11"]);
+  expect(claimer.slots.unstartedIds()).toEqual(["11"]);
   await vi.advanceTimersByTimeAsync(200);
-  expect({ released, unstarted: feeder.unstartedIds() }).toEqual({ released: ["11"], unstarted: [] });
+  expect({ released, unstarted: claimer.slots.unstartedIds() }).toEqual({ released: ["11"], unstarted: [] });
   await vi.advanceTimersByTimeAsync(700);
   expect(looks.length).toBe(2);
   await vi.advanceTimersByTimeAsync(500);
   expect(looks.length).toBeGreaterThan(2);
-  await ended(feeder);
+  await ended(claimer);
 });
 
 it("what waits in the buffer is not begun any more once it is to stop", async () => {
   const ends: (() => void)[] = [];
-  const { feeder } = feederThat(plenty(), () => new Promise((resolve) => ends.push(() => resolve(null))));
-  feeder.start();
+  const { claimer } = claimerThat(plenty(), () => new Promise((resolve) => ends.push(() => resolve(null))));
+  claimer.start();
   await vi.advanceTimersByTimeAsync(20);
-  feeder.endBegins();
+  claimer.endBegins();
   await vi.advanceTimersByTimeAsync(20);
-  expect(feeder.unstartedIds()).toEqual(["11"]);
-  const stopped = feeder.stop();
-  feeder.endIsOver();
+  expect(claimer.slots.unstartedIds()).toEqual(["11"]);
+  const stopped = claimer.stop();
+  claimer.endIsOver();
   ends[0]!();
   await vi.advanceTimersByTimeAsync(20);
   await stopped;
   expect(ends.length).toBe(10);
-  expect(feeder.takeUnstarted().map(({ run }) => run.runId)).toEqual(["11"]);
+  expect(claimer.slots.takeUnstarted().map(({ runId }) => runId)).toEqual(["11"]);
 });
 
 it("without more work nothing is claimed for a slot before it is free", async () => {
-  const { feeder, looks } = feederThat(
+  const { claimer, looks } = claimerThat(
     ({ limit }) => ({
       found: { runs: Array.from({ length: limit }, (_, index) => ({ runId: String(index) }) as ClaimedRun) },
     }),
     never,
   );
-  feeder.start();
+  claimer.start();
   await vi.advanceTimersByTimeAsync(20);
-  feeder.endBegins();
+  claimer.endBegins();
   await vi.advanceTimersByTimeAsync(20);
   expect(looks.length).toBe(1);
-  await ended(feeder);
+  await ended(claimer);
 });

@@ -1,45 +1,46 @@
 /**
- * Holds the lease of one worker, under one worker id after the other: has the thread of the process beat for the id, passes
- * on what the beats report, and declares the lease lost when no beat has been confirmed for 0.8 of it, or a beat was told
- * that it came too late. Judged by the time a confirmed beat was sent, read from shared memory: a blocked main thread loses
- * nothing as long as the thread beats. The registration counts as the first beat. Owned by the worker.
+ * Holds the lease of one worker, under one worker id after the other. The heartbeat thread of the
+ * process sends the heartbeats; this file passes on their reports. It declares the lease lost when no
+ * heartbeat was confirmed for 0.8 of it, or when one arrived too late. It reads the time of the last
+ * confirmed heartbeat from shared memory, so a blocked main thread loses nothing while the thread works.
+ * The registration counts as the first heartbeat. Owned by the registration of a worker.
  */
 
 import type { Logger } from "../values/logger.js";
-import type { BeatAddress } from "./open-beats.js";
-import { HeartbeatHost } from "./heartbeat-host.js";
-import { type BeatReport, type ConfirmedBeat, lostAfter } from "./heartbeat-thread.js";
 import { monotonicMs } from "../values/monotonic.js";
+import type { HeartbeatAddress } from "./connection.js";
+import { type ConfirmedHeartbeat, type HeartbeatReport, lostAfter } from "./thread.js";
+import { ThreadHost } from "./thread-host.js";
 
-export type { ConfirmedBeat };
+export type { ConfirmedHeartbeat };
 
-export interface HeartbeatOptions {
-  readonly address: BeatAddress;
+export interface LeaseOptions {
+  readonly address: HeartbeatAddress;
   readonly intervalMs: number;
   readonly leaseMs: number;
   readonly logger: Logger;
 }
 
 export interface LeaseEvents {
-  /** The lease cannot be relied on any more. Called once, at most. */
+  /** The lease is lost. Called at most once. */
   onLost(reason: string): void;
-  /** A beat was confirmed. `isBack`: the one before it had failed. */
-  onBeat(confirmed: ConfirmedBeat, isBack: boolean): void;
+  /** A heartbeat was confirmed. `isBack`: the one before it had failed. */
+  onConfirmed(confirmed: ConfirmedHeartbeat, isBack: boolean): void;
 }
 
 export class Heartbeat {
-  readonly #options: HeartbeatOptions;
-  readonly #host: HeartbeatHost;
+  readonly #options: LeaseOptions;
+  readonly #host: ThreadHost;
   #lease: Lease | undefined;
   #closed: Promise<void> | undefined;
 
-  constructor(options: HeartbeatOptions) {
+  constructor(options: LeaseOptions) {
     this.#options = options;
-    this.#host = HeartbeatHost.join(options.logger);
+    this.#host = ThreadHost.join(options.logger);
   }
 
-  /** Begins to beat for a worker id that is about to be registered. The one before it is let go. */
-  take(workerId: string, events: LeaseEvents): Lease {
+  /** Begins the lease of a worker id that is about to be registered, and ends the one before it. */
+  begin(workerId: string, events: LeaseEvents): Lease {
     void this.#lease?.end();
     this.#lease = new Lease(this.#host, this.#options, workerId, events);
     return this.#lease;
@@ -56,30 +57,30 @@ export class Heartbeat {
 
 /** The lease of one worker id. */
 export class Lease {
-  readonly #options: HeartbeatOptions;
+  readonly #options: LeaseOptions;
   readonly #events: LeaseEvents;
   readonly #confirmed = new SharedArrayBuffer(Float64Array.BYTES_PER_ELEMENT);
-  readonly #beating: ReturnType<HeartbeatHost["begin"]>;
+  readonly #beating: ReturnType<ThreadHost["begin"]>;
   readonly #proven: Promise<boolean>;
   #prove!: (isProven: boolean) => void;
   #registeredAtMs = 0;
   #watch: NodeJS.Timeout | undefined;
   #isOver = false;
-  /** The last beat failed. */
+  /** The last heartbeat failed. */
   #hasFailed = false;
 
-  constructor(host: HeartbeatHost, options: HeartbeatOptions, workerId: string, events: LeaseEvents) {
+  constructor(host: ThreadHost, options: LeaseOptions, workerId: string, events: LeaseEvents) {
     this.#options = options;
     this.#events = events;
     this.#proven = new Promise((resolve) => (this.#prove = resolve));
     const { address, intervalMs, leaseMs } = options;
     const confirmed = this.#confirmed;
     this.#beating = host.begin({ address, workerId, intervalMs, leaseMs, confirmed }, (report) =>
-      this.#hear(report),
+      this.#onReport(report),
     );
   }
 
-  /** The worker's row is committed, by a call that was sent at this time: the lease runs. */
+  /** The worker's row is committed, by a call that was sent at this time: the lease has begun. */
   registered(sentAtMs: number): void {
     this.#registeredAtMs = sentAtMs;
     this.#beating.registered();
@@ -87,12 +88,12 @@ export class Lease {
     this.#watch.unref();
   }
 
-  /** Whether a beat is confirmed before the lease is lost, or ended. */
+  /** Whether a heartbeat is confirmed before the lease is lost or ended. */
   proven(): Promise<boolean> {
     return this.#proven;
   }
 
-  /** Stops beating for it. */
+  /** Stops its heartbeats. */
   end(): Promise<void> {
     this.#over();
     return this.#beating.end();
@@ -119,7 +120,7 @@ export class Lease {
     this.#events.onLost(reason);
   }
 
-  #hear(report: BeatReport): void {
+  #onReport(report: HeartbeatReport): void {
     if (this.#isOver) return;
     if (report.kind === "failed") {
       this.#hasFailed = true;
@@ -128,7 +129,7 @@ export class Lease {
       const isBack = this.#hasFailed;
       this.#hasFailed = false;
       this.#prove(true);
-      this.#events.onBeat(report.confirmed, isBack);
+      this.#events.onConfirmed(report.confirmed, isBack);
     } else {
       this.#lose("the lease had passed when the heartbeat came");
     }

@@ -1,12 +1,12 @@
 /**
- * Waits of a workflow that were over before its run was resumed: they end in the order in which they were due, not in which the body
- * calls them. Owned by the body.
+ * Waits of a workflow whose time had passed before its run was resumed. They end in the order in which
+ * they were due, not in the order in which the body calls them. Owned by the body.
  */
 
-import type { StepCall } from "./step-call.js";
 import { onNextTurn } from "../timing/next-turn.js";
+import type { StepCall } from "./step-call.js";
 
-export class Overdue {
+export class DueWaits {
   readonly #calls: StepCall[] = [];
   readonly #ask: (call: StepCall) => void;
 
@@ -14,7 +14,7 @@ export class Overdue {
     this.#ask = ask;
   }
 
-  /** Asks about it, with all others of this turn, in their order. */
+  /** Asks about it in the next turn, together with the others of this turn, in the order of due times. */
   add(call: StepCall): void {
     if (this.#calls.push(call) > 1) return;
     onNextTurn(() => {
