@@ -48,7 +48,7 @@ describe("pawl runs signal, cancel and why", () => {
     const { code, stdout } = await pawl(["runs", "why", runId], { url });
     expect(code).toBe(0);
     expect(stdout).toMatch(
-      new RegExp(`^run ${runId} is suspended in step "paid" since .* waits for the signal "paid"; .*\n$`),
+      new RegExp(`^run ${runId} is suspended in step "paid" \\(since .*\\) and waits for the signal "paid"; .*\n$`),
     );
     expect(await pawlJson<Why>(["runs", "why", runId], { url })).toMatchObject({
       reason: "suspended",
@@ -76,7 +76,7 @@ describe("pawl runs signal, cancel and why", () => {
     const { code, stderr } = await pawl(["runs", "cancel", runId], { url });
     expect([code, stderr]).toEqual([
       1,
-      `pawl: run ${runId} has ended (completed): it cannot be cancelled any more\n`,
+      `pawl: run ${runId} has already ended (completed) and cannot be cancelled\n`,
     ]);
   });
 });

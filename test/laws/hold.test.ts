@@ -200,7 +200,7 @@ describe("a database that is held while workers work in it", { timeout: 90_000 }
     const { runId } = await here.pawl.start(nap);
     await until("it sleeps", async () => (await here.pawl.why(runId)).reason === "suspended");
     await hold({ url });
-    expect((await here.pawl.why(runId)).text).toMatch(/is suspended .*; and the database is held$/);
+    expect((await here.pawl.why(runId)).text).toMatch(/is suspended .*; also, the database is held$/);
   });
 
   it("fires what fell due meanwhile when it is released", async () => {

@@ -1,25 +1,24 @@
-/** What waiting will not mend, apart from an outage, which it will: for the loops that never give up. */
+/** Errors of calls to the store, by what a retry can do about them. Used by the loops that retry forever. */
 
 import { Forbidden, Unauthorized, Unavailable } from "../values/errors.js";
 
-/** The database or the server says no: no schema, no access, no such database, a wrong call. */
+/** The database or the server refused the call: no schema, no access, no such database, wrong arguments. */
 export class Refused extends Unavailable {}
 
-/** The server has more to do than it takes at a time: nothing of the call was done, and it may be sent again a little later. */
+/** The server is overloaded and did nothing. Send the call again a little later. */
 export class Overloaded extends Unavailable {}
 
-/** A fault of the server that nobody foresaw. Workers live through it; a client's call is not sent again by itself. */
+/** An unexpected error of the server. Workers retry; a client does not repeat its call. */
 export class ServerFault extends Unavailable {}
 
-/** Whether an error means that the runs could not be reached, and may be again later. */
+/** Whether the database or server could not be reached. A retry may help later. */
 export function isUnreachable(error: unknown): boolean {
   return error instanceof Unavailable && !(error instanceof Refused);
 }
 
 /**
- * Whether an error concerns the call as a whole, and says nothing about the run that it was made
- * for: an outage, a login that is refused, a right that is missing. Whoever serves a run repeats
- * the call, at a bounded pace, for as long as the claim holds.
+ * Whether an error concerns the call as a whole and not the run: an outage, a refused login, a
+ * missing right. A worker repeats the call, with a delay, for as long as it holds the claim.
  */
 export function concernsCall(error: unknown): boolean {
   return error instanceof Unavailable || error instanceof Unauthorized || error instanceof Forbidden;
