@@ -6,7 +6,7 @@
 import type { Duration, Logger } from "pawl";
 import { InvalidOption } from "pawl";
 import { check, database as databases, values } from "pawl/engine";
-import { checkPerimeter, type Perimeter } from "./http/auth.js";
+import { checkAuth, type AuthMode } from "./http/auth.js";
 import type { DeliverySettings } from "./delivery/delivery.js";
 import { checkTargets } from "./delivery/targets.js";
 
@@ -68,7 +68,7 @@ export interface ServerSettings {
   readonly schema: string;
   readonly host: string;
   readonly port: number;
-  readonly perimeter: Perimeter;
+  readonly auth: AuthMode;
   readonly connections: number;
   readonly maxConnections: number;
   readonly maxPayloadBytes: number;
@@ -128,7 +128,7 @@ export function checkServer(options: unknown): ServerSettings {
     schema: check.schemaName(given.schema),
     host,
     port: check.integer(given.port ?? defaults.port, "port", { min: 0, max: 65_535 }),
-    perimeter: checkPerimeter({ tokens: given.tokens, proxyAuth: given.proxyAuth, host }),
+    auth: checkAuth({ tokens: given.tokens, proxyAuth: given.proxyAuth, host }),
     connections: check.integer(given.pool ?? defaults.pool, "pool", { min: 1, max: 1_000 }),
     maxConnections: check.integer(given.maxConnections ?? defaults.maxConnections, "maxConnections", {
       min: 10,

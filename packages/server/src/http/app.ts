@@ -15,7 +15,7 @@ import fastify, {
   type RawServerDefault,
 } from "fastify";
 import { Forbidden, type Logger } from "pawl";
-import { admit, anybody, type Caller, type Perimeter } from "./auth.js";
+import { anonymous, authenticate, type Caller, type AuthMode } from "./auth.js";
 import { budgetBodies } from "./body-budget.js";
 import { readJsonBodies } from "./json-body.js";
 import { Pipelining } from "./pipelining.js";
@@ -50,7 +50,7 @@ declare module "fastify" {
 }
 
 export interface AppOptions {
-  readonly perimeter: Perimeter;
+  readonly auth: AuthMode;
   readonly maxConnections: number;
   readonly maxPayloadBytes: number;
   readonly logger: Logger;
@@ -73,7 +73,7 @@ const limits = {
 /** On every answer: no cache may keep it, and no browser may guess its type. */
 const answerHeaders = { "cache-control": "no-store", "x-content-type-options": "nosniff" };
 
-export function makeApp({ perimeter, maxConnections, maxPayloadBytes, logger }: AppOptions): {
+export function makeApp({ auth, maxConnections, maxPayloadBytes, logger }: AppOptions): {
   app: App;
   routes: readonly Route[];
 } {
@@ -115,8 +115,8 @@ export function makeApp({ perimeter, maxConnections, maxPayloadBytes, logger }: 
       scope?: Scope | "open";
       prefixes?: "checked";
     };
-    const caller = scope === "open" ? anybody : admit(perimeter, request.headers, scope);
-    if (caller.isConfined && prefixes === undefined && !request.is404) {
+    const caller = scope === "open" ? anonymous : authenticate(auth, request.headers, scope);
+    if (caller.hasPrefixes && prefixes === undefined && !request.is404) {
       throw new Forbidden(
         `the token "${caller.tokenName ?? ""}" is limited to some names or queues, and this call concerns all of them`,
       );

@@ -12,7 +12,7 @@ import type { Scope } from "./app.js";
 import { checkTokens, findToken, includedIn, type Token, tokenForm } from "./tokens.js";
 
 /** How callers are authenticated. */
-export type Perimeter =
+export type AuthMode =
   | { readonly kind: "tokens"; readonly tokens: readonly Token[] }
   | { readonly kind: "proxy" }
   | { readonly kind: "loopback" };
@@ -22,12 +22,12 @@ export interface Caller {
   /** The name of the caller's token; null: this server uses no tokens, or the route is open. */
   readonly tokenName: string | null;
   /** Whether the token carries prefixes of names or queues. */
-  readonly isConfined: boolean;
+  readonly hasPrefixes: boolean;
   may(scope: Scope): boolean;
   /** Whether the prefixes of the token allow this. */
   allows(what: Named): boolean;
   /** Throws `Forbidden` unless `allows` does. */
-  demand(what: Named): void;
+  require(what: Named): void;
 }
 
 /**
@@ -42,11 +42,11 @@ interface Named {
 }
 
 /** Reads these options. A server that other machines can reach needs tokens or a proxy. */
-export function checkPerimeter(given: {
+export function checkAuth(given: {
   readonly tokens: unknown;
   readonly proxyAuth: unknown;
   readonly host: string;
-}): Perimeter {
+}): AuthMode {
   const { tokens, proxyAuth = false, host } = given;
   if (typeof proxyAuth !== "boolean") {
     throw new InvalidOption(`proxyAuth must be true or false, not ${values.show(proxyAuth)}`);
@@ -65,10 +65,10 @@ export function checkPerimeter(given: {
 }
 
 /** Returns the caller if it has this scope; throws `Unauthorized` or `Forbidden`. */
-export function admit(perimeter: Perimeter, headers: IncomingHttpHeaders, scope: Scope | undefined): Caller {
-  switch (perimeter.kind) {
+export function authenticate(auth: AuthMode, headers: IncomingHttpHeaders, scope: Scope | undefined): Caller {
+  switch (auth.kind) {
     case "tokens": {
-      const token = findToken(perimeter.tokens, headers.authorization);
+      const token = findToken(auth.tokens, headers.authorization);
       // A path without a route needs a token of any scope.
       if (scope === undefined || token.scopes.has(scope)) return callerOf(token);
       throw new Forbidden(`the token "${token.name}" lacks the scope ${scope}${includedIn(scope)}`);
@@ -77,7 +77,7 @@ export function admit(perimeter: Perimeter, headers: IncomingHttpHeaders, scope:
       if (headers.authorization) return unknownCaller;
       throw new Unauthorized("the header authorization is missing: call this server through its proxy");
     case "loopback":
-      admitLocal(headers);
+      checkLocal(headers);
       return unknownCaller;
   }
 }
@@ -85,14 +85,14 @@ export function admit(perimeter: Perimeter, headers: IncomingHttpHeaders, scope:
 /** A caller without a token, on this machine or behind the proxy: it may do everything. */
 const unknownCaller: Caller = {
   tokenName: null,
-  isConfined: false,
+  hasPrefixes: false,
   may: () => true,
   allows: () => true,
-  demand: () => {},
+  require: () => {},
 };
 
 /** The caller of a route that is open to everybody. */
-export const anybody: Caller = { ...unknownCaller, may: () => false };
+export const anonymous: Caller = { ...unknownCaller, may: () => false };
 
 function callerOf({ name: tokenName, scopes, names, queues }: Token): Caller {
   const allows: Caller["allows"] = ({ name, queue }) =>
@@ -104,10 +104,10 @@ function callerOf({ name: tokenName, scopes, names, queues }: Token): Caller {
   ].join(" and ");
   return {
     tokenName,
-    isConfined: names !== null || queues !== null,
+    hasPrefixes: names !== null || queues !== null,
     may: (scope) => scopes.has(scope),
     allows,
-    demand: (what) => {
+    require: (what) => {
       if (allows(what)) return;
       throw new Forbidden(
         `the token "${tokenName}" is limited to ${limits}, and this call concerns ${describe(what)}`,
@@ -130,7 +130,7 @@ function begins(given: string | undefined, prefixes: readonly string[] | null): 
  * Without tokens, a web page that is open in a browser on this machine must not get in: not by a
  * host name of its own that points here (DNS rebinding), and not from its own origin.
  */
-function admitLocal({ host = "", origin, "sec-fetch-site": site }: IncomingHttpHeaders): void {
+function checkLocal({ host = "", origin, "sec-fetch-site": site }: IncomingHttpHeaders): void {
   const name = host.replace(/:\d+$/, "");
   if (!isLoopback(name.replace(/^\[(.*)\]$/, "$1"))) {
     throw new Forbidden(

@@ -59,7 +59,7 @@ export function limitRoutes(app: App, { pawl }: Backend): void {
     },
     async (request) => {
       const { name } = request.params;
-      request.caller.demand({ name, queue: null });
+      request.caller.require({ name, queue: null });
       await pawl.limits.set(name, request.body);
       const limits = await pawl.limits.list();
       return limits.find((limit) => limit.name === name)!;

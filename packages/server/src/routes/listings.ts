@@ -32,7 +32,7 @@ export function listingRoutes(app: App, { pawl, engine }: Backend): void {
     },
     async (request) => {
       const { name = "", queue = "" } = request.query;
-      request.caller.demand({ name, queue });
+      request.caller.require({ name, queue });
       return list(request.query, ["name", ...filters]);
     },
   );
@@ -56,7 +56,7 @@ export function listingRoutes(app: App, { pawl, engine }: Backend): void {
     },
     async (request) => {
       const { name = "", queue = "" } = request.query;
-      request.caller.demand({ name, queue });
+      request.caller.require({ name, queue });
       const { options, input } = splitQuery(request.query, ["name", ...Object.keys(counted.properties)]);
       return { count: await pawl.runs.count({ ...options, ...(input === undefined ? {} : { input }) }) };
     },
@@ -78,7 +78,7 @@ export function listingRoutes(app: App, { pawl, engine }: Backend): void {
     },
     async (request) => {
       const { name } = request.params;
-      request.caller.demand({ name, queue: request.query.queue ?? "" });
+      request.caller.require({ name, queue: request.query.queue ?? "" });
       return list(request.query, filters, name);
     },
   );

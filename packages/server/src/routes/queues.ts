@@ -223,7 +223,7 @@ export function queueRoutes(app: App, backend: Backend): void {
 
 /** The queue in the path, if the caller's token allows it. */
 function queueOf({ caller, params }: { caller: Caller; params: { queue: string } }): string {
-  caller.demand({ name: null, queue: params.queue });
+  caller.require({ name: null, queue: params.queue });
   return params.queue;
 }
 

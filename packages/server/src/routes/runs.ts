@@ -165,7 +165,7 @@ function placedRoutes(app: App, backend: Backend, { path, of, params }: (typeof 
   /** The id of the run. Reads the run only for a path with a name or a token with prefixes. */
   async function checked(asked: Asked): Promise<string> {
     const { params: given, caller } = asked;
-    return given.name === undefined && !caller.isConfined ? given.id : (await find(asked)).runId;
+    return given.name === undefined && !caller.hasPrefixes ? given.id : (await find(asked)).runId;
   }
 }
 
@@ -216,7 +216,7 @@ function endedRoute(app: App, backend: Backend): void {
  * The runs that the prefixes of the caller's token allow. For this caller the others do not exist.
  */
 async function visible({ engine }: Backend, caller: Caller, runIds: string[]): Promise<string[]> {
-  if (!caller.isConfined) return runIds;
+  if (!caller.hasPrefixes) return runIds;
   const named = await engine.store.named(runIds);
   return named.filter((run) => caller.allows(run)).map(({ runId }) => runId);
 }

@@ -39,7 +39,7 @@ export function startRoutes(app: App, { engine, logger }: Backend): void {
       },
     },
     async (request, reply) => {
-      request.caller.demand({ name: request.params.name, queue: request.body.queue ?? "" });
+      request.caller.require({ name: request.params.name, queue: request.body.queue ?? "" });
       const headerKey = idempotencyKeyOf(request.headers);
       const { traceparent: headerTrace } = request.headers;
       const run = await toNewRun(engine, request.params.name, request.body, { headerKey, headerTrace });
@@ -73,7 +73,7 @@ export function startRoutes(app: App, { engine, logger }: Backend): void {
       const { runs, atomic = true } = request.body;
       const { traceparent: headerTrace } = request.headers;
       const making = runs.map(async ({ name, ...body }, index) => {
-        request.caller.demand({ name, queue: body.queue ?? "" });
+        request.caller.require({ name, queue: body.queue ?? "" });
         const of = `runs[${index}]`;
         return toNewRun(engine, name, body, { headerTrace, of, what: `${of}.input` });
       });

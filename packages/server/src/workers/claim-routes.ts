@@ -34,7 +34,7 @@ export function claimRoutes({ app, backend, waiters }: Protocol): void {
     },
     async ({ body, caller }, reply) => {
       const { definitions, waitSeconds = 0, ...request } = body;
-      for (const { name } of definitions) caller.demand({ name, queue: request.queue });
+      for (const { name } of definitions) caller.require({ name, queue: request.queue });
       const names = definitions.map(({ name }) => name);
       const versions = definitions.map((one) => one.version);
       if (waitSeconds > 0) countWaits(backend.waits, reply, 1);

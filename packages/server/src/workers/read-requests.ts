@@ -60,7 +60,7 @@ export function refuseEntry({ change: given }: JournalEntry, caller: Caller): Re
 }
 
 function refuseChildren(children: readonly NewRun[], caller: Caller): Refusal | null {
-  if (!caller.isConfined) return null;
+  if (!caller.hasPrefixes) return null;
   for (const { name, queue } of children) {
     // Without a queue it would go to the queue of its definition, which is not known here.
     if (caller.allows({ name, queue: queue ?? "" })) continue;

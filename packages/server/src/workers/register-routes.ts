@@ -45,8 +45,8 @@ export function registerRoutes({ app, backend, waiters }: Protocol, hurry: () =>
     },
     async (request) => {
       const { body, caller } = request;
-      for (const queue of body.queues) caller.demand({ queue });
-      for (const { name, queue } of body.definitions) caller.demand({ name, queue });
+      for (const queue of body.queues) caller.require({ queue });
+      for (const { name, queue } of body.definitions) caller.require({ name, queue });
       const { text } = values.toJson(body.info, "body.info");
       if (text.length > 10_000)
         throw new InvalidOption("body.info must be at most 10,000 characters of JSON");
@@ -113,7 +113,7 @@ export function registerRoutes({ app, backend, waiters }: Protocol, hurry: () =>
       },
     },
     async ({ body, caller }) => {
-      caller.demand({ name: body.name, queue: null });
+      caller.require({ name: body.name, queue: null });
       await backend.engine.setLimit(body);
       return {};
     },

@@ -14,7 +14,7 @@ export async function visibleChildren(
   children: readonly StoredChild[],
 ): Promise<StoredChild[]> {
   const holders = children.filter(({ created }) => !created).map(({ runId }) => runId);
-  if (!caller.isConfined || holders.length === 0) return [...children];
+  if (!caller.hasPrefixes || holders.length === 0) return [...children];
   const allowed = (await store.named(holders)).filter((run) => caller.allows(run));
   const isAllowed = new Set(allowed.map(({ runId }) => runId));
   return children.map((child) =>
