@@ -39,7 +39,7 @@ describe("pawl runs signal, cancel and why", () => {
       pawl(["runs", "signal", runId, "paid", '{"euros":25}', "--dedup-key", "click"], { url });
     expect((await send()).stdout).toBe(`delivered to run ${runId}\n`);
     expect(await client.result(runId)).toEqual({ reservation: "R-ratchet", euros: 25 });
-    expect(await send()).toEqual({ code: 0, stdout: `run ${runId} had this signal before\n`, stderr: "" });
+    expect(await send()).toEqual({ code: 0, stdout: `run ${runId} already has a signal with this dedup key\n`, stderr: "" });
   });
 
   it("why says what a run waits for", async () => {
@@ -61,7 +61,7 @@ describe("pawl runs signal, cancel and why", () => {
     const cancel = (): ReturnType<typeof pawl> =>
       pawl(["runs", "cancel", runId, "--reason", "twice", "--cascade"], { url });
     expect(await cancel()).toEqual({ code: 0, stdout: "cancelled 1 run\n", stderr: "" });
-    expect(await cancel()).toEqual({ code: 0, stdout: `run ${runId} was cancelled before\n`, stderr: "" });
+    expect(await cancel()).toEqual({ code: 0, stdout: `run ${runId} is already cancelled\n`, stderr: "" });
     expect((await client.runs.get(runId)).error?.message).toContain("twice");
   });
 

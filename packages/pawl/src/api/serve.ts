@@ -4,7 +4,7 @@
  */
 
 import { type AnyDefinition, definitionMethods } from "../define/definition.js";
-import { atMost } from "../timing/give-up-after.js";
+import { giveUpAfter } from "../timing/deadline.js";
 import type { Events } from "../observe/events.js";
 import { hubOf } from "../local/hub.js";
 import { checkServe, type ServeOptions } from "../worker/options.js";
@@ -75,13 +75,13 @@ async function openPostgres(url: string | undefined, schema: string): Promise<Wo
   return {
     store,
     hub: hubOf(addressKey(address)),
-    beats: { kind: "postgres", ...address },
+    heartbeat: { kind: "postgres", ...address },
     sweeps: true,
     gauges: (most) => store.gauges(most),
     state: () => store.state(),
     waitMs: null,
     close: async () => {
-      await atMost(store.close(), closeMs);
+      await giveUpAfter(closeMs, store.close());
       await database.close();
     },
   };
@@ -95,7 +95,7 @@ function openServer({ url, token }: ServerAddress): WorkerTransport {
   return {
     store: new HttpWorkerStore(new Caller({ url, token })),
     hub: hubOf(url),
-    beats: { kind: "server", url, token },
+    heartbeat: { kind: "server", url, token },
     sweeps: false,
     waitMs: longestWaitMs,
     close: async () => {},

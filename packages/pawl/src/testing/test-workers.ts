@@ -8,7 +8,7 @@ import type { AnyDefinition } from "../define/definition.js";
 import type { Logger } from "../values/logger.js";
 import { Unavailable } from "../values/errors.js";
 import { Events } from "../observe/events.js";
-import { atMost } from "../timing/give-up-after.js";
+import { giveUpAfter } from "../timing/deadline.js";
 import { type Hub, hubOf } from "../local/hub.js";
 import { checkServe, type ServeSettings } from "../worker/options.js";
 import { EngineWorker } from "../worker/worker.js";
@@ -167,7 +167,7 @@ export class TestWorkers {
     for (const { mortal } of living) void mortal.cutOff();
     await Promise.all(living.map(({ engine }) => engine.abandon()));
     // A statement of a user's may take longer: it ends with the database.
-    await atMost(this.store.close(), closeMs);
+    await giveUpAfter(closeMs, this.store.close());
   }
 
   async #begin(serving: Serving): Promise<void> {
@@ -183,7 +183,7 @@ export class TestWorkers {
       async () => ({
         store: mortal.store,
         hub: this.#hub,
-        beats: null,
+        heartbeat: null,
         sweeps: false,
         waitMs: null,
         close: async () => {},

@@ -1,140 +1,104 @@
 /**
- * Claims runs for one queue. It claims as many runs as slots are free (and prefetch allows). The
- * next claim follows at once while more runs wait, else when a slot frees, a hint arrives, a run
- * falls due, or the poll interval passes. While more runs wait, a slot counts as free as soon as the
- * outcome of its run is on the way to the database. A server can hold a claim open until there is
- * work; then one claim follows the other. A failed claim is repeated with backoff.
- * Owned by the worker, which executes the claimed runs.
+ * Claims runs for the slots of one queue. It claims as many runs as slots are free. The next claim
+ * follows at once while more runs wait, else when a slot frees, a hint arrives, a run falls due, or the
+ * poll interval passes. While more runs wait, a slot counts as free as soon as the outcome of its run
+ * is on the way to the database. A server can hold a claim open until there is work; then one claim
+ * follows the other. A failed claim is repeated with backoff. Owned by the worker.
  */
 
-import type { Logger } from "../values/logger.js";
-import type { Claimable, Claimed, ClaimedRun, WorkerStore } from "../store/store.js";
-import { newClaimId } from "../values/claim-id.js";
 import type { Emitter } from "../observe/events.js";
-import type { Successor } from "../run/execution.js";
-import { ClaimCursor } from "./claim-cursor.js";
+import type { Claimable, Claimed, ClaimedRun, WorkerStore } from "../store/store.js";
+import { onNextTurn } from "../timing/next-turn.js";
 import { type Polled, PollLoop } from "../timing/poll.js";
+import { newClaimId } from "../values/claim-id.js";
+import type { Logger } from "../values/logger.js";
+import { ClaimCursor } from "./claim-cursor.js";
+import { Slots, type SlotsHost, type SlotsOptions } from "./slots.js";
 
 const maxClaim = 500;
-/** So long what was claimed for a slot waits for it; then others may have it, and for a while nothing is claimed ahead. */
-const aheadMs = 100;
-const notAheadMs = 1_000;
-/** After a claim that came back with nothing although it could have waited: the server is about to stop. */
+/** The pause after a waiting claim that came back empty too early: the server is about to stop. */
 const earlyMs = 100;
 
-export interface ClaimerOptions {
+export interface ClaimerOptions extends SlotsOptions {
   readonly queue: string;
-  readonly concurrency: number;
-  readonly prefetch: number;
+  /** Claim only if this many slots are free. */
   readonly minDemand: number;
   readonly pollMs: number;
   readonly maxPollMs: number;
-  /** How long a claim may be held back until there is work; null: claims answer at once. */
+  /** How long a server may hold a claim open until there is work; null: claims answer at once. */
   readonly waitMs: number | null;
   readonly names: readonly string[];
   readonly versions: readonly number[];
 }
 
-export interface ClaimerHost {
+export interface ClaimerHost extends Pick<SlotsHost, "execute" | "release"> {
   readonly store: Pick<WorkerStore, "claim">;
   readonly logger: Logger;
   readonly events: Emitter;
   /** The id to claim under; null while the worker has no lease. */
   workerId(): string | null;
-  /** The ids of claims in flight: what they hold is not to be let go by a beat. */
+  /** The ids of claims in flight: a heartbeat must not release them. */
   readonly claiming: Set<string>;
-  /** Claims that are not wanted after all. */
-  release(claims: readonly { readonly runId: string; readonly claimId: string }[]): void;
-  /** Whether the clock stands still: who moves it nudges. */
+  /** The clock of a test's database stands still: whoever moves it sends a hint. */
   isClockStill(): boolean;
-  /** Executes a run; resolves when its claim has ended, with the run that was handed over to its slot, if one was. */
-  execute(run: Successor): Promise<Successor | null | "left">;
 }
-
-interface Unstarted {
-  readonly run: ClaimedRun;
-  readonly claimId: string;
-  readonly sinceMs: number;
-}
-
-const newChain = (): Successor["chain"] => ({ sinceMs: performance.now(), count: 0 });
 
 export class Claimer {
+  readonly slots: Slots;
   readonly #options: ClaimerOptions;
   readonly #host: ClaimerHost;
-  #buffer: Unstarted[] = [];
-  #active = 0;
-  /** Slots whose runs have come to an outcome that is being written. */
-  #ending = 0;
-  #isEndingTold = false;
-  /** Before this, slots are taken until they are free. */
-  #aheadFromMs = 0;
-  #givingBack: NodeJS.Timeout | undefined;
-  #isRunning = false;
   readonly #loop: PollLoop;
   readonly #cursor: ClaimCursor;
+  #isRunning = false;
+  /** More runs were due at the last claim than it was allowed to take. */
   #isBehind = false;
-  /** The loop sleeps because no slot was free. */
+  /** The loop waits because too few slots are free. */
   #wantsSlot = false;
-  /** Ends the wait of the claim that is held open. */
-  #waiting: AbortController | null = null;
+  /** A hint follows in the next turn, because outcomes are being written. */
+  #isHintDue = false;
+  /** Ends the claim that is held open. */
+  #held: AbortController | null = null;
 
   constructor(options: ClaimerOptions, host: ClaimerHost) {
     this.#options = options;
     this.#host = host;
     this.#cursor = new ClaimCursor(options);
+    this.slots = new Slots(options, {
+      execute: (claim) => host.execute(claim),
+      release: (claims) => host.release(claims),
+      onFree: () => this.#onFree(),
+    });
     const pace = { shortestMs: options.pollMs, longestMs: options.maxPollMs };
     this.#loop = new PollLoop(pace, (isHinted) => this.#poll(isHinted));
   }
 
   /** More runs are due than there are slots. */
   get hasBacklog(): boolean {
-    return this.#isBehind || this.#buffer.length > 0;
+    return this.#isBehind || this.slots.hasUnstarted;
   }
 
-  /** It looks for more runs, because enough slots are free. */
-  get isLooking(): boolean {
-    return this.#isDemand(this.#free);
-  }
-
-  /** Slots and places to claim ahead that nothing has. */
-  get #free(): number {
-    const { concurrency, prefetch } = this.#options;
-    return concurrency + prefetch - this.#active - this.#buffer.length;
-  }
-
-  #isDemand(places: number): boolean {
-    const { concurrency, prefetch, minDemand } = this.#options;
-    return places >= Math.min(minDemand, concurrency + prefetch);
+  /** It claims more runs, because enough slots are free. */
+  get isClaiming(): boolean {
+    return this.#isDemand(this.slots.free);
   }
 
   start(): void {
     this.#isRunning = true;
+    this.slots.setOpen(true);
     this.#loop.start();
   }
 
-  /** Stops claiming; resolves when no claim is in flight. */
+  /** Stops claiming, and begins no further run. Resolves when no claim is in flight. */
   async stop(): Promise<void> {
     this.#isRunning = false;
+    this.slots.setOpen(false);
     this.endWait();
     await this.#loop.stop();
   }
 
-  /** A claim that is held open is not wanted any more: it comes back with what it has. */
+  /** Makes a claim that is held open come back with the runs it has. */
   endWait(): void {
-    this.#waiting?.abort(new Error("the worker does not wait for this claim any more"));
-  }
-
-  /** Claimed runs whose execution has not begun, taken out of the buffer. */
-  takeUnstarted(): Unstarted[] {
-    const unstarted = this.#buffer;
-    this.#buffer = [];
-    return unstarted;
-  }
-
-  /** The runs that wait in the buffer. */
-  unstartedIds(): string[] {
-    return this.#buffer.map(({ run }) => run.runId);
+    this.#held?.abort(new Error("the worker stopped waiting for this claim"));
   }
 
   /** Runs may have become claimable. */
@@ -142,7 +106,7 @@ export class Claimer {
     this.#loop.hint();
   }
 
-  /** Runs older than the low-water mark have become claimable: begin at the head again. */
+  /** Runs may have become claimable that are older than the cursor. */
   rewind(): void {
     this.#cursor.rewind();
     this.hint();
@@ -154,72 +118,66 @@ export class Claimer {
     this.hint();
   }
 
-  /** Takes a run out of the buffer whose execution has not begun. */
-  drop(runId: string): Unstarted | undefined {
-    const index = this.#buffer.findIndex(({ run }) => run.runId === runId);
-    return index === -1 ? undefined : this.#buffer.splice(index, 1)[0];
-  }
-
   /** A run becomes due after this time. */
   expect(delayMs: number): void {
     this.#loop.expectAt(this.#dueAt(performance.now(), delayMs));
+  }
+
+  /** Takes a slot for a run that is being started right now; false if there is none, or others wait for it. */
+  reserve(): boolean {
+    return !this.hasBacklog && this.slots.reserve();
+  }
+
+  /** Executes a run in a slot that `reserve` took. */
+  fill(run: ClaimedRun, claimId: string): void {
+    this.slots.fill(run, claimId);
+  }
+
+  /** The outcome of a run is being written, and then its slot is free. */
+  endBegins(): void {
+    this.slots.endBegins();
+    if (!this.#isBehind || this.#isHintDue || !this.slots.mayClaimAhead) return;
+    this.#isHintDue = true;
+    // One turn of the event loop: one claim for all outcomes that are written together.
+    onNextTurn(() => {
+      this.#isHintDue = false;
+      this.hint();
+    });
+  }
+
+  /** The outcome is written. */
+  endIsOver(): void {
+    this.slots.endIsOver();
+  }
+
+  #onFree(): void {
+    if (this.#isBehind || this.#wantsSlot) this.hint();
+  }
+
+  #isDemand(free: number): boolean {
+    const { concurrency, prefetch, minDemand } = this.#options;
+    return free >= Math.min(minDemand, concurrency + prefetch);
   }
 
   #dueAt(fromMs: number, delayMs: number): number {
     return delayMs > 0 && this.#host.isClockStill() ? Number.POSITIVE_INFINITY : fromMs + delayMs;
   }
 
-  /** Takes a slot for a run that is being started right now; false if there is none, or others wait for it. */
-  reserve(): boolean {
-    if (!this.#isRunning || this.hasBacklog || this.#active >= this.#options.concurrency) return false;
-    this.#active++;
-    return true;
-  }
-
-  /** Gives a slot back that `reserve` took. */
-  unreserve(): void {
-    this.#freeSlot();
-  }
-
-  /** What has become of a run is being written, and then its slot is free. */
-  endBegins(): void {
-    this.#ending++;
-    if (!this.#isBehind || this.#isEndingTold || performance.now() < this.#aheadFromMs) return;
-    this.#isEndingTold = true;
-    // One turn of the event loop: the ends that are written together are claimed for together.
-    setImmediate(() => {
-      this.#isEndingTold = false;
-      this.hint();
-    });
-  }
-
-  /** It is written. */
-  endIsOver(): void {
-    this.#ending--;
-  }
-
-  /** Executes a run in a slot that `reserve` took. */
-  async fill(run: ClaimedRun, claimId: string): Promise<void> {
-    await this.#work({ run, claimId, chain: newChain() });
-  }
-
   async #poll(isHinted: boolean): Promise<Polled> {
-    const { maxPollMs } = this.#options;
-    const demand = this.#free + (performance.now() < this.#aheadFromMs ? 0 : this.#ending);
+    const demand = this.slots.freeSoon;
     const workerId = this.#host.workerId();
-    if (!this.#isDemand(demand) || workerId === null) {
-      // Work that is announced meanwhile is claimed as soon as a slot frees.
-      this.#wantsSlot = true;
+    this.#wantsSlot = !this.#isDemand(demand) || workerId === null;
+    if (this.#wantsSlot || workerId === null) {
+      // Runs that are announced meanwhile are claimed as soon as a slot frees.
       this.#isBehind ||= isHinted;
-      return { kind: "pause", ms: maxPollMs };
+      return { kind: "pause", ms: this.#options.maxPollMs };
     }
-    this.#wantsSlot = false;
     const askedMs = performance.now();
     const claimed = await this.#claim(workerId, Math.min(demand, maxClaim));
     if (claimed === null) return { kind: "failed" };
     return this.#options.waitMs === null
       ? this.#next(claimed, askedMs)
-      : this.#nextAfterWait(claimed, askedMs);
+      : this.#nextAfterWait(claimed, askedMs, this.#options.waitMs);
   }
 
   /**
@@ -238,38 +196,42 @@ export class Claimer {
     };
   }
 
-  /** The claim waited for work itself, so the next follows at once. If it came back empty too early, it pauses. */
-  #nextAfterWait({ runs }: Claimed, askedMs: number): Polled {
-    const isEarly = runs.length === 0 && performance.now() - askedMs < this.#options.waitMs! / 2;
+  /** The server held the claim until there was work, so the next follows at once. */
+  #nextAfterWait({ runs }: Claimed, askedMs: number, waitMs: number): Polled {
+    const isEarly = runs.length === 0 && performance.now() - askedMs < waitMs / 2;
     return isEarly ? { kind: "pause", ms: earlyMs } : { kind: "again" };
   }
 
+  /** Claims runs and hands them to the slots. Null: it failed, or the worker has lost its lease meanwhile. */
   async #claim(workerId: string, limit: number): Promise<Claimed | null> {
     const { queue, waitMs } = this.#options;
+    const { store, claiming, logger } = this.#host;
     const claimId = newClaimId();
-    this.#waiting = waitMs === null ? null : new AbortController();
-    this.#host.claiming.add(claimId);
+    claiming.add(claimId);
     const from = this.#cursor.begin();
     // A claim that looks at a part of the queue need not know of every due time.
     if (from.isWhole) this.#loop.forgetDue();
+    this.#held = waitMs === null ? null : new AbortController();
+    const wait =
+      this.#held === null || waitMs === null ? undefined : { longestMs: waitMs, signal: this.#held.signal };
     try {
-      const wait = this.#waiting === null ? undefined : { longestMs: waitMs!, signal: this.#waiting.signal };
       const askedMs = performance.now();
-      const claimed = await this.#host.store.claim({ queue, limit, ...from, wait, workerId, claimId });
+      const claimed = await store.claim({ queue, limit, ...from, wait, workerId, claimId });
       this.#report(claimed, performance.now() - askedMs);
       if (this.#isRunning && this.#host.workerId() === workerId) {
         this.#cursor.accept(claimed);
-        this.#accept(claimed, claimId);
+        this.#isBehind = claimed.more;
+        this.slots.add(claimed.runs, claimId);
         return claimed;
       }
       this.#host.release(claimed.runs.map(({ runId }) => ({ runId, claimId })));
       return null;
     } catch (error) {
-      this.#host.logger.warn({ err: error, queue }, "pawl: claim failed, trying again");
+      logger.warn({ err: error, queue }, "pawl: claim failed, trying again");
       return null;
     } finally {
-      this.#host.claiming.delete(claimId);
-      this.#waiting = null;
+      claiming.delete(claimId);
+      this.#held = null;
     }
   }
 
@@ -282,61 +244,5 @@ export class Claimer {
     }
     if (events.hears("claim")) events.emit("claim", { queue, runs: runs.length, durationMs });
     if (throttled > 0) events.emit("run.throttled", { queue, runs: throttled });
-  }
-
-  #accept({ runs, more }: Claimed, claimId: string): void {
-    this.#isBehind = more;
-    const sinceMs = performance.now();
-    for (const run of runs) this.#buffer.push({ run, claimId, sinceMs });
-    this.#dispatch();
-    if (this.#free < 0) this.#watchBuffer();
-  }
-
-  /** What has waited too long for a slot that was about to be free is let go. */
-  #watchBuffer(): void {
-    if (this.#givingBack !== undefined) return;
-    this.#givingBack = setTimeout(() => {
-      this.#givingBack = undefined;
-      const surplus = -this.#free;
-      if (surplus <= 0) return;
-      const nowMs = performance.now();
-      if (nowMs - this.#buffer.at(-surplus)!.sinceMs < aheadMs) return this.#watchBuffer();
-      this.#aheadFromMs = nowMs + notAheadMs;
-      const claims = this.#buffer.splice(-surplus).map(({ run, claimId }) => ({ runId: run.runId, claimId }));
-      this.#host.release(claims);
-    }, aheadMs).unref();
-  }
-
-  #dispatch(): void {
-    if (this.#buffer.length === 0 || !this.#isRunning) return;
-    const chain = newChain();
-    while (this.#active < this.#options.concurrency) {
-      const next = this.#buffer.shift();
-      if (next === undefined) return;
-      this.#active++;
-      void this.#work({ run: next.run, claimId: next.claimId, chain });
-    }
-  }
-
-  /** Executes a run, and whatever is handed over to its slot after it. */
-  async #work(first: Successor): Promise<void> {
-    for (let next: Successor | null = first; next !== null;) {
-      const after = await this.#host.execute(next);
-      if (after === "left") return;
-      next = after;
-    }
-    this.#freeSlot();
-  }
-
-  /** Frees the slot of a run whose code has not returned; `execute` will answer "left". */
-  leave(): void {
-    this.#freeSlot();
-  }
-
-  /** A slot is free: for the buffer, else for another look, if work was left over at the last. */
-  #freeSlot(): void {
-    this.#active--;
-    this.#dispatch();
-    if (this.#isBehind || this.#wantsSlot) this.hint();
   }
 }

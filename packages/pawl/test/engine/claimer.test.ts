@@ -153,14 +153,14 @@ it("while more work waits, the successors of runs that end are claimed in one ca
   await vi.advanceTimersByTimeAsync(20);
   expect(looks.map(({ limit }) => limit)).toEqual([10, 4]);
   expect(ends.length).toBe(10);
-  expect(claimer.unstartedIds()).toEqual(["11", "12", "13", "14"]);
+  expect(claimer.slots.unstartedIds()).toEqual(["11", "12", "13", "14"]);
   for (const end of ends.slice(0, 4)) {
     claimer.endIsOver();
     end();
   }
   await vi.advanceTimersByTimeAsync(20);
   expect(ends.length).toBe(14);
-  expect(claimer.unstartedIds()).toEqual([]);
+  expect(claimer.slots.unstartedIds()).toEqual([]);
   expect(looks.length).toBe(2);
   await vi.advanceTimersByTimeAsync(200);
   expect(released).toEqual([]);
@@ -173,9 +173,9 @@ it("what was claimed for a slot that does not become free is let go, and for a s
   await vi.advanceTimersByTimeAsync(20);
   claimer.endBegins();
   await vi.advanceTimersByTimeAsync(90);
-  expect(claimer.unstartedIds()).toEqual(["11"]);
+  expect(claimer.slots.unstartedIds()).toEqual(["11"]);
   await vi.advanceTimersByTimeAsync(200);
-  expect({ released, unstarted: claimer.unstartedIds() }).toEqual({ released: ["11"], unstarted: [] });
+  expect({ released, unstarted: claimer.slots.unstartedIds() }).toEqual({ released: ["11"], unstarted: [] });
   await vi.advanceTimersByTimeAsync(700);
   expect(looks.length).toBe(2);
   await vi.advanceTimersByTimeAsync(500);
@@ -190,14 +190,14 @@ it("what waits in the buffer is not begun any more once it is to stop", async ()
   await vi.advanceTimersByTimeAsync(20);
   claimer.endBegins();
   await vi.advanceTimersByTimeAsync(20);
-  expect(claimer.unstartedIds()).toEqual(["11"]);
+  expect(claimer.slots.unstartedIds()).toEqual(["11"]);
   const stopped = claimer.stop();
   claimer.endIsOver();
   ends[0]!();
   await vi.advanceTimersByTimeAsync(20);
   await stopped;
   expect(ends.length).toBe(10);
-  expect(claimer.takeUnstarted().map(({ run }) => run.runId)).toEqual(["11"]);
+  expect(claimer.slots.takeUnstarted().map(({ runId }) => runId)).toEqual(["11"]);
 });
 
 it("without more work nothing is claimed for a slot before it is free", async () => {
