@@ -145,7 +145,7 @@ class PostgresTransport implements ClientTransport {
       },
       limit,
     );
-    this.#hub.nudge(null);
+    this.#hub.hint(null);
   }
 
   async close(reason: Error): Promise<void> {
@@ -174,7 +174,7 @@ class PostgresTransport implements ClientTransport {
       async publish(topic, body, dedupKey) {
         const { queues, ...published } = await lanes.run(() => store.publish(topic, body, dedupKey));
         for (const queue of new Set(queues)) hub.visible(queue, { isOld: false });
-        if (published.created && published.runs + published.deliveries > 0) hub.nudge(null);
+        if (published.created && published.runs + published.deliveries > 0) hub.hint(null);
         return published;
       },
       subscribe: (pattern, target, secret) => lanes.run(() => store.subscribe(pattern, target, secret)),

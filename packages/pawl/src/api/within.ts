@@ -33,7 +33,7 @@ export function within(tx: OpenTransaction, { schema, maxPayloadBytes, hub }: Wi
     watched.add(tx);
     caller.afterEnd(() => {
       watched.delete(tx);
-      hub()?.nudge(null);
+      hub()?.hint(null);
     });
   };
   const announced = async <Answer>(call: Promise<Answer>): Promise<Answer> => {

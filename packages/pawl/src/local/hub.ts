@@ -17,7 +17,7 @@ export interface LocalWorker {
   /** Reserves one slot in each queue that has a free one; null: none has. */
   offer(): Slots | null;
   /** Work may have arrived in this queue, or (null) in any queue. */
-  nudge(queue: string | null): void;
+  hint(queue: string | null): void;
   /** A run of this queue becomes due after this time. */
   expect(queue: string, delayMs: number): void;
   /** Runs became claimable that may come before the point where the last claim stopped. */
@@ -74,8 +74,8 @@ export class Hub implements Emitter {
   }
 
   /** Work may have arrived in this queue, or (null) in any queue. */
-  nudge(queue: string | null): void {
-    for (const worker of this.workers) worker.nudge(queue);
+  hint(queue: string | null): void {
+    for (const worker of this.workers) worker.hint(queue);
   }
 
   /** A run of this queue becomes due after this time. */

@@ -119,7 +119,7 @@ export class Starter {
     slots: ReadonlyMap<number, Reservation>,
     claimId: string,
   ): void {
-    const nudged = new Set<string | null>();
+    const hinted = new Set<string | null>();
     for (const [index, run] of runs.entries()) {
       const { runId, created, phase } = started[index]!;
       const slot = slots.get(index);
@@ -130,7 +130,7 @@ export class Starter {
         const delayMs = run.delayMs ?? (run.at === null ? 0 : run.at.getTime() - Date.now());
         if (!created) continue;
         // For a start by name, only the database knows the queue.
-        if (delayMs <= 0) nudged.add(run.queue);
+        if (delayMs <= 0) hinted.add(run.queue);
         else if (run.queue !== null) this.#hub.expect(run.queue, delayMs);
       } else if (!created) {
         slot.cancel();
@@ -153,7 +153,7 @@ export class Starter {
         );
       }
     }
-    if (nudged.has(null)) this.#hub.nudge(null);
-    else for (const queue of nudged) this.#hub.nudge(queue);
+    if (hinted.has(null)) this.#hub.hint(null);
+    else for (const queue of hinted) this.#hub.hint(queue);
   }
 }

@@ -129,7 +129,7 @@ export class EngineWorker implements LocalWorker {
     return this.#open.reservations.reserveEach(this.#workerId, this.#open.claimers);
   }
 
-  nudge(queue: string | null): void {
+  hint(queue: string | null): void {
     if (queue === null) for (const claimer of this.#claimers()) claimer.hint();
     else this.#claimer(queue)?.hint();
   }

@@ -34,7 +34,7 @@ function listening(): { hub: Hub; told: string[][] } {
     const worker: LocalWorker = {
       reserve: () => null,
       offer: () => null,
-      nudge: (queue) => void heard.push(`work in ${queue ?? "any queue"}`),
+      hint: (queue) => void heard.push(`work in ${queue ?? "any queue"}`),
       expect: (queue, delayMs) => void heard.push(`due in ${queue} after ${delayMs} ms`),
       lower: () => {},
       delivered: (runId) => void heard.push(`delivered to ${runId}`),
