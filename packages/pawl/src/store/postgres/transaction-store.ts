@@ -24,13 +24,13 @@ const functions = {
   start: {
     columns: ["position", "id", "created", "status", "conflict"],
     types: (
-      "smallint text[] int[] text[] text[] smallint[] text[] text[] bigint[] timestamptz[] bigint[] text[] bytea[] text[] " +
+      "text[] int[] text[] text[] smallint[] text[] text[] bigint[] timestamptz[] bigint[] text[] bytea[] text[] " +
       "text[] text[] int[] bigint[] int[] int[] text[] boolean text bigint boolean[]"
     ).split(" "),
   },
   signal: {
     columns: ["position", "verdict"],
-    types: "smallint bigint[] text[] text[] text[] boolean".split(" "),
+    types: "bigint[] text[] text[] text[] boolean".split(" "),
   },
 };
 
