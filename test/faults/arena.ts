@@ -125,8 +125,7 @@ export async function makeArena(
       await expectAll(invariants);
       load.history.started.length = 0;
       await sql("update runs set expires_at = clock_timestamp()");
-      const sweep = async () =>
-        (await sql<{ n: number }>("select swept as n from sweep(1000)"))[0]!.n;
+      const sweep = async () => (await sql<{ n: number }>("select swept as n from sweep(1000)"))[0]!.n;
       while ((await sweep()) > 0);
       await sql("truncate public.transfers, public.turns");
       await ledger.sql("truncate public.ledger");

@@ -4,7 +4,7 @@
  * retried, or hurried by a lock timeout, which would stay in force for the caller's own statements. An error of the
  * database aborts the transaction.
  *
- * Any isolation level is allowed: `start` and `signal` decide by what they have locked or inserted (`18_signal.sql`).
+ * Any isolation level is allowed: `start` and `signal` decide by what they have locked or inserted (`schema/functions/signal/signal.sql`).
  *
  * Values go as text with a cast, and come back as text in a known order: neither what a library makes of types nor what it
  * makes of the names of columns matters. Used by `within`.
