@@ -58,7 +58,7 @@ describe("options are validated, and nothing is written", () => {
     ["an input that JSON cannot carry", () => pawl.start(echo, { n: 1n } as never), /input\.n/],
     ["an input that is too large", () => pawl.start("echo", "x".repeat(1_100_000)), /1100002|bytes/],
     ["an item without input", () => pawl.startMany(echo, [{} as never]), /item 0/],
-    ["a list that is none", () => pawl.startMany(echo, {} as never), /startMany takes a list/],
+    ["a list that is none", () => pawl.startMany(echo, {} as never), /startMany takes an array/],
     [
       "an unknown option of result",
       () => pawl.result("64", { timout: 1 } as never),

@@ -1,7 +1,7 @@
 /**
- * Sends signals for callers of this process, those that come together in one call. A run that a lone signal wakes is handed
- * over to a worker of this process that serves it and has a slot free: it never waits for a claim. Of the others the workers
- * are told. Used by the client.
+ * Sends signals for callers of this process. Signals that happen together share one call. A worker
+ * of this process with a free slot gets the run that a single signal wakes, already claimed, so the
+ * run waits for no poll. For other runs the workers get a hint. Used by the Postgres transport.
  */
 
 import type { ClientStore, NewSignal, SignalTarget, SignalVerdict } from "../store/store.js";
@@ -31,7 +31,7 @@ export class Signaller {
     });
   }
 
-  /** Resolves when the signal is in the inbox for good, or it is known why it is not. */
+  /** Resolves when the signal is committed to the inbox, or refused. */
   async send(signal: NewSignal): Promise<SignalVerdict> {
     const { verdict } = await signalTraced(signal, () => this.#group.add(signal));
     return verdict;
@@ -63,7 +63,7 @@ export class Signaller {
     }
   }
 
-  /** The free slots of the first worker of this process that has some. */
+  /** The free slots of the first worker of this process that has any. */
   #slots(): Slots | null {
     for (const worker of this.#hub.workers) {
       const slots = worker.offer();

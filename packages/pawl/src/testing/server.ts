@@ -14,7 +14,7 @@ import { quoteName } from "../store/postgres/literals.js";
 import { migrateSchema } from "../store/postgres/migrate/migrate.js";
 import { readSchema } from "../store/postgres/migrate/schema-files.js";
 import { schemaVersion } from "../store/postgres/version.js";
-import { Refused } from "../store/refused.js";
+import { Refused } from "../store/errors.js";
 import { clockSql } from "./test-clock.js";
 
 /** The schema of Pawl in every database of a test. */

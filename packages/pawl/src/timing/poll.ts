@@ -17,6 +17,12 @@ export interface Pace {
   readonly longestMs: number;
 }
 
+/** For a loop that polls after a hint or at a due time only. */
+export const noInterval: Pace = {
+  shortestMs: Number.POSITIVE_INFINITY,
+  longestMs: Number.POSITIVE_INFINITY,
+};
+
 /** The answer of one poll. It decides when the next one follows. */
 export type Polled =
   /** More work waits. Poll again after one turn of the event loop. */

@@ -3,7 +3,7 @@
  * one is fine unless a version in between is breaking. Asked by `connect`, `serve`, `migrate` and `pawl doctor`.
  */
 
-import { Refused } from "../refused.js";
+import { Refused } from "../errors.js";
 import { migrateCall, sqlState } from "./database-errors.js";
 import { quoteName } from "./literals.js";
 
