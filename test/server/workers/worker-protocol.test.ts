@@ -396,6 +396,7 @@ describe("a heartbeat", () => {
       cancelled: {},
       held: { [runId]: claimId },
       databaseHeld: false,
+      schemaProblem: null,
       timeline: expect.any(String),
     });
     expect((await post("holdings", { workerId })).body).toEqual({ held: { [runId]: claimId } });
@@ -406,6 +407,7 @@ describe("a heartbeat", () => {
       cancelled: { [runId]: claimId },
       held: null,
       databaseHeld: false,
+      schemaProblem: null,
       timeline: expect.any(String),
     });
     expect((await post("holdings", { workerId })).body).toEqual({ held: { [runId]: claimId } });

@@ -40,6 +40,8 @@ export interface ConfirmedHeartbeat {
   readonly databaseHeld: boolean;
   /** The timeline that its server writes. */
   readonly timeline: string | null;
+  /** Why this release can no longer work with the schema. */
+  readonly schemaProblem: string | null;
 }
 
 export type HeartbeatReport =
@@ -114,7 +116,8 @@ function beat(
       const sentAtMs = monotonicMs();
       const wantsHeld = sentAtMs - heldAtMs >= heldEveryMs;
       const since = wantsHeld ? heldSince : null;
-      const { alive, cancelled, held, databaseHeld, timeline } = await line.beat(workerId, since, timeoutMs);
+      const answer = await line.beat(workerId, since, timeoutMs);
+      const { alive, cancelled, held, databaseHeld, timeline, schemaProblem } = answer;
       if (!alive) {
         if (mustBeFound) report({ kind: "late" });
         return;
@@ -128,7 +131,7 @@ function beat(
       const confirmedHeld = held === null || since === null ? null : { since, claims: held };
       report({
         kind: "alive",
-        confirmed: { sentAtMs, cancelled, held: confirmedHeld, databaseHeld, timeline },
+        confirmed: { sentAtMs, cancelled, held: confirmedHeld, databaseHeld, timeline, schemaProblem },
       });
     });
   };

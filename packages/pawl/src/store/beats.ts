@@ -18,6 +18,8 @@ export interface BeatAnswer {
   readonly databaseHeld: boolean;
   /** The timeline of PostgreSQL. It changes with a failover. */
   readonly timeline: string | null;
+  /** Why this release can no longer work with the schema of the database: claim nothing. */
+  readonly schemaProblem: string | null;
 }
 
 /** One connection for heartbeats of any worker of its address, one at a time. */

@@ -1,8 +1,9 @@
 /**
  * What a worker knows of its database as a whole: whether it is a copy of the one that was
- * migrated, and whether it is held, so that no work may be done in it. It warns once of each. Owned
- * by the worker, which asks when it registers and is told with every heartbeat. The server and
- * `pawl doctor` use the same warnings.
+ * migrated, whether it is held, so that no work may be done in it, and whether somebody migrated it
+ * to a version that this release cannot use. It warns once of each. Owned by the worker, which asks
+ * when it registers and is told with every heartbeat. The server and `pawl doctor` use the same
+ * warnings.
  */
 
 import type { Logger } from "../values/logger.js";
@@ -22,6 +23,7 @@ export class DatabaseWatch {
   readonly #onReleased: () => void;
   #isHeld = false;
   #hasWarnedOfCopy = false;
+  #schemaProblem: string | null = null;
 
   constructor(logger: Logger, onReleased: () => void) {
     this.#logger = logger;
@@ -33,6 +35,11 @@ export class DatabaseWatch {
     return this.#isHeld;
   }
 
+  /** This release cannot work with the schema: no run is claimed. */
+  get isTooNew(): boolean {
+    return this.#schemaProblem !== null;
+  }
+
   /** Asks whether this is the database that was migrated, and whether it is held. */
   async check(transport: WorkerTransport, workerId: string): Promise<void> {
     const state = await transport.state?.();
@@ -40,6 +47,17 @@ export class DatabaseWatch {
     if (state.isCopy && !this.#hasWarnedOfCopy) this.#logger.warn({ identity: state.identity }, copyWarning);
     this.#hasWarnedOfCopy ||= state.isCopy;
     this.setHeld(state.isHeld, workerId);
+  }
+
+  setSchemaProblem(problem: string | null, workerId: string): void {
+    if (problem === this.#schemaProblem) return;
+    this.#schemaProblem = problem;
+    if (problem !== null) {
+      this.#logger.error({ workerId }, `pawl: the worker claims no more runs: ${problem}`);
+      return;
+    }
+    this.#logger.info({ workerId }, "pawl: the schema fits this release again, work goes on");
+    this.#onReleased();
   }
 
   setHeld(isHeld: boolean, workerId: string): void {

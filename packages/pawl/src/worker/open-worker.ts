@@ -107,7 +107,7 @@ export function openWorker(transport: WorkerTransport, host: OpenWorkerHost): Op
         store,
         logger,
         events,
-        workerId: () => host.workerId(),
+        workerId: () => (host.mayBegin() ? host.workerId() : null),
         claiming,
         isClockStill: () => hub.clock.isStill,
         execute: (claim) => executions.execute(claim, queue),

@@ -183,8 +183,8 @@ export class EngineWorker implements LocalWorker {
       events: this.events,
       observer: this.#observer,
       workerId: () => this.#workerId,
-      isStopping: () => this.#isStopping || this.#database.isHeld,
-      mayBegin: () => !this.#isStopping && this.#workerId !== null,
+      isStopping: () => this.#isStopping || this.#database.isHeld || this.#database.isTooNew,
+      mayBegin: () => !this.#isStopping && this.#workerId !== null && !this.#database.isTooNew,
       onBusy: () => this.#sweeper?.hurry(),
       onEnded: () => this.#isIdle(open) && this.#onIdle?.(),
       onLost: (reason) => this.#loseLease(open, reason),
@@ -251,6 +251,7 @@ export class EngineWorker implements LocalWorker {
   #onHeartbeat(open: OpenWorker, workerId: string, confirmed: ConfirmedHeartbeat, isBack: boolean): void {
     if (workerId !== this.#workerId) return;
     this.#database.setHeld(confirmed.databaseHeld, workerId);
+    this.#database.setSchemaProblem(confirmed.schemaProblem, workerId);
     open.executions.forgetCancelled();
     open.leaseCheck.onHeartbeat(workerId, confirmed, isBack);
   }

@@ -248,6 +248,11 @@ export const heartbeat = strict(
     held: Type.Union([claimIds("The runs that you hold"), Type.Null()], {
       description: "null: not asked for",
     }),
+    schemaProblem: nullable(
+      Type.String({
+        description: "Why the server can no longer work with the schema of the database: claim nothing",
+      }),
+    ),
     databaseHeld: Type.Boolean({ description: "The database is held: claim nothing and begin no step" }),
     timeline: nullable(
       Type.String({

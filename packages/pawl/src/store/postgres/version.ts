@@ -70,6 +70,15 @@ export function requireKnown(found: FoundVersion, schema: string): void {
   if (found.breaking !== null) throw newer(found, schema);
 }
 
+/** The same for a worker that runs while somebody migrates: the newest breaking version, or null. */
+export function explainBreaking(breaking: number): string | null {
+  if (breaking <= schemaVersion) return null;
+  return (
+    `this release of Pawl works with version ${schemaVersion} of the schema, and version ${breaking} is marked as ` +
+    `breaking; upgrade the pawl package`
+  );
+}
+
 function newer({ version, breaking }: FoundVersion, schema: string): Refused {
   return new Refused(
     `the schema "${schema}" is at version ${version}, newer than this release of Pawl knows (${schemaVersion}), and ` +

@@ -8,7 +8,7 @@
 -- that has few entries of ended claims, however many an old transaction keeps: a beat that took too
 -- long would cost the lease.
 create or replace function beat(p_worker text, p_since bigint)
-returns table (alive boolean, cancelled text, held text, database_held boolean, server_timeline text)
+returns table (alive boolean, cancelled text, held text, database_held boolean, server_timeline text, breaking int)
 language plpgsql as $f$
 declare
   v_now timestamptz;
@@ -28,6 +28,7 @@ begin
     end if;
     database_held := (select s.held from settings s where s.only_row);
     server_timeline := timeline();
+    breaking := (select max(m.version) from migrations m where m.is_breaking);
     select jsonb_object_agg(r.id::text, r.claim_id::text) into cancelled from runs r
       where r.locked_by = p_worker and r.status = 'cancelled';
     if p_since is not null then
