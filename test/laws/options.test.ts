@@ -83,7 +83,7 @@ describe("options are validated, and nothing is written", () => {
     [
       "a lease that no machine can hold",
       () => serveWorker([echo], { url, lease: "100ms", heartbeat: "30ms" }),
-      /lease must be from 1000 ms to 24 days, not "100ms": a shorter lease passes whenever/,
+      /lease must be from 1000 ms to 24 days, not "100ms": a shorter lease expires/,
     ],
     ["a queue that is missing", () => serveWorker([echo], { url, queues: { mail: 1 } }), /whole list/],
     [

@@ -1,6 +1,6 @@
 /**
- * Opens connections for heartbeats, to a database or to a server. It loads only the module it needs: a
- * thread that takes long to start may cost a short lease. Used by the heartbeat thread.
+ * Opens connections for heartbeats, to a database or to a server. It loads only the module it
+ * needs: a thread that takes long to start may cost a short lease. Used by the heartbeat thread.
  */
 
 import type { Beats } from "../store/beats.js";

@@ -1,9 +1,10 @@
 /**
  * Holds the lease of one worker, under one worker id after the other. The heartbeat thread of the
- * process sends the heartbeats; this file passes on their reports. It declares the lease lost when no
- * heartbeat was confirmed for 0.8 of it, or when one arrived too late. It reads the time of the last
- * confirmed heartbeat from shared memory, so a blocked main thread loses nothing while the thread works.
- * The registration counts as the first heartbeat. Owned by the registration of a worker.
+ * process sends the heartbeats; this file passes on their reports. It declares the lease lost when
+ * no heartbeat was confirmed for 0.8 of it, or when one arrived too late. It reads the time of the
+ * last confirmed heartbeat from shared memory, so a blocked main thread loses nothing while the
+ * thread works. The registration counts as the first heartbeat. Owned by the registration of a
+ * worker.
  */
 
 import type { Logger } from "../values/logger.js";

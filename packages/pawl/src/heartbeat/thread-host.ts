@@ -1,8 +1,8 @@
 /**
- * Owns the one heartbeat thread of the process, for all its workers. The thread starts with the first
- * worker and ends with the last. If it dies, another one takes over all its worker ids. Where no thread
- * can start (a bundle without its file, options that cannot be posted to it), the main loop sends the
- * heartbeats and says so once. Used by `lease.ts`.
+ * Owns the one heartbeat thread of the process, for all its workers. The thread starts with the
+ * first worker and ends with the last. If it dies, another one takes over all its worker ids. Where
+ * no thread can start (a bundle without its file, options that cannot be posted to it), the main
+ * loop sends the heartbeats and says so once. Used by `lease.ts`.
  *
  * One thread, because a thread per worker fed the overload that had cost the lease: 25 workers on 2
  * starved cores lost 243 leases of 2 s in 40 s, and lose none with one.

@@ -1,8 +1,8 @@
 /**
- * The heartbeat thread, one for all workers of the process: one small call per worker and interval. A
- * step that blocks the main thread cannot cost a worker its lease. The thread writes the time of each
- * confirmed heartbeat into shared memory, where the main thread reads it even after a long block. The
- * main loop runs the same code if no thread can start. Commanded by `thread-host.ts`.
+ * The heartbeat thread, one for all workers of the process: one small call per worker and interval.
+ * A step that blocks the main thread cannot cost a worker its lease. The thread writes the time of
+ * each confirmed heartbeat into shared memory, where the main thread reads it even after a long
+ * block. The main loop runs the same code if no thread can start. Commanded by `thread-host.ts`.
  */
 
 import { parentPort, workerData } from "node:worker_threads";
@@ -19,7 +19,10 @@ export interface HeartbeatOptions {
   readonly workerId: string;
   readonly intervalMs: number;
   readonly leaseMs: number;
-  /** One number: when the last confirmed heartbeat was sent, on the monotonic clock of the process; 0: none was. */
+  /**
+   * One number: when the last confirmed heartbeat was sent, on the monotonic clock of the process;
+   * 0: none was.
+   */
   readonly confirmed: SharedArrayBuffer;
 }
 
@@ -28,7 +31,10 @@ export interface ConfirmedHeartbeat {
   readonly sentAtMs: number;
   /** Cancelled runs that this worker holds. */
   readonly cancelled: Readonly<Record<string, string>>;
-  /** Every ten seconds: the runs that this worker holds by claims from the id `since` on, with their claim ids. */
+  /**
+   * Every ten seconds: the runs that this worker holds by claims from the id `since` on, with their
+   * claim ids.
+   */
   readonly held: { readonly since: string; readonly claims: Readonly<Record<string, string>> } | null;
   /** The whole database is held. */
   readonly databaseHeld: boolean;
@@ -64,7 +70,10 @@ export type Message =
 export const threadMark = "pawl-heartbeat";
 
 const heldEveryMs = 10_000;
-/** A claim whose id is older than the last list may have been made after it: no call takes longer than this. */
+/**
+ * A claim whose id is older than the last list may have been made after it: no call takes longer
+ * than this.
+ */
 const callMs = 45_000;
 const maxTimeoutMs = 10_000;
 const retryMs = 250;
@@ -75,7 +84,10 @@ interface Beating {
   stop(): Promise<void>;
 }
 
-/** Sends heartbeats for one worker id until told to stop. It may begin before the worker's row exists. */
+/**
+ * Sends heartbeats for one worker id until told to stop. It may begin before the worker's row
+ * exists.
+ */
 function beat(
   options: HeartbeatOptions,
   lines: BeatLines,
@@ -167,7 +179,9 @@ function beat(
   };
 }
 
-/** Sends the heartbeats of all worker ids it is told. Those of one address share its connections. */
+/**
+ * Sends the heartbeats of all worker ids it is told. Those of one address share its connections.
+ */
 export function beatAll(tell: (message: Message) => void): (command: Command) => Promise<void> {
   const all = new Map<number, { readonly beating: Beating; leave(): Promise<void> }>();
   const addresses = new Map<string, { readonly lines: BeatLines; users: number }>();

@@ -1,7 +1,7 @@
 /**
  * Commits a decision about a run through the batcher of commits, or in the transaction of its step,
- * and applies its effects: events, hints, the progress of the run, the next run of its partition key.
- * Called by the functions that execute jobs, machines and workflows.
+ * and applies its effects: events, hints, the progress of the run, the next run of its partition
+ * key. Called by the functions that execute jobs, machines and workflows.
  */
 
 import { failedOutcome, failedWriteOf } from "../store/failed-write.js";
@@ -19,7 +19,8 @@ type Committed = Extract<CommitVerdict, { kind: "committed" | "already" }>;
 
 /**
  * Commits a decision. Null: it is settled (committed, or dropped with the claim). `RolledBack`: its
- * transaction was rolled back, and not because of the step. Else the error why the database refused it.
+ * transaction was rolled back, and not because of the step. Else the error why the database refused
+ * it.
  */
 export async function commit(
   execution: Execution,
@@ -175,7 +176,10 @@ function offerNext({ queue, claim, services }: Execution): Claim | null {
   return { workerId, claimId };
 }
 
-/** The details of an error for the log. Messages of Pawl's own errors may quote a payload and are left out. */
+/**
+ * The details of an error for the log. Messages of Pawl's own errors may quote a payload and are
+ * left out.
+ */
 function describe({ runId, definition, progress }: Execution, error: string): object {
   const { name, message, code, step } = fromJson(error) as Record<string, string | undefined>;
   const isOwn = name !== undefined && name === code;

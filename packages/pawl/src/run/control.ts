@@ -7,8 +7,8 @@ import { RunCancelled } from "../values/errors.js";
 
 /**
  * Thrown when an error says nothing about the run: the run was cancelled, the claim lost, or the
- * worker has begun to stop. Nobody handles the error. The worker releases the claim with its attempt
- * unchanged. Caught by `worker/execute.ts`.
+ * worker has begun to stop. Nobody handles the error. The worker releases the claim with its
+ * attempt unchanged. Caught by `worker/execute.ts`.
  */
 export class Interrupted extends Error {}
 

@@ -1,6 +1,6 @@
 /**
- * Executes a claimed job: input → user code with `ctx` → result or error → decide → commit. User code
- * always ends in an outcome; only a lost claim ends an execution without one. Called by
+ * Executes a claimed job: input → user code with `ctx` → result or error → decide → commit. User
+ * code always ends in an outcome; only a lost claim ends an execution without one. Called by
  * `worker/execute.ts`.
  */
 
@@ -9,8 +9,7 @@ import { commit, commitFailure } from "./commit.js";
 import { Interrupted } from "./control.js";
 import type { Execution } from "./execution.js";
 import { decideReturned, readInput } from "./input-and-result.js";
-import { callStep } from "./call-step.js";
-import { jobContext } from "./step-context.js";
+import { callCode, jobContext } from "./step-context.js";
 import { RolledBack, RollbackRetries } from "./transaction.js";
 import { decideFailure, decideJobError, type Decision } from "./transition.js";
 
@@ -49,7 +48,7 @@ async function attemptJob(
   try {
     const given = jobContext(execution);
     services.observer.stepBegins(observed, observed, execution.attempt);
-    const called = callStep(execution, () => definition.run(given, input));
+    const called = callCode(execution, () => definition.run(given, input));
     result = transaction.outcomeOf(called instanceof Promise ? await called : called);
   } catch (error) {
     await transaction.abandon();
@@ -57,7 +56,8 @@ async function attemptJob(
     await commitFailure(execution, decideJobError(definition, progress.attempt, error));
     return null;
   }
-  // The work is done: another attempt would repeat its effects and not help a result that JSON cannot hold.
+  // The work is done: another attempt would repeat its effects and not help a result that JSON
+  // cannot hold.
   let decision: Decision;
   try {
     const decided = decideReturned(result, definition, services.limits);

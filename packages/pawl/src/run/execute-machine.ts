@@ -1,8 +1,8 @@
 /**
- * Executes a claimed machine: load → user code with `ctx` → outcome or error → decide → commit → next
- * step. After `next` the worker keeps the claim and executes the next step at once, unless the run has
- * used up its slice while others wait. User code always ends in an outcome of its step; only a lost
- * claim ends an execution without one. Called by `worker/execute.ts`.
+ * Executes a claimed machine: load → user code with `ctx` → outcome or error → decide → commit →
+ * next step. After `next` the worker keeps the claim and executes the next step at once, unless the
+ * run has used up its slice while others wait. User code always ends in an outcome of its step;
+ * only a lost claim ends an execution without one. Called by `worker/execute.ts`.
  */
 
 import type { MachineDefinition } from "../define/definition.js";
@@ -12,12 +12,11 @@ import type { NewRun } from "../store/store.js";
 import { isA } from "../values/error-record.js";
 import { InvalidState, type PawlError, PayloadTooLarge } from "../values/errors.js";
 import { type Encoded, fromJson } from "../values/json.js";
-import { callStep } from "./call-step.js";
 import { commit, commitFailure } from "./commit.js";
 import { Interrupted } from "./control.js";
 import type { Execution } from "./execution.js";
 import { newRun } from "./new-run.js";
-import { stepContext } from "./step-context.js";
+import { callCode, stepContext } from "./step-context.js";
 import { RolledBack, RollbackRetries } from "./transaction.js";
 import { decide, decideFailure, decideUnhandled, type Decision, type Situation } from "./transition.js";
 import { sliceMs, sliceSteps } from "./worker-services.js";
@@ -60,7 +59,10 @@ export async function executeMachine(execution: Execution, definition: MachineDe
   }
 }
 
-/** Whether the claim may be kept for another step. Runs that wait for its key are not in the queue's backlog. */
+/**
+ * Whether the claim may be kept for another step. Runs that wait for its key are not in the queue's
+ * backlog.
+ */
 function mayKeepClaim(
   { queue, claim, control, services }: Execution,
   count: number,
@@ -90,7 +92,10 @@ interface Settled {
   readonly refused: unknown;
 }
 
-/** Decides and commits; again while the transaction is rolled back for a reason that is not the step's. */
+/**
+ * Decides and commits; again while the transaction is rolled back for a reason that is not the
+ * step's.
+ */
 async function settle(execution: Execution, decideStep: () => Promise<Decision>): Promise<Settled> {
   const { control } = execution;
   const isOver = (): boolean => control.isAborted;
@@ -107,7 +112,10 @@ async function settle(execution: Execution, decideStep: () => Promise<Decision>)
   }
 }
 
-/** One step, from the stored state to a decision. A new run whose input is refused fails without any step. */
+/**
+ * One step, from the stored state to a decision. A new run whose input is refused fails without any
+ * step.
+ */
 async function takeStep(step: MachineStep): Promise<Decision> {
   const { execution, definition, stored, at, isNew } = step;
   const { transaction, observed, services } = execution;
@@ -126,7 +134,7 @@ async function takeStep(step: MachineStep): Promise<Decision> {
     if (code === undefined) throw unknownStep(definition, at.step);
     const given = stepContext(execution, at.step, state);
     services.observer.stepBegins(observed, observed, execution.attempt);
-    const called = callStep(execution, () => code(given));
+    const called = callCode(execution, () => code(given));
     const outcome = transaction.outcomeOf(called instanceof Promise ? await called : called);
     const checked = checkOutcome(outcome, definition.steps, `step "${at.step}"`);
     const decision = decideOutcome(at, checked, execution);
@@ -139,8 +147,8 @@ async function takeStep(step: MachineStep): Promise<Decision> {
 
 /**
  * The decision of the machine's `handle` about an error. Without `handle`, or if it throws too, the
- * run fails. It sees the stored state, whatever the step did to its own copy. If the state itself does
- * not parse, it sees the raw one.
+ * run fails. It sees the stored state, whatever the step did to its own copy. If the state itself
+ * does not parse, it sees the raw one.
  */
 async function decideByHandle(step: MachineStep, error: unknown): Promise<Decision> {
   const { execution, definition, stored, at } = step;
@@ -154,7 +162,7 @@ async function decideByHandle(step: MachineStep, error: unknown): Promise<Decisi
       state = await parse(definition.state, state, "InvalidState", "state");
     }
     const given = stepContext(execution, at.step, state);
-    const outcome = transaction.outcomeOf(await callStep(execution, () => handle(error, given)));
+    const outcome = transaction.outcomeOf(await callCode(execution, () => handle(error, given)));
     return await decideOutcome(at, checkOutcome(outcome, definition.steps, "handle"), execution);
   } catch (handleError) {
     await transaction.abandon();

@@ -7,7 +7,8 @@
  * - `transaction`: the open transaction of the present step. Written by itself.
  * - `observed`: spans and times. Written by the observer.
  *
- * Made by the worker for every claim, passed along by the functions that execute, decide and commit.
+ * Made by the worker for every claim, passed along by the functions that execute, decide and
+ * commit.
  */
 
 import type { AnyDefinition } from "../define/definition.js";
@@ -27,8 +28,10 @@ export interface RunClaim {
   readonly chain: Chain;
 }
 
-/** Runs of one partition key that one slot executes one after the other: since when, and how many. */
-export interface Chain {
+/**
+ * Runs of one partition key that one slot executes one after the other: since when, and how many.
+ */
+interface Chain {
   readonly sinceMs: number;
   readonly count: number;
 }

@@ -1,12 +1,12 @@
 /**
- * The inbox of a claimed run as its steps see it: its signals, which of them it awaited, whether the
- * wait timed out, and the children of the last spawn. A small inbox comes with the claim. Otherwise
- * the worker reads it before the first step. After a step that kept the claim, its signals are
- * consumed and only new ones are read. Owned by the progress of the execution.
+ * The inbox of a claimed run as its steps see it: its signals, which of them it awaited, whether
+ * the wait timed out, and the children of the last spawn. A small inbox comes with the claim.
+ * Otherwise the worker reads it before the first step. After a step that kept the claim, its
+ * signals are consumed and only new ones are read. Owned by the progress of the execution.
  */
 
 import type { ChildRun } from "../define/context.js";
-import { parseErrorRecord } from "../values/error-record.js";
+import type { ErrorRecord } from "../values/error-record.js";
 import { fromJson } from "../values/json.js";
 import { statusOf } from "../values/phase.js";
 import type { ReceivedSignal } from "../define/signal.js";
@@ -22,7 +22,9 @@ export class Inbox {
   #timedOut: boolean;
   #signals: readonly StoredSignal[];
   #children: readonly StoredChild[] = [];
-  /** Signals and children that are still to be read: signals after this seq, and how many children. */
+  /**
+   * Signals and children that are still to be read: signals after this seq, and how many children.
+   */
   #missing: { inboxFrom: number; children: number } | null;
 
   constructor({ runId, inboxSeq, inbox, timedOut, children }: ClaimedRun) {
@@ -66,7 +68,10 @@ export class Inbox {
     this.#missing = null;
   }
 
-  /** A step has kept the claim: its awaited signals are consumed, and the inbox goes up to `inboxSeq`. */
+  /**
+   * A step has kept the claim: its awaited signals are consumed, and the inbox goes up to
+   * `inboxSeq`.
+   */
   advance(consumed: readonly number[], inboxSeq: number | null): void {
     if (consumed.length > 0) {
       const gone = new Set(consumed);
@@ -102,7 +107,7 @@ export class Inbox {
       name,
       status: statusOf(phase),
       output: result === null ? null : fromJson(result),
-      error: error === null ? null : parseErrorRecord(error),
+      error: error === null ? null : (JSON.parse(error) as ErrorRecord),
       created,
     }));
   }

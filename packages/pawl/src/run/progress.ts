@@ -1,7 +1,7 @@
 /**
- * How far a claimed run is: its step and attempt, its inbox, and the transitions that this claim has
- * committed. `commit.ts` writes it after each committed transition; nobody else does, but for the
- * first step of a machine.
+ * How far a claimed run is: its step and attempt, its inbox, and the transitions that this claim
+ * has committed. `commit.ts` writes it after each committed transition; nobody else does, but for
+ * the first step of a machine.
  */
 
 import type { ClaimedRun, Transition } from "../store/store.js";

@@ -1,12 +1,13 @@
 /**
- * The `ctx` objects that user code sees. Cheap to make, one per step: the helpers are on the prototype
- * and use no `this`; the abort signal, the logger, signals and children are made when the code first
- * asks for them.
+ * The `ctx` objects that user code sees, and the call of that code. A context is cheap to make, one
+ * per step: the helpers are on the prototype and use no `this`; the abort signal, the logger,
+ * signals and children are made when the code first asks for them.
  */
 
 import type { JobContext, StepContext } from "../define/context.js";
 import { stepHelpers } from "../define/outcome.js";
 import type { WorkflowContext, WorkflowSteps } from "../define/workflow-context.js";
+import { isThenable, withinTime } from "../timing/deadline.js";
 import type { Logger, LogMethod } from "../values/logger.js";
 import type { Execution } from "./execution.js";
 
@@ -140,6 +141,18 @@ export function jobContext(execution: Execution): JobContext {
 
 export function stepContext(execution: Execution, step: string, state: unknown): StepContext {
   return new MachineStepContext(execution, step, state);
+}
+
+/**
+ * Calls the code of a job or of a machine's step inside the span of the step. Answers the returned
+ * value, or a promise of it, which rejects with `StepTimeout` after `maxStepDuration`.
+ */
+export function callCode({ observed, control, services }: Execution, code: () => unknown): unknown {
+  const { stepSpan } = observed;
+  const returned = stepSpan === null ? code() : stepSpan.call(code);
+  if (!isThenable(returned)) return returned;
+  const promised = withinTime(returned, services.limits.maxStepMs, (late) => control.interrupt(late));
+  return promised instanceof Promise ? promised : Promise.resolve(promised);
 }
 
 /** A logger that adds these details to every line. */

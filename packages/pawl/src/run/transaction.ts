@@ -1,8 +1,8 @@
 /**
- * Transactions of user code: the user's SQL runs first, then Pawl writes the outcome of the step with
- * its guard, then both are committed. So a slow transaction blocks nobody, and its effects happen
- * exactly once. If the database rolls one back for a reason that is not the step's, the worker runs
- * it again for as long as the claim holds, and that counts as no attempt.
+ * Transactions of user code: the user's SQL runs first, then Pawl writes the outcome of the step
+ * with its guard, then both are committed. So a slow transaction blocks nobody, and its effects
+ * happen exactly once. If the database rolls one back for a reason that is not the step's, the
+ * worker runs it again for as long as the claim holds, and that counts as no attempt.
  *
  * `StepTransaction` is `ctx.transaction` of a job or a machine. `commitTransaction` and
  * `RollbackRetries` serve `step.transaction` of workflows too.
@@ -78,7 +78,7 @@ export class StepTransaction {
         return new TransactionOutcome(await work(opened.tx), opened) as never;
       } catch (error) {
         if (this.#opened !== opened) throw error;
-        // Others must see it as opening: whoever ends the step meanwhile ends this too.
+        // It counts as opening, so that the end of the step meanwhile ends this too.
         const mark = {};
         this.#opened = null;
         this.#opening = mark;
@@ -107,7 +107,10 @@ export class StepTransaction {
     return opened;
   }
 
-  /** The outcome that a step returned. Throws if the step opened a transaction and did not return it. */
+  /**
+   * The outcome that a step returned. Throws if the step opened a transaction and did not return
+   * it.
+   */
   outcomeOf(returned: unknown): unknown {
     if (returned instanceof TransactionOutcome && returned.opened === this.#opened) return returned.outcome;
     if (!this.#isBegun()) return returned;
@@ -140,7 +143,9 @@ export class StepTransaction {
   }
 }
 
-/** Counts how often a transaction was rolled back, and decides whether its code may run once more. */
+/**
+ * Counts how often a transaction was rolled back, and decides whether its code may run once more.
+ */
 export class RollbackRetries {
   readonly #execution: Execution;
   readonly #retryDelay = new RetryDelay();
@@ -177,9 +182,9 @@ export class RollbackRetries {
 
 /**
  * Writes the outcome of a step into its transaction and commits both. Answers the verdict on the
- * outcome; if the outcome was not written, all is rolled back. Throws errors of the step, also those
- * of deferred constraints, `RolledBack`, or `CommitUnknown`. It waits for a lock on the run, but not
- * for long: its holder may wait for a lock of this transaction.
+ * outcome; if the outcome was not written, all is rolled back. Throws errors of the step, also
+ * those of deferred constraints, `RolledBack`, or `CommitUnknown`. It waits for a lock on the run,
+ * but not for long: its holder may wait for a lock of this transaction.
  */
 export async function commitTransaction<V extends { readonly kind: string }>(
   opened: StoreTransaction,

@@ -1,6 +1,6 @@
 /**
- * Decides what an outcome, or an error, makes of a run. Pure: no clock, no database, no user code but
- * what encoding touches. The functions that execute a run call it and hand the transition to
+ * Decides what an outcome, or an error, makes of a run. Pure: no clock, no database, no user code
+ * but what encoding touches. The functions that execute a run call it and hand the transition to
  * `commit.ts`. Values that JSON cannot hold throw here, so that the error belongs to the step that
  * returned them.
  */
@@ -24,7 +24,10 @@ export interface Situation {
   readonly awaited: readonly number[];
   /** How long a state or result may be as JSON. */
   readonly maxBytes: number;
-  /** Whether the claim may be kept, so that the next step runs at once; asked when the step has returned. */
+  /**
+   * Whether the claim may be kept, so that the next step runs at once; asked when the step has
+   * returned.
+   */
   readonly mayKeep: () => boolean;
 }
 
@@ -102,7 +105,9 @@ export function decideResult(result: unknown, maxBytes: number): Decision {
   return end({ kind: "done", step: null, result: toJson(result, "result", maxBytes).text });
 }
 
-/** The transition of an error that a job threw: another attempt after its backoff, until the last. */
+/**
+ * The transition of an error that a job threw: another attempt after its backoff, until the last.
+ */
 export function decideJobError(definition: JobDefinition, attempt: number, error: unknown): Decision {
   if (isA(error, NonRetryable) || attempt + 1 >= definition.maxAttempts) return decideFailure(null, error);
   let delayMs: number;

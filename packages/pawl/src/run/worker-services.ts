@@ -19,7 +19,7 @@ export type CommitVerdict = Exclude<Verdict, { kind: "busy" }>;
 export type JournalVerdict = Exclude<RecordVerdict, { kind: "busy" }>;
 
 /** The claimer of a queue. */
-export interface QueueClaimer {
+interface QueueClaimer {
   /** More runs are due than there are slots. */
   readonly hasBacklog: boolean;
   /** It claims more runs, because enough slots are free. */
@@ -44,7 +44,7 @@ export interface WorkerState {
 }
 
 /** Tells a workflow whose body is alive of signals that arrive for it. */
-export interface InboxListeners {
+interface InboxListeners {
   watch(runId: string, listener: (inboxSeq: number) => void): void;
   forget(runId: string): void;
 }

@@ -5,7 +5,9 @@
 
 import { Forbidden, InvalidOutcome, InvalidState, KeyConflict, type PawlError } from "../values/errors.js";
 
-/** What the database says against a write. The code is a SQLSTATE, or the name of a server's error. */
+/**
+ * What the database says against a write. The code is a SQLSTATE, or the name of a server's error.
+ */
 export interface FailedWrite {
   readonly code: string;
   readonly message: string;
@@ -28,13 +30,19 @@ export function failedOutcome({ code, message }: FailedWrite): PawlError {
   }
 }
 
-/** The database refused the entry of a step, or the server a child that the worker's token may not start. */
+/**
+ * The database refused the entry of a step, or the server a child that the worker's token may not
+ * start.
+ */
 export function failedStep({ code, message }: FailedWrite): PawlError {
   if (code === "Forbidden") return new Forbidden(message);
   return new InvalidOutcome(`the database refused it (${code}): ${message}`);
 }
 
-/** An error that the database raised at the commit of a user's transaction, such as a deferred constraint. */
+/**
+ * An error that the database raised at the commit of a user's transaction, such as a deferred
+ * constraint.
+ */
 export function failedWriteOf(error: unknown): FailedWrite {
   const { code = "", message } = error as { code?: string; message: string };
   return { code, message };

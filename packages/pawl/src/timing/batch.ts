@@ -1,7 +1,7 @@
 /**
  * The batcher. Items that arrive while a call is in flight share the next call, without any timer:
- * a lone item leaves at once, and a thousand share a transaction. Before each call it waits one turn
- * of the event loop, so that all items that are ready now go together.
+ * a lone item leaves at once, and a thousand share a transaction. Before each call it waits one
+ * turn of the event loop, so that all items that are ready now go together.
  *
  * One item never delays the others. If a call fails as a whole, though the database can be reached,
  * each of its items is sent alone. An item whose row somebody has locked is repeated alone, in slow
@@ -100,7 +100,9 @@ export class Batcher<Item, Answer> {
     return this.#keys.has(key);
   }
 
-  /** Forgets the items of this key, since its claim is lost. The SQL guard answers a call in flight. */
+  /**
+   * Forgets the items of this key, since its claim is lost. The SQL guard answers a call in flight.
+   */
   drop(key: string): void {
     for (const entry of this.#keys.drop(key)) {
       entry.isDropped = true;
@@ -149,7 +151,7 @@ export class Batcher<Item, Answer> {
     const { guarded } = this.#options;
     if (guarded === undefined) return batch;
     for (const { key } of batch) this.#keys.beginSending(key!);
-    return batch.sort((one, other) => guarded.compare(one.item, other.item));
+    return batch.toSorted((one, other) => guarded.compare(one.item, other.item));
   }
 
   async #send(batch: Entry<Item, Answer>[]): Promise<void> {
@@ -254,12 +256,12 @@ function isBusyAnswer<Answer>(answer: Answer | Busy): answer is Busy {
 }
 
 /** The keys of guarded items: which have items without an answer, in a call, or in a slow lane. */
-class Keys<Entry> {
-  readonly #open = new Map<string, Set<Entry>>();
+class Keys<Queued> {
+  readonly #open = new Map<string, Set<Queued>>();
   /** In a call, or in a slow lane. */
   readonly #sending = new Set<string>();
   /** In a slow lane, each with its items in order. */
-  readonly #slow = new Map<string, Entry[]>();
+  readonly #slow = new Map<string, Queued[]>();
 
   all(): string[] {
     return [...this.#open.keys()];
@@ -269,19 +271,19 @@ class Keys<Entry> {
     return this.#open.has(key);
   }
 
-  open(key: string, entry: Entry): void {
+  open(key: string, entry: Queued): void {
     const entries = this.#open.get(key);
     if (entries === undefined) this.#open.set(key, new Set([entry]));
     else entries.add(entry);
   }
 
-  close(key: string, entry: Entry): void {
+  close(key: string, entry: Queued): void {
     const entries = this.#open.get(key);
     if (entries?.delete(entry) === true && entries.size === 0) this.#open.delete(key);
   }
 
   /** Answers the entries that were open. */
-  drop(key: string): Iterable<Entry> {
+  drop(key: string): Iterable<Queued> {
     const entries = this.#open.get(key) ?? [];
     this.#open.delete(key);
     if (this.#slow.delete(key)) this.#sending.delete(key);
@@ -301,8 +303,11 @@ class Keys<Entry> {
     if (!this.#slow.has(key)) this.#sending.delete(key);
   }
 
-  /** The line of a key that is new to the slow lanes; null: the entry waits behind others of its key. */
-  joinSlow(key: string, entry: Entry): Entry[] | null {
+  /**
+   * The line of a key that is new to the slow lanes; null: the entry waits behind others of its
+   * key.
+   */
+  joinSlow(key: string, entry: Queued): Queued[] | null {
     const line = this.#slow.get(key);
     if (line !== undefined) {
       line.push(entry);
@@ -314,7 +319,7 @@ class Keys<Entry> {
   }
 
   /** False: the key was dropped meanwhile. */
-  endSlow(key: string, line: readonly Entry[]): boolean {
+  endSlow(key: string, line: readonly Queued[]): boolean {
     if (this.#slow.get(key) !== line) return false;
     this.#slow.delete(key);
     this.#sending.delete(key);

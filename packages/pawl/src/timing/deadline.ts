@@ -1,11 +1,14 @@
 /**
- * Bounds on how long somebody waits for a promise: `maxStepDuration` for user code, and the wait of a
- * worker that stops for calls that the database may never answer.
+ * Bounds on how long somebody waits for a promise: `maxStepDuration` for user code, and the wait of
+ * a worker that stops for calls that the database may never answer.
  */
 
 import { StepTimeout } from "../values/errors.js";
 
-/** The value that user code promised, or `StepTimeout` after this time; then `onTimeout` can tell the code. */
+/**
+ * The value that user code promised, or `StepTimeout` after this time; then `onTimeout` can tell
+ * the code.
+ */
 export function withinTime(
   promised: PromiseLike<unknown>,
   longestMs: number | null,

@@ -1,6 +1,7 @@
 /**
- * The next turn of the event loop, when all promises that could be settled have been: one callback for everybody who waits for it.
- * Used by the bodies of workflows, which are given one thing a turn.
+ * The next turn of the event loop, when all promises that could be settled have been: one callback
+ * for everybody who waits for it. Used by the batcher, the polling loop and the bodies of
+ * workflows.
  */
 
 let waiting: (() => void)[] = [];

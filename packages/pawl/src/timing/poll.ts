@@ -1,7 +1,8 @@
 /**
- * The polling loop. It polls, decides how long to wait, and polls again. Four things end a wait: its
- * time, a hint that work may have arrived, a due time, or `stop`. At most one poll is in flight.
- * Hints only save time: a hint that arrives during a poll makes the next poll follow at once.
+ * The polling loop. It polls, decides how long to wait, and polls again. Four things end a wait:
+ * its time, a hint that work may have arrived, a due time, or `stop`. At most one poll is in
+ * flight. Hints only save time: a hint that arrives during a poll makes the next poll follow at
+ * once.
  *
  * `decideWait` holds the rules and is pure. `PollLoop` holds the timer. Used by the claimer, by
  * waits for results and messages, and by the server for workers that wait there.
@@ -60,7 +61,10 @@ export function longerInterval(intervalMs: number, { longestMs }: Pace): number 
   return Math.min(intervalMs * 1.5, longestMs);
 }
 
-/** Decides how long to wait after a poll. `random` is between 0 and 1: a fleet must not poll in step. */
+/**
+ * Decides how long to wait after a poll. `random` is between 0 and 1: a fleet must not poll in
+ * step.
+ */
 export function decideWait(
   polled: Polled,
   { intervalMs, failures }: PollState,
@@ -174,7 +178,8 @@ export class PollLoop {
       const leftMs = (forWork ? Math.min(endMs, this.#dueAtMs) : endMs) - performance.now();
       if (leftMs <= 0) return;
       await new Promise<void>((resolve) => {
-        // Without an end, only a hint, a due time or `stop` ends it, and no timer keeps the process alive.
+        // Without an end, only a hint, a due time or `stop` ends it, and no timer keeps the process
+        // alive.
         const timer = leftMs === Number.POSITIVE_INFINITY ? undefined : setTimeout(resolve, timerMs(leftMs));
         this.#wake = () => {
           clearTimeout(timer);

@@ -8,7 +8,9 @@ import { concernsCall } from "../store/refused.js";
 const shortestMs = 50;
 const longestMs = 1_000;
 
-/** The delay after a failure that so many failures in a row preceded. `random` is between 0 and 1. */
+/**
+ * The delay after a failure that so many failures in a row preceded. `random` is between 0 and 1.
+ */
 export function retryDelayMs(failures: number, random: number, atMostMs = longestMs): number {
   return Math.min(shortestMs * 2 ** Math.min(failures, 20), atMostMs) * (0.75 + random / 2);
 }

@@ -1,8 +1,9 @@
 /**
- * Lanes for calls that may meet a row that somebody has locked. The database waits only a moment for
- * a lock; then the call fails as busy and has written nothing. Here it is repeated in slow lanes,
- * with growing delays, until it is answered. So callers that must wait delay nobody else, however
- * many they are, and leave connections to the others. Used by the batcher, the client and the server.
+ * Lanes for calls that may meet a row that somebody has locked. The database waits only a moment
+ * for a lock; then the call fails as busy and has written nothing. Here it is repeated in slow
+ * lanes, with growing delays, until it is answered. So callers that must wait delay nobody else,
+ * however many they are, and leave connections to the others. Used by the batcher, the client and
+ * the server.
  */
 
 import { retryDelayMs } from "./retry-delay.js";
@@ -78,8 +79,10 @@ export class SlowLanes {
         try {
           resolve(await call());
         } catch (error) {
-          const { isBusy, longestDelayMs } = this.#options;
-          if (isBusy(error)) return retryDelayMs(tries, Math.random(), longestDelayMs?.(error));
+          const options = this.#options;
+          if (options.isBusy(error)) {
+            return retryDelayMs(tries, Math.random(), options.longestDelayMs?.(error));
+          }
           reject(error);
         }
         return null;
@@ -122,7 +125,9 @@ export class SlowLanes {
   }
 }
 
-/** Sends each call once, on at most half of the connections. A busy call goes on in the slow lanes. */
+/**
+ * Sends each call once, on at most half of the connections. A busy call goes on in the slow lanes.
+ */
 export class LockLanes {
   readonly #isBusy: ErrorKinds["isBusy"];
   readonly #fast: Lanes;

@@ -24,12 +24,6 @@ export interface ErrorRecord {
 const bounds = { bytes: 8192, causes: 5, nameCharacters: 100, listed: 3 };
 const cutNote = "… (cut to fit)";
 
-/** The record of an error, as it is stored. */
-export function parseErrorRecord(text: string): ErrorRecord {
-  const record: ErrorRecord = JSON.parse(text);
-  return record;
-}
-
 /** The record of a thrown value. */
 export function describeError(thrown: unknown, step?: string): ErrorRecord {
   return fit({ ...describe(thrown, 0), ...(step === undefined ? {} : { step: clean(step) }) });

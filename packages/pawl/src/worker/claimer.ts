@@ -1,13 +1,13 @@
 /**
  * Claims runs for the slots of one queue. It claims as many runs as slots are free. The next claim
- * follows at once while more runs wait, else when a slot frees, a hint arrives, a run falls due, or the
- * poll interval passes. While more runs wait, a slot counts as free as soon as the outcome of its run
- * is on the way to the database. A server can hold a claim open until there is work; then one claim
- * follows the other. A failed claim is repeated with backoff. Owned by the worker.
+ * follows at once while more runs wait, else when a slot frees, a hint arrives, a run falls due, or
+ * the poll interval passes. While more runs wait, a slot counts as free as soon as the outcome of
+ * its run is on the way to the database. A server can hold a claim open until there is work; then
+ * one claim follows the other. A failed claim is repeated with backoff. Owned by the worker.
  */
 
 import type { Emitter } from "../observe/events.js";
-import type { Claimable, Claimed, ClaimedRun, WorkerStore } from "../store/store.js";
+import type { Claimable, Claimed, WorkerStore } from "../store/store.js";
 import { onNextTurn } from "../timing/next-turn.js";
 import { type Polled, PollLoop } from "../timing/poll.js";
 import { newClaimId } from "../values/claim-id.js";
@@ -39,7 +39,7 @@ export interface ClaimerHost extends Pick<SlotsHost, "execute" | "release"> {
   workerId(): string | null;
   /** The ids of claims in flight: a heartbeat must not release them. */
   readonly claiming: Set<string>;
-  /** The clock of a test's database stands still: whoever moves it sends a hint. */
+  /** The clock of a test's database stands still: moving it sends a hint. */
   isClockStill(): boolean;
 }
 
@@ -123,14 +123,12 @@ export class Claimer {
     this.#loop.expectAt(this.#dueAt(performance.now(), delayMs));
   }
 
-  /** Takes a slot for a run that is being started right now; false if there is none, or others wait for it. */
+  /**
+   * Takes a slot for a run that is being started right now; false if there is none, or others wait
+   * for it.
+   */
   reserve(): boolean {
     return !this.hasBacklog && this.slots.reserve();
-  }
-
-  /** Executes a run in a slot that `reserve` took. */
-  fill(run: ClaimedRun, claimId: string): void {
-    this.slots.fill(run, claimId);
   }
 
   /** The outcome of a run is being written, and then its slot is free. */
@@ -202,7 +200,10 @@ export class Claimer {
     return isEarly ? { kind: "pause", ms: earlyMs } : { kind: "again" };
   }
 
-  /** Claims runs and hands them to the slots. Null: it failed, or the worker has lost its lease meanwhile. */
+  /**
+   * Claims runs and hands them to the slots. Null: it failed, or the worker has lost its lease
+   * meanwhile.
+   */
   async #claim(workerId: string, limit: number): Promise<Claimed | null> {
     const { queue, waitMs } = this.#options;
     const { store, claiming, logger } = this.#host;

@@ -1,8 +1,8 @@
 /**
- * What a worker knows of its database as a whole: whether it is a copy of the one that was migrated,
- * and whether it is held, so that no work may be done in it. It warns once of each. Owned by the
- * worker, which asks when it registers and is told with every heartbeat. The server and `pawl doctor`
- * use the same warnings.
+ * What a worker knows of its database as a whole: whether it is a copy of the one that was
+ * migrated, and whether it is held, so that no work may be done in it. It warns once of each. Owned
+ * by the worker, which asks when it registers and is told with every heartbeat. The server and
+ * `pawl doctor` use the same warnings.
  */
 
 import type { Logger } from "../values/logger.js";

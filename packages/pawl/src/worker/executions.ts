@@ -1,7 +1,7 @@
 /**
- * The runs that a worker executes. It begins each, ends it when its code has returned, and aborts it
- * when it was cancelled or its claim is lost. It waits at most `drainTimeout` for code that does not
- * return after an abort, and then frees the slot. Owned by the worker.
+ * The runs that a worker executes. It begins each, ends it when its code has returned, and aborts
+ * it when it was cancelled or its claim is lost. It waits at most `drainTimeout` for code that does
+ * not return after an abort, and then frees the slot. Owned by the worker.
  */
 
 import type { AnyDefinition } from "../define/definition.js";
@@ -12,7 +12,10 @@ import type { Claimer } from "./claimer.js";
 import { execute } from "./execute.js";
 import type { Releaser } from "./release.js";
 
-/** Runs that were cancelled while a claim was in flight. Where claims wait at a server, one always is. */
+/**
+ * Runs that were cancelled while a claim was in flight. Where claims wait at a server, one always
+ * is.
+ */
 const maxCancelled = 10_000;
 /** A run whose every outcome the database refuses is tried again after this time. */
 const refusedMs = 1_000;
@@ -58,8 +61,9 @@ export class Executions implements Iterable<Execution> {
   }
 
   /**
-   * Executes a claimed run until its claim ends. Answers the next run of its slot, if its commit has
-   * claimed one and the worker may begin it; "left" if the slot was freed before the code returned.
+   * Executes a claimed run until its claim ends. Answers the next run of its slot, if its commit
+   * has claimed one and the worker may begin it; "left" if the slot was freed before the code
+   * returned.
    */
   async execute(claim: RunClaim, queue: string): Promise<RunClaim | null | "left"> {
     const { services } = this.#host;
@@ -85,7 +89,9 @@ export class Executions implements Iterable<Execution> {
     return this.#end(execution, end === "refused" ? refusedMs : 0);
   }
 
-  /** The definition of a run. Null: the worker does not execute the run, and its claim is released. */
+  /**
+   * The definition of a run. Null: the worker does not execute the run, and its claim is released.
+   */
   #definitionOf({ run, claimId }: RunClaim): AnyDefinition | null {
     const { services, releaser, served } = this.#host;
     const { runId, name, version } = run;
@@ -120,8 +126,10 @@ export class Executions implements Iterable<Execution> {
     services.observer.end(execution.observed);
     const isCurrent = this.#byRunId.get(runId) === execution;
     if (isCurrent) this.#byRunId.delete(runId);
-    // Release a claim that no outcome has ended, if it is held at all: a cancelled run loses its holder
-    // and its partition key goes to the next, any other run is runnable again. Claims of a lost lease
+    // Release a claim that no outcome has ended, if it is held at all: a cancelled run loses its
+    // holder
+    // and its partition key goes to the next, any other run is runnable again. Claims of a lost
+    // lease
     // expire like those of a dead worker.
     if (!progress.isSettled && (isCurrent || control.isCancelled || control.isStopping)) {
       if (control.isStopping) await releaser.releaseAndWait([execution]);
@@ -136,7 +144,10 @@ export class Executions implements Iterable<Execution> {
     return successor;
   }
 
-  /** Gives the code of an aborted run some time to return: code that never does must not keep its slot. */
+  /**
+   * Gives the code of an aborted run some time to return: code that never does must not keep its
+   * slot.
+   */
   readonly #waitForCode = (execution: Execution): void => {
     const timer = setTimeout(() => void this.#leave(execution), this.#host.drainMs);
     timer.unref();

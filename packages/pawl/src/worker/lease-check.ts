@@ -1,9 +1,9 @@
 /**
  * Compares the claims that the database knows with those that the worker executes. It aborts
- * executions whose run was cancelled or whose claim is gone, and releases claims that nobody executes.
- * A heartbeat brings the latest claims. A list of all claims may take long and is asked for apart from
- * the heartbeats: when they are confirmed again after one has failed, when the server writes another
- * timeline, and every few minutes. Owned by the worker.
+ * executions whose run was cancelled or whose claim is gone, and releases claims that nobody
+ * executes. A heartbeat brings the latest claims. A list of all claims may take long and is asked
+ * for apart from the heartbeats: when they are confirmed again after one has failed, when the
+ * server writes another timeline, and every few minutes. Owned by the worker.
  */
 
 import type { Logger } from "../values/logger.js";
@@ -84,7 +84,10 @@ export class LeaseCheck {
     }
   }
 
-  /** `claims`: all that this worker held at some time after `askedAtMs`, from the claim id `since` on. */
+  /**
+   * `claims`: all that this worker held at some time after `askedAtMs`, from the claim id `since`
+   * on.
+   */
   #compareClaims(claims: Claims, since: bigint, askedAtMs: number): void {
     const { releaser, executions } = this.#host;
     const before = [...executions].filter(({ begunAtMs }) => begunAtMs < askedAtMs);

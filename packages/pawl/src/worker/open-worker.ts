@@ -1,6 +1,7 @@
 /**
  * Builds the parts of a worker, once its transport is open: the batchers, the releaser, executions,
- * claimers, reservations, the registration and the lease check. It starts nothing. Called by the worker.
+ * claimers, reservations, the registration and the lease check. It starts nothing. Called by the
+ * worker.
  */
 
 import type { AnyDefinition } from "../define/definition.js";

@@ -69,7 +69,10 @@ export function journalBatcher(
 /** A locked row is an answer, not an error. */
 const errorKinds = { isOutage: isUnreachable, isBusy: () => false };
 
-/** Items of one run in order, in calls that are sorted by id: every SQL function locks in that order. */
+/**
+ * Items of one run in order, in calls that are sorted by id: every SQL function locks in that
+ * order.
+ */
 function byRun(
   logger: Logger,
   what: "commit" | "record",

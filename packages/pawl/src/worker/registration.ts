@@ -1,7 +1,8 @@
 /**
- * Registers a worker under new worker ids, each with its lease. Heartbeats begin before the row exists.
- * After a lost lease it waits before the next registration, longer after each loss in a row, so that
- * workers which share an overloaded machine do not keep it overloaded. Owned by the worker.
+ * Registers a worker under new worker ids, each with its lease. Heartbeats begin before the row
+ * exists. After a lost lease it waits before the next registration, longer after each loss in a
+ * row, so that workers which share an overloaded machine do not keep it overloaded. Owned by the
+ * worker.
  */
 
 import { randomUUID } from "node:crypto";
@@ -16,7 +17,10 @@ import type { ServeSettings } from "./options.js";
 
 /** A lease that held for so many times its length was not lost by constant overload. */
 const steadyLeases = 10;
-/** The heartbeat thread may take this long to start. A shorter lease counts only after a confirmed heartbeat. */
+/**
+ * The heartbeat thread may take this long to start. A shorter lease counts only after a confirmed
+ * heartbeat.
+ */
 const beginMs = 5_000;
 
 export interface RegistrationHost {
@@ -49,8 +53,9 @@ export class Registration {
   }
 
   /**
-   * Registers under a new worker id and answers it. After a lost lease, and for a short lease always, a
-   * heartbeat must have confirmed it: work that begins under a lease that cannot be held is lost.
+   * Registers under a new worker id and answers it. After a lost lease, and for a short lease
+   * always, a heartbeat must have confirmed it: work that begins under a lease that cannot be held
+   * is lost.
    */
   async register(): Promise<string> {
     const { store, settings } = this.#host;
@@ -89,7 +94,10 @@ export class Registration {
     });
   }
 
-  /** The worker stops: a registration without a lease is given up. A lease that it has lasts until `close`. */
+  /**
+   * The worker stops: a registration without a lease is given up. A lease that it has lasts until
+   * `close`.
+   */
   stopTrying(): void {
     this.#isClosing = true;
     if (this.#lease === undefined) this.#endWait();

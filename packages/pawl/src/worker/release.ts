@@ -1,8 +1,8 @@
 /**
  * Releases claims without an outcome: of runs that were not begun, that were cancelled, that nobody
- * executes, or whose worker stops. A release that the database has not confirmed (an outage, a locked
- * row) is repeated with backoff until the database has released the claim or says that it is not held:
- * the claim id guards it. Owned by the worker.
+ * executes, or whose worker stops. A release that the database has not confirmed (an outage, a
+ * locked row) is repeated with backoff until the database has released the claim or says that it is
+ * not held: the claim id guards it. Owned by the worker.
  */
 
 import type { Logger } from "../values/logger.js";

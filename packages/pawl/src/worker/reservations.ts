@@ -65,7 +65,7 @@ export class Reservations {
   /** Executes a run in its reserved slot. If the worker may not, it releases the claim. */
   #fill(claimer: Claimer, workerId: string, run: ClaimedRun, claimId: string): void {
     if (this.#host.mayFill(workerId)) {
-      claimer.fill(run, claimId);
+      claimer.slots.fill(run, claimId);
       this.#end();
     } else {
       void this.#host.release({ runId: run.runId, claimId }).then(() => this.#cancel(claimer));

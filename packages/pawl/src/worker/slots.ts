@@ -1,7 +1,7 @@
 /**
- * The slots of one queue: how many runs it executes at once, and the claimed runs that wait for a slot.
- * A slot executes a run, and then the next run of its partition key if the commit has claimed it. Owned
- * by the claimer of the queue.
+ * The slots of one queue: how many runs it executes at once, and the claimed runs that wait for a
+ * slot. A slot executes a run, and then the next run of its partition key if the commit has claimed
+ * it. Owned by the claimer of the queue.
  */
 
 import type { RunClaim } from "../run/execution.js";
@@ -66,7 +66,9 @@ export class Slots {
     return concurrency + prefetch - this.#active - this.#unstarted.length;
   }
 
-  /** The same, with the slots whose outcome is being written, unless nothing may be claimed ahead. */
+  /**
+   * The same, with the slots whose outcome is being written, unless nothing may be claimed ahead.
+   */
   get freeSoon(): number {
     return this.free + (this.mayClaimAhead ? this.#ending : 0);
   }
@@ -117,7 +119,10 @@ export class Slots {
     void this.#execute({ run, claimId, chain: newChain() });
   }
 
-  /** Frees a reserved slot, or the slot of a run whose code has not returned (`execute` answers "left"). */
+  /**
+   * Frees a reserved slot, or the slot of a run whose code has not returned (`execute` answers
+   * "left").
+   */
   release(): void {
     this.#active--;
     this.#start();

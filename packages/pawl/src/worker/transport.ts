@@ -1,6 +1,6 @@
 /**
- * How a worker reaches its runs: directly in Postgres, or through a server. The worker sees only this.
- * Made by `serve`.
+ * How a worker reaches its runs: directly in Postgres, or through a server. The worker sees only
+ * this. Made by `serve`.
  */
 
 import type { HeartbeatAddress } from "../heartbeat/connection.js";
@@ -14,13 +14,18 @@ export interface WorkerTransport {
   readonly hub: Hub;
   /** Where to send heartbeats; null: this worker needs none. */
   readonly heartbeat: HeartbeatAddress | null;
-  /** Whether the worker reclaims runs of dead workers and deletes old runs; else the server does. */
+  /**
+   * Whether the worker reclaims runs of dead workers and deletes old runs; else the server does.
+   */
   readonly sweeps: boolean;
   /** Reads the gauges of the database, where a worker can. */
   readonly gauges?: ReadGauges;
   /** The state of the database when a worker registers; left out where the server checks it. */
   state?(): Promise<DatabaseState>;
-  /** How long a claim may be held open until there is work; null: claims answer at once, and the worker polls. */
+  /**
+   * How long a claim may be held open until there is work; null: claims answer at once, and the
+   * worker polls.
+   */
   readonly waitMs: number | null;
   /** Closes everything that was opened. Never waits long for calls in flight. */
   close(): Promise<void>;

@@ -1,8 +1,8 @@
 /**
- * A worker: serves definitions until it is stopped. It registers (its row is the lease of its claims),
- * then sends heartbeats, claims, executes, commits and sweeps. If it loses its lease, it aborts its
- * steps, drops their outcomes and goes on under a new id, so that its old claims expire like those of a
- * dead worker. No outage ends the process. Made by `serve`.
+ * A worker: serves definitions until it is stopped. It registers (its row is the lease of its
+ * claims), then sends heartbeats, claims, executes, commits and sweeps. If it loses its lease, it
+ * aborts its steps, drops their outcomes and goes on under a new id, so that its old claims expire
+ * like those of a dead worker. No outage ends the process. Made by `serve`.
  */
 
 import type { AnyDefinition } from "../define/definition.js";
@@ -94,8 +94,8 @@ export class EngineWorker implements LocalWorker {
   }
 
   /**
-   * Ends at once, as the death of its process would: it waits for nothing and releases nothing, and the
-   * outcomes of its steps are dropped. Calls in flight may still arrive.
+   * Ends at once, as the death of its process would: it waits for nothing and releases nothing, and
+   * the outcomes of its steps are dropped. Calls in flight may still arrive.
    */
   abandon(): Promise<void> {
     this.ready.catch(() => {});
@@ -105,8 +105,8 @@ export class EngineWorker implements LocalWorker {
   }
 
   /**
-   * The runs that it executes, or has claimed. At rest are those that only wait: in their slot for a
-   * time or a signal, or for a slot.
+   * The runs that it executes, or has claimed. At rest are those that only wait: in their slot for
+   * a time or a signal, or for a slot.
    */
   executing(): { readonly runId: string; readonly queue: string; readonly isAtRest: boolean }[] {
     if (this.#open === undefined) return [];
@@ -211,7 +211,9 @@ export class EngineWorker implements LocalWorker {
     await this.#retry("check its database", () => this.#database.check(transport, workerId));
   }
 
-  /** Repeats a call until it works; undefined once the worker stops. Throws if waiting cannot help. */
+  /**
+   * Repeats a call until it works; undefined once the worker stops. Throws if waiting cannot help.
+   */
   async #retry<T>(what: string, call: () => Promise<T>): Promise<T | undefined> {
     const retryDelay = new RetryDelay();
     while (!this.#isStopping) {
@@ -300,7 +302,9 @@ export class EngineWorker implements LocalWorker {
     await transport.close();
   }
 
-  /** Releases all its claims, also those that were locked a moment ago. The reaper finds the rest. */
+  /**
+   * Releases all its claims, also those that were locked a moment ago. The reaper finds the rest.
+   */
   async #unregister({ store }: WorkerTransport): Promise<void> {
     const retryDelay = new RetryDelay();
     for (let count = 1; this.#workerId !== null; count++) {

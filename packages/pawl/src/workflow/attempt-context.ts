@@ -1,8 +1,8 @@
 /**
- * The argument of a workflow step's function: its attempt, and an abort signal that follows the one of
- * the execution while the attempt lasts. The signal is made when the function first asks for it. It
- * does not use `AbortSignal.any`: Node keeps such a signal, and everything its listeners hold, until
- * it is aborted, and most never are.
+ * The argument of a workflow step's function: its attempt, and an abort signal that follows the one
+ * of the execution while the attempt lasts. The signal is made when the function first asks for it.
+ * It does not use `AbortSignal.any`: Node keeps such a signal, and everything its listeners hold,
+ * until it is aborted, and most never are.
  */
 
 import type { StepRun } from "../define/workflow-context.js";

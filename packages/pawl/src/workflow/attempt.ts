@@ -1,6 +1,7 @@
 /**
- * One attempt at a step of a workflow: calls its function within its time and answers what to record:
- * its result, another attempt, or that it has failed for good. Used by the body, which records it.
+ * One attempt at a step of a workflow: calls its function within its time and answers what to
+ * record: its result, another attempt, or that it has failed for good. Used by the body, which
+ * records it.
  */
 
 import { describeError } from "../values/error-record.js";
@@ -22,7 +23,10 @@ export interface Performed {
   readonly isNotRetryable: boolean;
 }
 
-/** Calls the function of a step, with these arguments before the context of the attempt. Never throws. */
+/**
+ * Calls the function of a step, with these arguments before the context of the attempt. Never
+ * throws.
+ */
 export async function perform(
   call: StepCall,
   work: Work,

@@ -1,8 +1,8 @@
 /**
  * One invocation of a workflow's body. It calls the body from the top, answers its steps from the
  * journal or executes them, and ends with its result, its error, or its suspension. The run is
- * suspended when the database knows of everything that the body waits for. After the end the body is
- * dead: its further steps are neither executed nor recorded, and never answered. Made and run by
+ * suspended when the database knows of everything that the body waits for. After the end the body
+ * is dead: its further steps are neither executed nor recorded, and never answered. Made and run by
  * `workflow/execute.ts`.
  */
 
@@ -87,8 +87,8 @@ export class Body {
   }
 
   /**
-   * One call of a step. It is answered with its recorded outcome; without one, `begin` begins it. The
-   * value has the type that the user's code gives to it.
+   * One call of a step. It is answered with its recorded outcome; without one, `begin` begins it.
+   * The value has the type that the user's code gives to it.
    */
   step(
     kind: StepKind,
@@ -119,7 +119,10 @@ export class Body {
     return promise;
   }
 
-  /** The name of a step, and its record. If the record is of another kind, the run ends: no code can catch that. */
+  /**
+   * The name of a step, and its record. If the record is of another kind, the run ends: no code can
+   * catch that.
+   */
   #takeName(kind: StepKind, given: unknown): ReturnType<StepNames["take"]> | null {
     try {
       return this.#names.take(kind, given);
@@ -141,7 +144,10 @@ export class Body {
     }
   }
 
-  /** Begins a wait. If it is recorded, asks whether it is over, unless the claim says that it is not. */
+  /**
+   * Begins a wait. If it is recorded, asks whether it is over, unless the claim says that it is
+   * not.
+   */
   wait(call: StepCall, question: JournalChange, pending: StoredStep | undefined): void {
     // The check of an invoke's input may have outlived the body.
     if (this.#isDead) return;
@@ -218,7 +224,10 @@ export class Body {
     this.#wait(call, pending);
   }
 
-  /** Calls the function of a transaction and records it there. If that failed, answers what to record instead. */
+  /**
+   * Calls the function of a transaction and records it there. If that failed, answers what to
+   * record instead.
+   */
   async #transact(call: StepCall, work: Work): Promise<Performed | null> {
     const done = await transact(call, work, this.#execution, {
       isDead: () => this.#isDead,
@@ -249,7 +258,10 @@ export class Body {
     this.#wait(call, pending);
   }
 
-  /** The database knows of this wait: until when, or for which child. A function that is due is called. */
+  /**
+   * The database knows of this wait: until when, or for which child. A function that is due is
+   * called.
+   */
   #wait(
     call: StepCall,
     { dueMs, dueAt, childId, inboxSeq }: Pick<Pending, "dueMs" | "dueAt" | "childId" | "inboxSeq">,

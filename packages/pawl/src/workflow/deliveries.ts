@@ -1,8 +1,8 @@
 /**
- * Gives the outcomes of steps to the body of a workflow in the order of their seqs, one per turn of the
- * event loop: everything that promises do because of one has happened before the next comes. So a race
- * has the same winner when the body runs again with all outcomes recorded. Owned by the journal of the
- * body, and by `replay.ts`.
+ * Gives the outcomes of steps to the body of a workflow in the order of their seqs, one per turn of
+ * the event loop: everything that promises do because of one has happened before the next comes. So
+ * a race has the same winner when the body runs again with all outcomes recorded. Owned by the
+ * journal of the body, and by `replay.ts`.
  */
 
 import { onNextTurn } from "../timing/next-turn.js";

@@ -1,6 +1,6 @@
 /**
- * Waits of a workflow whose time had passed before its run was resumed. They end in the order in which
- * they were due, not in the order in which the body calls them. Owned by the body.
+ * Waits of a workflow whose time had passed before its run was resumed. They end in the order in
+ * which they were due, not in the order in which the body calls them. Owned by the body.
  */
 
 import { onNextTurn } from "../timing/next-turn.js";
@@ -14,7 +14,10 @@ export class DueWaits {
     this.#ask = ask;
   }
 
-  /** Asks about it in the next turn, together with the others of this turn, in the order of due times. */
+  /**
+   * Asks about it in the next turn, together with the others of this turn, in the order of due
+   * times.
+   */
   add(call: StepCall): void {
     if (this.#calls.push(call) > 1) return;
     onNextTurn(() => {

@@ -1,6 +1,6 @@
 /**
- * Executes one claimed run of a workflow: reads its journal, calls the body with a `ctx` whose steps
- * `body.ts` answers, and commits its end: a result, a failure, or a suspension. Called by
+ * Executes one claimed run of a workflow: reads its journal, calls the body with a `ctx` whose
+ * steps `body.ts` answers, and commits its end: a result, a failure, or a suspension. Called by
  * `worker/execute.ts`.
  */
 
@@ -48,7 +48,8 @@ export async function executeWorkflow(execution: Execution, definition: Workflow
       await commitFailure(execution, { transition: end.transition, state: null, dueMs: end.dueMs });
       return;
     case "threw":
-      // An error of a body that was told to stop says nothing about it: the worker releases the claim.
+      // An error of a body that was told to stop says nothing about it: the worker releases the
+      // claim.
       if (control.isStopping) control.abort(new Error("the worker is stopping"));
       else await commitFailure(execution, decideError(end.error));
       return;

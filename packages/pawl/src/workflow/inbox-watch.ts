@@ -1,7 +1,7 @@
 /**
- * Tells workflows of signals that arrive while their body is alive, because another of its steps runs.
- * Signals of this process are told at once. The others are found by a poll every second, which runs
- * only while a workflow waits. Owned by the worker.
+ * Tells workflows of signals that arrive while their body is alive, because another of its steps
+ * runs. Signals of this process are told at once. The others are found by a poll every second,
+ * which runs only while a workflow waits. Owned by the worker.
  */
 
 import type { Logger } from "../values/logger.js";

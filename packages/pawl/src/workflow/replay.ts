@@ -1,7 +1,7 @@
 /**
- * Runs the body of a workflow against the journal of a run, as far as that goes, and calls no function
- * of any step. It shows what a changed body would do with an old run. Code between the steps does run.
- * Used by `pawl.check`.
+ * Runs the body of a workflow against the journal of a run, as far as that goes, and calls no
+ * function of any step. It shows what a changed body would do with an old run. Code between the
+ * steps does run. Used by `pawl.check`.
  */
 
 import { NondeterministicWorkflow } from "../values/errors.js";
@@ -15,7 +15,10 @@ const longestMs = 5_000;
 const quietMs = 250;
 
 export type Replayed =
-  /** It reached steps that are not recorded, or its end. `uncalled` are recorded steps that it did not call. */
+  /**
+   * It reached steps that are not recorded, or its end. `uncalled` are recorded steps that it did
+   * not call.
+   */
   | { readonly kind: "followed"; readonly uncalled: readonly string[] }
   | { readonly kind: "threw"; readonly error: unknown }
   /** Between its steps it waits for something that did not happen. */

@@ -1,4 +1,7 @@
-/** One call of `ctx.step.*` without an answer: its promise, what it waits for, and its state. Data of the body. */
+/**
+ * One call of `ctx.step.*` without an answer: its promise, what it waits for, and its state. Data
+ * of the body.
+ */
 
 import type { ErrorRecord } from "../values/error-record.js";
 import { ChildFailed, StepFailed } from "../values/errors.js";
@@ -19,9 +22,9 @@ export interface StepCall extends Watched {
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: Error) => void;
   /**
-   * running: its function runs, or its next attempt follows within a second. asking: the database is
-   * asked about it. waiting: the database knows what it waits for, and the run need not stay. held: the
-   * worker stops, so it does not begin.
+   * running: its function runs, or its next attempt follows within a second. asking: the database
+   * is asked about it. waiting: the database knows what it waits for, and the run need not stay.
+   * held: the worker stops, so it does not begin.
    */
   state: "running" | "asking" | "waiting" | "held";
   work: Work | null;

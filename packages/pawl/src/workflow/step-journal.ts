@@ -9,7 +9,7 @@ import type { Execution } from "../run/execution.js";
 import type { JournalVerdict } from "../run/worker-services.js";
 import { failedStep } from "../store/failed-write.js";
 import type { JournalChange, JournalEntry, StoredStep } from "../store/journal.js";
-import { type ErrorRecord, parseErrorRecord } from "../values/error-record.js";
+import type { ErrorRecord } from "../values/error-record.js";
 import type { Json } from "../values/json-types.js";
 import { recordOf } from "./attempt.js";
 import { Deliveries } from "./deliveries.js";
@@ -49,7 +49,8 @@ export class StepJournal {
     this.#host = host;
     this.#deliveries = new Deliveries(() => host.onDelivered());
     this.#seq = recorded.reduce((highest, { seq }) => Math.max(highest, seq ?? 0), 0);
-    // Only the last wait ends so, when nothing else is pending. After a crash it may be reported again.
+    // Only the last wait ends so, when nothing else is pending. After a crash it may be reported
+    // again.
     this.#unreportedSeq = recorded.some(({ seq }) => seq === null) ? null : this.#seq;
   }
 
@@ -74,7 +75,9 @@ export class StepJournal {
     this.#deliveries.giveUp(seq);
   }
 
-  /** Records something about a step and has it delivered. Answers `Pending` if the step is not over. */
+  /**
+   * Records something about a step and has it delivered. Answers `Pending` if the step is not over.
+   */
   async record(
     call: StepCall,
     change: JournalChange,
@@ -102,7 +105,10 @@ export class StepJournal {
     return this.record(call, { op, attempt: call.attempt, output: null, error, tookMs: 0 }, null);
   }
 
-  /** Takes the answer to an entry: delivers the outcome, or answers `Pending` if the step is not over. */
+  /**
+   * Takes the answer to an entry: delivers the outcome, or answers `Pending` if the step is not
+   * over.
+   */
   accept(
     call: StepCall,
     seq: number,
@@ -114,7 +120,7 @@ export class StepJournal {
     switch (verdict.kind) {
       case "recorded":
         services.observer.stepEnded(observed, call, call, error === null ? "step.completed" : "step.failed");
-        this.#deliver(call, seq, value, error === null ? null : parseErrorRecord(error));
+        this.#deliver(call, seq, value, error === null ? null : (JSON.parse(error) as ErrorRecord));
         if (verdict.inboxSeq !== null) this.#host.onInbox(verdict.inboxSeq);
         return null;
       case "done":

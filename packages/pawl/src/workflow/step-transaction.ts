@@ -1,7 +1,7 @@
 /**
- * One attempt at `step.transaction`: the user's SQL, then the journal entry, then the commit of both.
- * A transaction that was lost with its connection counts as no attempt. Used by the body, which has the
- * outcome delivered.
+ * One attempt at `step.transaction`: the user's SQL, then the journal entry, then the commit of
+ * both. A transaction that was lost with its connection counts as no attempt. Used by the body,
+ * which has the outcome delivered.
  */
 
 import { failedStep } from "../store/failed-write.js";
@@ -15,7 +15,10 @@ import type { Answered } from "./step-journal.js";
 import { CommitUnknown, commitTransaction, RolledBack, RollbackRetries } from "../run/transaction.js";
 
 export type Transacted =
-  /** It was rolled back, and this must be recorded instead. `seq`: that of an entry that was not written. */
+  /**
+   * It was rolled back, and this must be recorded instead. `seq`: that of an entry that was not
+   * written.
+   */
   | {
       readonly kind: "performed";
       readonly performed: Performed;

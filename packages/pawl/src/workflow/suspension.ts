@@ -1,8 +1,8 @@
 /**
- * The suspension of a workflow run: what all its open steps wait for. The body makes it when it has had
- * a whole turn and did nothing, no outcome is being recorded, and every open step waits. The SQL
- * function `commit` then locks the run and looks for a wanted signal after `after`. If there is one,
- * the run stays runnable. Pure.
+ * The suspension of a workflow run: what all its open steps wait for. The body makes it when it has
+ * had a whole turn and did nothing, no outcome is being recorded, and every open step waits. The
+ * SQL function `commit` then locks the run and looks for a wanted signal after `after`. If there is
+ * one, the run stays runnable. Pure.
  */
 
 import type { Transition } from "../store/store.js";
@@ -10,7 +10,9 @@ import { isForSignal, type StepCall } from "./step-call.js";
 
 export interface Suspension {
   readonly transition: Extract<Transition, { kind: "suspend" }>;
-  /** How long until the first wait is due, on the clock of this process; null: no wait has a time. */
+  /**
+   * How long until the first wait is due, on the clock of this process; null: no wait has a time.
+   */
   readonly dueMs: number | null;
 }
 
