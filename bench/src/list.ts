@@ -63,9 +63,7 @@ export const list: Bench = {
       await page("until", { until: new Date(Date.now() - (count / 2) * 100) });
       await page("queue", { queue: "queue-2" });
       await page("input", { name: "name-3", input: { n: count - names + 3 } });
-      await observer.query(
-        "create index runs_input on runs using gin (input jsonb_path_ops)",
-      );
+      await observer.query("create index runs_input on runs using gin (input jsonb_path_ops)");
       await page("input, with an index", { name: "name-3", input: { n: count - names + 3 } });
       const { cursor } = await pawl.runs.list({ status: "completed", limit: 100 });
       await time("list_next_page_ms", "next page: status", () =>

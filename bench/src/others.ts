@@ -47,10 +47,9 @@ async function oneAfterTheOther(observer: pg.Client, name: string, count: number
       run % 2 === 0 ? 0 : -1,
     ]);
     const isDone = async (): Promise<boolean> => {
-      const { rows } = await observer.query(
-        "select from pawl.runs where id = $1 and status = 'done'",
-        [started.rows[0]!.id],
-      );
+      const { rows } = await observer.query("select from pawl.runs where id = $1 and status = 'done'", [
+        started.rows[0]!.id,
+      ]);
       return rows.length > 0;
     };
     while (!(await isDone())) await sleep(1);

@@ -45,7 +45,7 @@ export class WorkerAlone {
     const ended = new Promise<void>((resolve) => void (this.#end = resolve));
     const before = process.cpuUsage();
     this.#unclaimed = this.#open = count;
-    this.#hub.nudge(null);
+    this.#hub.hint(null);
     await ended;
     // What follows from the last answers belongs to it.
     for (let turn = 0; turn < 2; turn++) await new Promise((resolve) => setImmediate(resolve));

@@ -1,7 +1,7 @@
 /**
- * `pawl.check(definitions)`: can the open runs continue with this code? Reads every open run of these
- * names and lists those that would break. Calls no step function, but runs the code of workflows
- * between their steps. Writes nothing. Users call it before a deployment.
+ * `pawl.check(definitions)`: can the open runs continue with this code? Reads every open run of
+ * these names and lists those that would break. Calls no step function, but runs the code of
+ * workflows between their steps. Writes nothing. Users call it before a deployment.
  */
 
 import type { AnyDefinition, MachineDefinition, WorkflowDefinition } from "../define/definition.js";
@@ -174,7 +174,8 @@ async function checkWorkflow(
         text: `it has recorded ${quoted(replayed.uncalled)}, which the body no longer calls before it continues`,
       };
     case "threw":
-      // The recorded failure of a step, which the body does not catch: the run ends like this anyway.
+      // The recorded failure of a step, which the body does not catch: the run ends like this
+      // anyway.
       if (replayed.error instanceof StepFailed || replayed.error instanceof ChildFailed) return null;
       return {
         reason: replayed.error instanceof NondeterministicWorkflow ? "changed_step" : "throws",

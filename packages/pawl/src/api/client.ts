@@ -1,8 +1,8 @@
 /**
- * The client: the one implementation of `Pawl`. It checks options and encodes values before it sends
- * anything, and turns answers into results and errors. Its transport carries the calls: straight to
- * Postgres or through a server. The client opens the transport at the first call. Imports neither
- * the driver nor Node, so it also works in browsers. Made by `connect`.
+ * The client: the one implementation of `Pawl`. It checks options and encodes values before it
+ * sends anything, and turns answers into results and errors. Its transport carries the calls:
+ * straight to Postgres or through a server. The client opens the transport at the first call.
+ * Imports neither the driver nor Node, so it also works in browsers. Made by `connect`.
  */
 
 import type { AnyDefinition, DefinitionOfRun, OutputOf, RunId } from "../define/definition.js";
@@ -138,7 +138,10 @@ export class Client implements Pawl {
     return toCancelled(runId, await transport.cancel(id, checked));
   }
 
-  /** Opens the transport at the first call. A failure goes to the caller, and the next call tries again. */
+  /**
+   * Opens the transport at the first call. A failure goes to the caller, and the next call tries
+   * again.
+   */
   #transport(): Promise<ClientTransport> {
     if (this.#isClosed) return Promise.reject(closed());
     this.#opening ??= this.#settings.open().catch((error: unknown) => {

@@ -1,4 +1,7 @@
-/** The client of a server: `connect` with an HTTP URL, and the whole of `pawl/client`. Imports neither the driver nor Node. */
+/**
+ * The client of a server: `connect` with an HTTP URL, and the whole of `pawl/client`. Imports
+ * neither the driver nor Node.
+ */
 
 import { hubOf } from "../local/hub.js";
 import type { ServerAddress } from "../store/http/address.js";

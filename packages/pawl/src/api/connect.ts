@@ -1,4 +1,6 @@
-/** `connect`: checks its options and makes the client of a database or of a server. Opens nothing. */
+/**
+ * `connect`: checks its options and makes the client of a database or of a server. Opens nothing.
+ */
 
 import { Client } from "./client.js";
 import { connectServer } from "./connect-server.js";
@@ -28,7 +30,10 @@ export interface ConnectOptions {
 
 const defaults = { pool: 10 };
 
-/** A client of a database (`postgres://…`) or of a server (`http://…`, `https://…`). Opens nothing before its first call. */
+/**
+ * A client of a database (`postgres://…`) or of a server (`http://…`, `https://…`). Opens nothing
+ * before its first call.
+ */
 export function connect(url?: string, options: ConnectOptions = {}): Pawl {
   const given = checkOptions(
     options,

@@ -1,6 +1,7 @@
 /**
- * `fork`: copies a database with all its runs. Both sides continue from there independently. Workers
- * of the copy warn until it is adopted. In a held copy no worker executes anything until then.
+ * `fork`: copies a database with all its runs. Both sides continue from there independently.
+ * Workers of the copy warn until it is adopted. In a held copy no worker executes anything until
+ * then.
  */
 
 import { InvalidOption } from "../values/errors.js";
@@ -16,7 +17,10 @@ import type { CopyMethod } from "../store/store.js";
 export interface ForkOptions extends DatabaseOptions {
   /** The name of the new database, on the same server. */
   readonly name: string;
-  /** Hold the copy until `fork.adopt`. Default false: its runs continue as soon as a worker serves them. */
+  /**
+   * Hold the copy until `fork.adopt`. Default false: its runs continue as soon as a worker serves
+   * them.
+   */
   readonly held?: boolean | undefined;
 }
 

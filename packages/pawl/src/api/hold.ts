@@ -1,7 +1,7 @@
 /**
- * `hold`: workers execute nothing in a held database until it is released. For example, hold a restored
- * backup before workers connect to it. New runs and signals are stored and wait. `databaseState` says
- * whether a database is held, and whether it is a copy.
+ * `hold`: workers execute nothing in a held database until it is released. For example, hold a
+ * restored backup before workers connect to it. New runs and signals are stored and wait.
+ * `databaseState` says whether a database is held, and whether it is a copy.
  */
 
 import { checkOptions } from "../values/options.js";
@@ -17,7 +17,10 @@ export interface DatabaseOptions {
 }
 
 interface Hold {
-  /** Holds the database. Running steps finish, and no new step starts. `changed`: it was not held before. */
+  /**
+   * Holds the database. Running steps finish, and no new step starts. `changed`: it was not held
+   * before.
+   */
   (options?: DatabaseOptions): Promise<{ changed: boolean }>;
   /** Releases the database. If it is a copy, its workers still warn: see `fork.adopt`. */
   release(options?: DatabaseOptions): Promise<{ changed: boolean }>;

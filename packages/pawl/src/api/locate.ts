@@ -13,7 +13,7 @@ import { type Address, checkUrl, openPool } from "../store/postgres/database.js"
 import { explain } from "../store/postgres/database-errors.js";
 import { explainVersion, migrateSchema, readVersion, requireUtf8 } from "../store/postgres/migrate.js";
 import { schemaVersion } from "../store/postgres/schema-files.js";
-import { Refused } from "../store/refused.js";
+import { Refused } from "../store/errors.js";
 
 export interface Located {
   readonly url: string;
@@ -33,7 +33,10 @@ export type Target =
   | ({ readonly kind: "server" } & ServerAddress)
   | { readonly kind: "database"; readonly url: string | undefined };
 
-/** The given URL, or the one of the environment, checked. A token is only for a server. Opens nothing. */
+/**
+ * The given URL, or the one of the environment, checked. A token is only for a server. Opens
+ * nothing.
+ */
 export function givenTarget(url: unknown, token: unknown): Target {
   const [found, what] = foundUrl(url);
   if (isServerUrl(found)) {
@@ -48,7 +51,10 @@ export function givenTarget(url: unknown, token: unknown): Target {
   return { kind: "database", url: found === undefined ? undefined : checkUrl(found, what) };
 }
 
-/** The given database URL, or the one of the environment, checked; undefined: a local Postgres. Opens nothing. */
+/**
+ * The given database URL, or the one of the environment, checked; undefined: a local Postgres.
+ * Opens nothing.
+ */
 export function givenUrl(url: unknown): string | undefined {
   const [found, what] = foundUrl(url);
   return found === undefined ? undefined : checkUrl(found, what);
@@ -90,7 +96,9 @@ export async function atDatabase<T>(
   }
 }
 
-/** Like `locate`, and migrates the schema of a local Postgres, or checks the version of any other. */
+/**
+ * Like `locate`, and migrates the schema of a local Postgres, or checks the version of any other.
+ */
 export async function locateSchema(url: string | undefined, schema: string): Promise<Located> {
   const database = await locate(url);
   try {

@@ -1,6 +1,6 @@
 /**
- * `migrate`: brings the schema of a database to the version of this release, or removes it. It is safe
- * to run it again, and in many processes at once, so a deployment can simply call it first.
+ * `migrate`: brings the schema of a database to the version of this release, or removes it. It is
+ * safe to run it again, and in many processes at once, so a deployment can simply call it first.
  */
 
 import { InvalidOption } from "../values/errors.js";
@@ -22,8 +22,8 @@ export interface MigrateOptions {
   /** Only report the steps, change nothing. Default false. */
   readonly dryRun?: boolean | undefined;
   /**
-   * A role that uses the schema without owning it. It gets exactly the rights that `connect`, `serve`
-   * and the server need. Later migrations extend them. Not for `migrate.down`.
+   * A role that uses the schema without owning it. It gets exactly the rights that `connect`,
+   * `serve` and the server need. Later migrations extend them. Not for `migrate.down`.
    */
   readonly grant?: string | undefined;
 }

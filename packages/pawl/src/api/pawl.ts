@@ -39,14 +39,17 @@ export interface ResultOptions {
 }
 
 export interface Pawl {
-  /** Starts a run of a definition, given as the definition or its name. Resolves when it is committed. */
+  /**
+   * Starts a run of a definition, given as the definition or its name. Resolves when it is
+   * committed.
+   */
   readonly start: Sender["start"];
   /** Starts up to 10,000 runs in one statement, all or none. The answers have the same order. */
   readonly startMany: Sender["startMany"];
   /**
-   * Sends a signal to the inbox of a run and wakes the run if it awaits that signal. Resolves when it
-   * is committed. With a `dedupKey`, sending it again does nothing (`delivered` is false). Throws
-   * `RunNotFound`, `RunEnded` or `InboxFull`.
+   * Sends a signal to the inbox of a run and wakes the run if it awaits that signal. Resolves when
+   * it is committed. With a `dedupKey`, sending it again does nothing (`delivered` is false).
+   * Throws `RunNotFound`, `RunEnded` or `InboxFull`.
    */
   readonly signal: Sender["signal"];
   readonly runs: {
@@ -56,12 +59,15 @@ export interface Pawl {
     list(options?: ListOptions): Promise<Page>;
     /** How many runs match the filters. It reads all of them, so do not call it in a loop. */
     count(options?: CountOptions): Promise<number>;
-    /** The steps of a workflow run: recorded ones in the order of the body, then pending ones. Throws `RunNotFound`. */
+    /**
+     * The steps of a workflow run: recorded ones in the order of the body, then pending ones.
+     * Throws `RunNotFound`.
+     */
     steps(runId: string): Promise<Step[]>;
     /**
-     * Cancels a run at once; with `cascade` also its children, and their children. A running step sees
-     * `ctx.signal` aborted. Answers how many runs it cancelled: 0 if the run was cancelled before.
-     * Throws `RunNotFound` or `RunEnded`.
+     * Cancels a run at once; with `cascade` also its children, and their children. A running step
+     * sees `ctx.signal` aborted. Answers how many runs it cancelled: 0 if the run was cancelled
+     * before. Throws `RunNotFound` or `RunEnded`.
      */
     cancel(runId: string, options?: CancelOptions): Promise<Cancelled>;
   };
@@ -79,20 +85,23 @@ export interface Pawl {
   readonly subscriptions: Subscriptions;
   /**
    * The same `start`, `startMany` and `signal`, inside your own transaction: a client of pg, or the
-   * object that a transaction of postgres.js, Kysely, Drizzle, Knex or Prisma passes to its function.
-   * They take effect when you commit, and a rollback undoes them. A database error aborts the
-   * transaction, as it does for your own statements.
+   * object that a transaction of postgres.js, Kysely, Drizzle, Knex or Prisma passes to its
+   * function. They take effect when you commit, and a rollback undoes them. A database error aborts
+   * the transaction, as it does for your own statements.
    */
   within(tx: OpenTransaction): Within;
   /**
-   * Checks whether the open runs of these definitions can continue with this code, and returns those
-   * that cannot, with the reason. It calls no step function, but it does run the code of workflows
-   * between their steps. Writes nothing.
+   * Checks whether the open runs of these definitions can continue with this code, and returns
+   * those that cannot, with the reason. It calls no step function, but it does run the code of
+   * workflows between their steps. Writes nothing.
    */
   check(definitions: readonly AnyDefinition[]): Promise<Checked>;
   /** Why a run makes no progress, as data and as a sentence (`text`). Throws `RunNotFound`. */
   why(runId: string): Promise<Why>;
-  /** Waits for the end of a run and returns its output. Throws `RunFailed`, `RunCancelled`, `ResultTimeout` or `RunNotFound`. */
+  /**
+   * Waits for the end of a run and returns its output. Throws `RunFailed`, `RunCancelled`,
+   * `ResultTimeout` or `RunNotFound`.
+   */
   result<Id extends RunId>(runId: Id, options?: ResultOptions): Promise<OutputOf<DefinitionOfRun<Id>>>;
   /** Closes the connections. Calls that still wait for a result fail with `Unavailable`. */
   close(): Promise<void>;

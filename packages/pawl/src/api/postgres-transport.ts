@@ -1,8 +1,8 @@
 /**
  * The client's transport straight to Postgres. Calls that happen together share one statement. The
  * hub (`local/hub.ts`) connects this client with the workers of its process: they get new and woken
- * runs without a poll, and announce the end of runs. Idle connections do not keep the process alive.
- * Opened by the client at its first call.
+ * runs without a poll, and announce the end of runs. Idle connections do not keep the process
+ * alive. Opened by the client at its first call.
  */
 
 import { type Hub, hubOf } from "../local/hub.js";
@@ -145,7 +145,7 @@ class PostgresTransport implements ClientTransport {
       },
       limit,
     );
-    this.#hub.nudge(null);
+    this.#hub.hint(null);
   }
 
   async close(reason: Error): Promise<void> {
@@ -174,7 +174,7 @@ class PostgresTransport implements ClientTransport {
       async publish(topic, body, dedupKey) {
         const { queues, ...published } = await lanes.run(() => store.publish(topic, body, dedupKey));
         for (const queue of new Set(queues)) hub.visible(queue, { isOld: false });
-        if (published.created && published.runs + published.deliveries > 0) hub.nudge(null);
+        if (published.created && published.runs + published.deliveries > 0) hub.hint(null);
         return published;
       },
       subscribe: (pattern, target, secret) => lanes.run(() => store.subscribe(pattern, target, secret)),

@@ -1,6 +1,6 @@
 /**
- * `pawl.queues`: message queues for any program, with or without workers. Checks options and encodes
- * bodies before anything is sent. Used by the client; its transport carries the calls.
+ * `pawl.queues`: message queues for any program, with or without workers. Checks options and
+ * encodes bodies before anything is sent. Used by the client; its transport carries the calls.
  */
 
 import { type Duration, toMilliseconds } from "../values/duration.js";
@@ -44,7 +44,9 @@ export interface ReceiveOptions {
   readonly max?: number | undefined;
   /** How long to wait for the first message, at most 30 seconds. Default 0. */
   readonly wait?: Duration | undefined;
-  /** Visibility timeout: how long nobody else receives them, at most 12 hours. Default 30 seconds. */
+  /**
+   * Visibility timeout: how long nobody else receives them, at most 12 hours. Default 30 seconds.
+   */
   readonly visibility?: Duration | undefined;
   /** Only messages whose body contains this. */
   readonly match?: unknown;
@@ -60,7 +62,9 @@ export type MessageReceipt = Pick<Message, "id" | "receipt">;
 export interface Acked {
   /** How many messages this call has deleted. */
   readonly acked: number;
-  /** The ids of the others: deleted, or received by somebody else after their visibility timeout. */
+  /**
+   * The ids of the others: deleted, or received by somebody else after their visibility timeout.
+   */
   readonly refused: readonly string[];
 }
 
@@ -79,11 +83,15 @@ export interface Queues {
   send(queue: string, body: unknown, options?: SendOptions): Promise<SentMessage>;
   /** Sends up to 1,000 messages in one statement, all or none. The answers have the same order. */
   sendMany(queue: string, items: readonly SendItem[]): Promise<readonly SentMessage[]>;
-  /** Receives visible messages, oldest first. Nobody else gets them until their visibility timeout. */
+  /**
+   * Receives visible messages, oldest first. Nobody else gets them until their visibility timeout.
+   */
   receive<Body = Json>(queue: string, options?: ReceiveOptions): Promise<Message<Body>[]>;
   /** Deletes messages that you have processed. Resolves when that is committed. */
   ack(queue: string, messages: MessageReceipt | readonly MessageReceipt[]): Promise<Acked>;
-  /** Sets a new visibility timeout, counted from now. 0 returns the messages to the queue at once. */
+  /**
+   * Sets a new visibility timeout, counted from now. 0 returns the messages to the queue at once.
+   */
   extend(
     queue: string,
     messages: MessageReceipt | readonly MessageReceipt[],
@@ -246,7 +254,10 @@ function checkReceipts(queue: unknown, given: unknown, what: string): Receipt[] 
   });
 }
 
-/** How many messages were settled, and the ids of the others. A message that was named twice counts once. */
+/**
+ * How many messages were settled, and the ids of the others. A message that was named twice counts
+ * once.
+ */
 function countSettled(
   receipts: readonly Receipt[],
   settled: ReadonlySet<string>,

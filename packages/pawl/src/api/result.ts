@@ -1,4 +1,6 @@
-/** `result`: its options, and the output or error that the end of a run means. Used by the client. */
+/**
+ * `result`: its options, and the output or error that the end of a run means. Used by the client.
+ */
 
 import { toMilliseconds } from "../values/duration.js";
 import { readErrorRecord } from "../values/error-record.js";
@@ -15,7 +17,10 @@ export function checkTimeout(options: ResultOptions): number | null {
   return timeout === undefined ? null : toMilliseconds(timeout, "timeout");
 }
 
-/** The output of a run that is done. Throws if it failed, was cancelled, does not exist or has not ended. */
+/**
+ * The output of a run that is done. Throws if it failed, was cancelled, does not exist or has not
+ * ended.
+ */
 export function toOutput(runId: string, ended: EndedRun | null, timeoutMs: number | null): unknown {
   if (ended === null) {
     throw new ResultTimeout(`run ${runId} has not ended within ${timeoutMs} ms; it continues`);

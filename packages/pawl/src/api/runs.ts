@@ -35,7 +35,10 @@ export interface ListOptions {
   readonly since?: Date | string | undefined;
   /** Runs started before this time. */
   readonly until?: Date | string | undefined;
-  /** Runs whose input contains this: `{ user: { id: 42 } }` finds inputs with that member, among others. */
+  /**
+   * Runs whose input contains this: `{ user: { id: 42 } }` finds inputs with that member, among
+   * others.
+   */
   readonly input?: unknown;
   /** The `cursor` of the page before. */
   readonly cursor?: string | undefined;

@@ -1,7 +1,8 @@
 /**
- * `start`, `startMany` and `signal`: checks options, applies schemas and encodes values before anything
- * is written, sends the call, and turns the answer into a result or an error. Used by the client, and
- * by `within` for calls in a transaction of the caller. They differ only in the transport.
+ * `start`, `startMany` and `signal`: checks options, applies schemas and encodes values before
+ * anything is written, sends the call, and turns the answer into a result or an error. Used by the
+ * client, and by `within` for calls in a transaction of the caller. They differ only in the
+ * transport.
  */
 
 import type {

@@ -1,6 +1,6 @@
 /**
- * `serve`: starts a worker for a list of definitions. It checks options before it opens anything, so
- * a mistake throws at the call. `worker.ready` reports errors of the database or the server.
+ * `serve`: starts a worker for a list of definitions. It checks options before it opens anything,
+ * so a mistake throws at the call. `worker.ready` reports errors of the database or the server.
  */
 
 import { type AnyDefinition, definitionMethods } from "../define/definition.js";
@@ -22,15 +22,21 @@ const closeMs = 2_000;
 
 /** A worker that `serve` started. */
 export interface Worker {
-  /** Resolves when the worker has registered and claims runs. Rejects if it never can; the worker has then stopped. */
+  /**
+   * Resolves when the worker has registered and claims runs. Rejects if it never can; the worker
+   * has then stopped.
+   */
   readonly ready: Promise<void>;
   /**
-   * Stops gracefully: claims nothing more, releases claims that have not begun, waits `drainTimeout`
-   * for running steps, and aborts the rest. After one more second it releases the runs that are left,
-   * without counting an attempt.
+   * Stops gracefully: claims nothing more, releases claims that have not begun, waits
+   * `drainTimeout` for running steps, and aborts the rest. After one more second it releases the
+   * runs that are left, without counting an attempt.
    */
   stop(): Promise<void>;
-  /** Calls the listener at each event of the worker and of the clients of its process. Returns a function that removes it. */
+  /**
+   * Calls the listener at each event of the worker and of the clients of its process. Returns a
+   * function that removes it.
+   */
   on: Events["on"];
   /** Calls the listener at the next event only. */
   once: Events["once"];
@@ -47,7 +53,10 @@ declare module "../define/definition.js" {
   }
 }
 
-/** Starts a worker for these definitions. It runs until `worker.stop()` and installs no process signal handlers. */
+/**
+ * Starts a worker for these definitions. It runs until `worker.stop()` and installs no process
+ * signal handlers.
+ */
 export function serve(definitions: readonly AnyDefinition[], options: ServeOptions = {}): Worker {
   const settings = checkServe(definitions, options);
   const target = givenTarget(options.url, options.token);
@@ -78,7 +87,10 @@ async function openPostgres(url: string | undefined, schema: string): Promise<Wo
   };
 }
 
-/** The transport of a worker through a server, which sweeps for the worker and lets claims wait for work. */
+/**
+ * The transport of a worker through a server, which sweeps for the worker and lets claims wait for
+ * work.
+ */
 function openServer({ url, token }: ServerAddress): WorkerTransport {
   return {
     store: new HttpWorkerStore(new Caller({ url, token })),

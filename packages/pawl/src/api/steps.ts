@@ -6,7 +6,7 @@
 import { fromBase64Url, toBase64Url } from "../values/bytes.js";
 import { InvalidOption } from "../values/errors.js";
 import { show } from "../values/show.js";
-import type { ListedStep, StepPlace } from "../store/journal.js";
+import type { ListedStep, StepCursor } from "../store/journal.js";
 import type { ClientStore } from "../store/client-store.js";
 import type { Step, StepPage } from "../store/views.js";
 
@@ -35,8 +35,8 @@ export async function stepsPage(
   runId: string,
   cursor: string | undefined,
 ): Promise<StepPage> {
-  const { steps, last } = await store.steps(runId, cursor === undefined ? null : readPlace(cursor));
-  return { steps: steps.map(toStep), cursor: last === null ? null : writePlace(last) };
+  const { steps, last } = await store.steps(runId, cursor === undefined ? null : readCursor(cursor));
+  return { steps: steps.map(toStep), cursor: last === null ? null : writeCursor(last) };
 }
 
 function toStep(step: ListedStep): Step {
@@ -54,11 +54,11 @@ function toStep(step: ListedStep): Step {
   };
 }
 
-function writePlace({ seq, startedAt, name }: StepPlace): string {
+function writeCursor({ seq, startedAt, name }: StepCursor): string {
   return toBase64Url(JSON.stringify([seq, startedAt, name]));
 }
 
-function readPlace(cursor: string): StepPlace {
+function readCursor(cursor: string): StepCursor {
   try {
     const [seq, startedAt, name] = JSON.parse(fromBase64Url(cursor)) as unknown[];
     const isTime =

@@ -1,7 +1,7 @@
 /**
- * `pawl.topics` and `pawl.subscriptions`: publish to a topic without knowing its subscribers. Checks
- * options and encodes bodies before anything is sent. Used by the client; its transport carries the
- * calls.
+ * `pawl.topics` and `pawl.subscriptions`: publish to a topic without knowing its subscribers.
+ * Checks options and encodes bodies before anything is sent. Used by the client; its transport
+ * carries the calls.
  */
 
 import { checkDeliverySecret } from "../values/delivery-signature.js";
@@ -19,17 +19,26 @@ export interface PublishOptions {
   readonly dedupKey?: string | undefined;
 }
 
-/** The effect of a publication: how many runs and http deliveries it started, and how many messages it sent. */
+/**
+ * The effect of a publication: how many runs and http deliveries it started, and how many messages
+ * it sent.
+ */
 export type Published = Omit<Publication, "queues">;
 
-/** Where publications go: a new run with the body as its input, a message in a queue, or a request to a URL. */
+/**
+ * Where publications go: a new run with the body as its input, a message in a queue, or a request
+ * to a URL.
+ */
 export type SubscriptionTarget =
   | { readonly type: "workflow"; readonly name: string }
   | { readonly type: "queue"; readonly queue: string }
   | {
       readonly type: "http";
       readonly url: string;
-      /** Signs the deliveries: `whsec_` and base64, or any text of at least 24 bytes. No call returns it. */
+      /**
+       * Signs the deliveries: `whsec_` and base64, or any text of at least 24 bytes. No call
+       * returns it.
+       */
       readonly secret?: string | undefined;
     };
 
@@ -44,17 +53,26 @@ export interface Subscription {
 
 export interface Subscribed {
   readonly id: string;
-  /** False if this pattern and target already had a subscription. It gets the new secret, if there is one. */
+  /**
+   * False if this pattern and target already had a subscription. It gets the new secret, if there
+   * is one.
+   */
   readonly created: boolean;
 }
 
 export interface Topics {
-  /** Publishes to every subscription with a matching pattern, in one transaction. Resolves when it is committed. */
+  /**
+   * Publishes to every subscription with a matching pattern, in one transaction. Resolves when it
+   * is committed.
+   */
   publish(topic: string, body: unknown, options?: PublishOptions): Promise<Published>;
 }
 
 export interface Subscriptions {
-  /** Subscribes a target to a pattern. In `user.*` the star matches one word, in `user.#` any number of words. */
+  /**
+   * Subscribes a target to a pattern. In `user.*` the star matches one word, in `user.#` any number
+   * of words.
+   */
   create(pattern: string, target: SubscriptionTarget): Promise<Subscribed>;
   /** All subscriptions ordered by id, or those with exactly this pattern. */
   list(options?: { readonly pattern?: string | undefined }): Promise<Subscription[]>;

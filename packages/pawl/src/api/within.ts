@@ -1,6 +1,6 @@
 /**
- * `pawl.within(tx)`: starts runs and sends signals in an open transaction of the caller, so they are
- * committed or rolled back together with its own writes. The same checks and answers as the
+ * `pawl.within(tx)`: starts runs and sends signals in an open transaction of the caller, so they
+ * are committed or rolled back together with its own writes. The same checks and answers as the
  * client's, but nothing is durable before the caller commits.
  */
 
@@ -33,7 +33,7 @@ export function within(tx: OpenTransaction, { schema, maxPayloadBytes, hub }: Wi
     watched.add(tx);
     caller.afterEnd(() => {
       watched.delete(tx);
-      hub()?.nudge(null);
+      hub()?.hint(null);
     });
   };
   const announced = async <Answer>(call: Promise<Answer>): Promise<Answer> => {

@@ -140,7 +140,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
       subscribe((...given) => store.subscribe(...given, owner), pattern, target),
     setLimit: async (limit) => {
       await setLimit(store, limit);
-      hub.nudge(null);
+      hub.hint(null);
     },
     sendHints: (commits, verdicts) => {
       for (const [index, commit] of commits.entries()) {
@@ -158,7 +158,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
         sweepMs,
         leaseMs,
         isBusy: () => false,
-        onClaimable: (queue) => hub.nudge(queue),
+        onClaimable: (queue) => hub.hint(queue),
       }),
     ping: () => pings.ping(),
     close: async (reason) => {

@@ -1,8 +1,8 @@
 /**
- * Rate limits as users set them: `{ allowed: 100, period: "1s", burst: 200 }`. Checked here and stored
- * in the database, which alone decides which run gets a token. A change applies to the next claim.
- * Runs that the old limit postponed are brought forward: one batch at once, the others by the sweeps
- * of the workers. Called by `serve`, `pawl.limits` and the server.
+ * Rate limits as users set them: `{ allowed: 100, period: "1s", burst: 200 }`. Checked here and
+ * stored in the database, which alone decides which run gets a token. A change applies to the next
+ * claim. Runs that the old limit postponed are brought forward: one batch at once, the others by
+ * the sweeps of the workers. Called by `serve`, `pawl.limits` and the server.
  */
 
 import { type Duration, toMilliseconds } from "../values/duration.js";

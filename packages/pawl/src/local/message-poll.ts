@@ -1,7 +1,7 @@
 /**
  * Polls a queue for all callers of this process that want the same messages: one call at a time for
- * all of them, for as long as somebody waits. Remembers where the calls stopped, so that they do not
- * walk again and again over messages that cannot be received or are gone. Used by the receiver.
+ * all of them, for as long as somebody waits. Remembers where the calls stopped, so that they do
+ * not walk again and again over messages that cannot be received or are gone. Used by the receiver.
  */
 
 import type { Received, ReceiveRequest, ReceiveFilter } from "../store/queue-store.js";
@@ -80,7 +80,7 @@ export class MessagePoll {
       };
       signal?.addEventListener("abort", leave, { once: true });
       this.#waiters.add(waiter);
-      this.#unsubscribe ??= this.#options.hub.receiving(this.#filter.queue, (isOld) => {
+      this.#unsubscribe ??= this.#options.hub.onVisible(this.#filter.queue, (isOld) => {
         if (isOld) this.#floor = null;
         this.#loop.hint();
       });

@@ -14,7 +14,9 @@ import type { Hub } from "./hub.js";
 
 /** Polls that nobody waits for are kept, up to this many: they know where the last call stopped. */
 const maxPolls = 1_000;
-/** How often messages whose visibility timeout has passed are made visible, and how many at once. */
+/**
+ * How often messages whose visibility timeout has passed are made visible, and how many at once.
+ */
 const expireMs = 1_000;
 const expireBatch = 1_000;
 
@@ -43,7 +45,10 @@ export class Receiver {
     this.#logger = logger;
   }
 
-  /** Waits for the first message and returns up to `max`; none once the time has passed or the signal is aborted. */
+  /**
+   * Waits for the first message and returns up to `max`; none once the time has passed or the
+   * signal is aborted.
+   */
   receive(filter: ReceiveFilter, { max, waitMs, signal }: ReceiveOptions): Promise<ReceivedMessage[]> {
     if (this.#closed !== undefined) return Promise.reject(this.#closed);
     if (signal?.aborted === true) return Promise.resolve([]);

@@ -1,12 +1,12 @@
 /**
- * Waits for runs to end. The hub (`local/hub.ts`) announces a run that ends in this process at once.
- * Polling finds the others: each run at intervals that grow, however many callers wait for it. One
- * call asks for up to 1,000 runs, the longest due first, so no number of waits delays another
- * beyond its turn. An outage only delays. Used by the Postgres transport and by the server.
+ * Waits for runs to end. The hub (`local/hub.ts`) announces a run that ends in this process at
+ * once. Polling finds the others: each run at intervals that grow, however many callers wait for
+ * it. One call asks for up to 1,000 runs, the longest due first, so no number of waits delays
+ * another beyond its turn. An outage only delays. Used by the Postgres transport and by the server.
  */
 
 import type { ClientStore, EndedRun } from "../store/client-store.js";
-import { isUnreachable } from "../store/refused.js";
+import { isUnreachable } from "../store/errors.js";
 import { longerInterval, noInterval, type Polled, PollLoop } from "../timing/poll.js";
 import type { Logger } from "../values/logger.js";
 import type { Hub } from "./hub.js";
@@ -17,7 +17,10 @@ const maxBatch = 1_000;
 /** With more runs than this, some run is always due: they are polled together, after a rest. */
 const crowd = 100;
 const crowdRestMs = 20;
-/** A caller that waits no longer than this is answered by a call of its own: a poll might come too late. */
+/**
+ * A caller that waits no longer than this is answered by a call of its own: a poll might come too
+ * late.
+ */
 const shortMs = 100;
 /** The longest delay of a timer, 24 days. */
 const longestTimerMs = 2_147_483_647;
@@ -94,7 +97,7 @@ export class Results {
       const made: Awaited = {
         runId,
         settles: new Set(),
-        unsubscribe: this.#hub.await(runId, (ended) => settleAll(made, ended)),
+        unsubscribe: this.#hub.onEnd(runId, (ended) => settleAll(made, ended)),
         intervalMs: pace.shortestMs,
         dueAtMs,
       };

@@ -1,7 +1,7 @@
 /**
- * Sends signals for callers of this process. Signals that happen together share one call. A worker of
- * this process with a free slot gets the run that a single signal wakes, already claimed, so the run
- * waits for no poll. For other runs the workers get a hint. Used by the Postgres transport.
+ * Sends signals for callers of this process. Signals that happen together share one call. A worker
+ * of this process with a free slot gets the run that a single signal wakes, already claimed, so the
+ * run waits for no poll. For other runs the workers get a hint. Used by the Postgres transport.
  */
 
 import type { ClientStore, NewSignal, SignalTarget, SignalVerdict } from "../store/store.js";

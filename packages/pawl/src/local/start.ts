@@ -1,8 +1,8 @@
 /**
  * Starts runs for callers of this process. Starts that happen together share one call, and none of
- * them waits for the key of another. If a worker of this process serves the run and has a free slot,
- * the run is inserted already claimed and handed over after the commit, so it waits for no poll. Used
- * by the Postgres transport and the server.
+ * them waits for the key of another. If a worker of this process serves the run and has a free
+ * slot, the run is inserted already claimed and handed over after the commit, so it waits for no
+ * poll. Used by the Postgres transport and the server.
  */
 
 import type { ClientStore, NewRun, StartedRun } from "../store/store.js";
@@ -85,7 +85,10 @@ export class Starter {
     }
   }
 
-  /** Reserves a slot on a worker of this process for a run that may begin at once. One call claims for one worker only. */
+  /**
+   * Reserves a slot on a worker of this process for a run that may begin at once. One call claims
+   * for one worker only.
+   */
   #reserve(run: NewRun, workerId: string | undefined): Reservation | null {
     const { name, version, queue } = run;
     if (version === null || queue === null || run.delayMs !== null || run.at !== null) return null;
@@ -116,7 +119,7 @@ export class Starter {
     slots: ReadonlyMap<number, Reservation>,
     claimId: string,
   ): void {
-    const nudged = new Set<string | null>();
+    const hinted = new Set<string | null>();
     for (const [index, run] of runs.entries()) {
       const { runId, created, phase } = started[index]!;
       const slot = slots.get(index);
@@ -127,7 +130,7 @@ export class Starter {
         const delayMs = run.delayMs ?? (run.at === null ? 0 : run.at.getTime() - Date.now());
         if (!created) continue;
         // For a start by name, only the database knows the queue.
-        if (delayMs <= 0) nudged.add(run.queue);
+        if (delayMs <= 0) hinted.add(run.queue);
         else if (run.queue !== null) this.#hub.expect(run.queue, delayMs);
       } else if (!created) {
         slot.cancel();
@@ -150,7 +153,7 @@ export class Starter {
         );
       }
     }
-    if (nudged.has(null)) this.#hub.nudge(null);
-    else for (const queue of nudged) this.#hub.nudge(queue);
+    if (hinted.has(null)) this.#hub.hint(null);
+    else for (const queue of hinted) this.#hub.hint(queue);
   }
 }

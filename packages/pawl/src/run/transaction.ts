@@ -9,7 +9,7 @@
  */
 
 import type { Transaction } from "../define/transaction.js";
-import { concernsCall, isUnreachable } from "../store/refused.js";
+import { concernsCall, isUnreachable } from "../store/errors.js";
 import type { StoreTransaction } from "../store/store.js";
 import { RetryDelay } from "../timing/retry-delay.js";
 import { InvalidOutcome } from "../values/errors.js";

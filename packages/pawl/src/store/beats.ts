@@ -1,4 +1,7 @@
-/** The calls of a heartbeat. They are apart from the other calls of a worker, because a separate thread makes them. */
+/**
+ * The calls of a heartbeat. They are apart from the other calls of a worker, because a separate
+ * thread makes them.
+ */
 
 /** The answer to a heartbeat. Runs come with the ids of their claims. */
 export interface BeatAnswer {
@@ -6,7 +9,10 @@ export interface BeatAnswer {
   readonly alive: boolean;
   /** Runs of this worker that were cancelled. */
   readonly cancelled: Readonly<Record<string, string>>;
-  /** The runs that this worker holds by claims from the id `since` on; null: the call did not ask for them. */
+  /**
+   * The runs that this worker holds by claims from the id `since` on; null: the call did not ask
+   * for them.
+   */
   readonly held: Readonly<Record<string, string>> | null;
   /** The database is held: claim nothing and begin no step. */
   readonly databaseHeld: boolean;

@@ -7,7 +7,7 @@
  */
 
 import type { Phase, Status } from "../values/phase.js";
-import type { ListedStep, StepPlace } from "./journal.js";
+import type { ListedStep, StepCursor } from "./journal.js";
 import type { Claim, Claimable, ClaimedRun, NewRun, StartedRun, StoredLimit } from "./runs.js";
 import type { WhyFacts } from "./why-facts.js";
 
@@ -105,14 +105,17 @@ export interface StoredGauge {
 }
 
 export interface ClientStore {
-  /** Starts runs. The call fails rather than wait long for a key that an open transaction is about to take. */
+  /**
+   * Starts runs. The call fails rather than wait long for a key that an open transaction is about
+   * to take.
+   */
   start(
     runs: readonly NewRun[],
     options: { allOrNothing: boolean; claim: Claim | null },
   ): Promise<StartedRun[]>;
   /**
-   * Delivers signals. With `patient: false` the call fails rather than wait long for a locked run. If
-   * there is an `offer`, a single signal hands over the run that it wakes.
+   * Delivers signals. With `patient: false` the call fails rather than wait long for a locked run.
+   * If there is an `offer`, a single signal hands over the run that it wakes.
    */
   signal(
     signals: readonly NewSignal[],
@@ -126,9 +129,14 @@ export interface ClientStore {
   }>;
   cancel(runId: string, options: { reason: string | null; cascade: boolean }): Promise<Cancellation>;
   why(runId: string): Promise<WhyFacts | null>;
-  /** Sets a limit. Answers whether the old limit has postponed runs that `bringForward` should move. */
+  /**
+   * Sets a limit. Answers whether the old limit has postponed runs that `bringForward` should move.
+   */
   setLimit(limit: StoredLimit): Promise<boolean>;
-  /** Moves up to this many runs forward that a limit postponed before it was changed. Answers how many. */
+  /**
+   * Moves up to this many runs forward that a limit postponed before it was changed. Answers how
+   * many.
+   */
   bringForward(limit: number): Promise<number>;
   limits(): Promise<StoredLimit[]>;
   get(runIds: readonly string[]): Promise<StoredRun[]>;
@@ -137,7 +145,10 @@ export interface ClientStore {
   /** A page, up to the limit and 16 MiB. `last`: where the next page begins, null at the end. */
   list(filter: RunFilter): Promise<{ runs: StoredRun[]; last: { startedAt: string; runId: string } | null }>;
   /** A page of the steps of a run, likewise. */
-  steps(runId: string, after: StepPlace | null): Promise<{ steps: ListedStep[]; last: StepPlace | null }>;
-  /** The runs among these that have ended or do not exist, up to 16 MiB of results. `more`: ask again for the rest. */
+  steps(runId: string, after: StepCursor | null): Promise<{ steps: ListedStep[]; last: StepCursor | null }>;
+  /**
+   * The runs among these that have ended or do not exist, up to 16 MiB of results. `more`: ask
+   * again for the rest.
+   */
   ended(runIds: readonly string[]): Promise<{ runs: EndedRun[]; more: boolean }>;
 }

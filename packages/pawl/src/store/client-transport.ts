@@ -1,10 +1,10 @@
 /**
  * The way from a client to its runs. There are two: straight to Postgres
  * (`api/postgres-transport.ts`) and through a server (`http/http-transport.ts`). The client
- * (`api/client.ts`) checks options, encodes values and turns answers into errors; a transport
- * only carries calls. Every call answers with committed facts. It throws one of the errors of
- * `values/errors.ts`: `Unavailable` means that the outcome of the call is unknown. A server may also
- * throw where Postgres answers `null` or a verdict; the error is then the same. Types only.
+ * (`api/client.ts`) checks options, encodes values and turns answers into errors; a transport only
+ * carries calls. Every call answers with committed facts. It throws one of the errors of
+ * `values/errors.ts`: `Unavailable` means that the outcome of the call is unknown. A server may
+ * also throw where Postgres answers `null` or a verdict; the error is then the same. Types only.
  */
 
 import type { AnyDefinition } from "../define/definition.js";

@@ -17,5 +17,8 @@ export interface DatabaseState {
   readonly isCopy: boolean;
 }
 
-/** How PostgreSQL copies a database: block by block through the log, file by file, or by a clone of the file system. */
+/**
+ * How PostgreSQL copies a database: block by block through the log, file by file, or by a clone of
+ * the file system.
+ */
 export type CopyMethod = "wal_log" | "file_copy" | "clone";

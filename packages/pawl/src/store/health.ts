@@ -3,7 +3,9 @@
  * `pawl doctor` judges them. Times are by the database clock. Types only.
  */
 
-/** A transaction that has been open for long. Vacuum cannot remove rows that died since it began. */
+/**
+ * A transaction that has been open for long. Vacuum cannot remove rows that died since it began.
+ */
 export interface OpenTransactionFact {
   readonly pid: number;
   readonly application: string;
@@ -106,5 +108,7 @@ export interface SchemaHealth {
   readonly oldestDue: DueFact | null;
 }
 
-/** How a pooler shares connections: there is none, per session, per transaction or per statement. */
+/**
+ * How a pooler shares connections: there is none, per session, per transaction or per statement.
+ */
 export type Pooling = "none" | "session" | "transaction" | "statement";

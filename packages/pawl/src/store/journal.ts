@@ -1,4 +1,7 @@
-/** The journals of workflow runs: stored steps, entries that workers record, and the answers. Types only. */
+/**
+ * The journals of workflow runs: stored steps, entries that workers record, and the answers. Types
+ * only.
+ */
 
 import type { ErrorRecord } from "../values/error-record.js";
 import type { Json } from "../values/json-types.js";
@@ -15,7 +18,10 @@ export interface StoredStep {
   readonly attempt: number;
   /** The run that an invoke started. */
   readonly childId: string | null;
-  /** Of a pending step: how long until it is due, 0 or less if it is due now; null: it has no due time. */
+  /**
+   * Of a pending step: how long until it is due, 0 or less if it is due now; null: it has no due
+   * time.
+   */
   readonly dueMs: number | null;
   readonly dueAt: string | null;
   readonly output: Json | null;
@@ -28,8 +34,11 @@ export interface ListedStep extends StoredStep {
   readonly completedAt: Date | null;
 }
 
-/** Where a page of steps ends: the seq of its last completed step, and its last pending step, if any. */
-export interface StepPlace {
+/**
+ * Where a page of steps ends: the seq of its last completed step, and its last pending step, if
+ * any.
+ */
+export interface StepCursor {
   readonly seq: number;
   readonly startedAt: string | null;
   readonly name: string | null;
@@ -37,7 +46,10 @@ export interface StepPlace {
 
 export type StepKind = "run" | "sleep" | "wait" | "invoke" | "transaction";
 
-/** One entry for the journal of a workflow run (see `record.sql`). `seq` is its position in the order of delivery, if it completes. */
+/**
+ * One entry for the journal of a workflow run (see `record.sql`). `seq` is its position in the
+ * order of delivery, if it completes.
+ */
 export interface JournalEntry {
   readonly runId: string;
   readonly claimId: string;

@@ -1,7 +1,7 @@
 /**
  * The database calls behind message queues and topics. Each is one transaction and answers after it
- * is committed. Bodies are JSON text. Expected races are answers, never errors. `postgres/` implements
- * it; clients call it through their transport.
+ * is committed. Bodies are JSON text. Expected races are answers, never errors. `postgres/`
+ * implements it; clients call it through their transport.
  */
 
 export interface NewMessage {
@@ -14,7 +14,10 @@ export interface NewMessage {
 
 export interface SentMessage {
   readonly id: string;
-  /** False if the queue has a message with this dedup key: nothing was sent, and `id` is that message. */
+  /**
+   * False if the queue has a message with this dedup key: nothing was sent, and `id` is that
+   * message.
+   */
   readonly created: boolean;
 }
 
@@ -70,7 +73,10 @@ export function receiptKey({ id, receipt }: Pick<Receipt, "id" | "receipt">): st
 
 /** The effect of an `ack` or `extend`. */
 export interface Settled {
-  /** The messages that were deleted or changed (`receiptKey`). The others are gone or have another receipt. */
+  /**
+   * The messages that were deleted or changed (`receiptKey`). The others are gone or have another
+   * receipt.
+   */
   readonly done: ReadonlySet<string>;
   /** Queues in which a message became visible. */
   readonly queues: readonly string[];
@@ -85,17 +91,26 @@ export interface StoredStats {
 }
 
 export interface QueueStore {
-  /** Sends messages, all or none. The answers have the same order. `patient: false` fails rather than wait long for a dedup key. */
+  /**
+   * Sends messages, all or none. The answers have the same order. `patient: false` fails rather
+   * than wait long for a dedup key.
+   */
   send(messages: readonly NewMessage[], options: { patient: boolean }): Promise<SentMessage[]>;
   receive(request: ReceiveRequest): Promise<Received>;
   /** Deletes messages. */
   ack(receipts: readonly Receipt[]): Promise<Settled>;
-  /** Sets a new visibility timeout; 0 returns messages to the queue. `unreceived`: this receive does not count. */
+  /**
+   * Sets a new visibility timeout; 0 returns messages to the queue. `unreceived`: this receive does
+   * not count.
+   */
   extend(
     receipts: readonly (Receipt & { readonly visibilityMs: number })[],
     options: { unreceived: boolean },
   ): Promise<Settled>;
-  /** Makes messages visible whose visibility timeout has passed. `marks` is the answer of the last call. */
+  /**
+   * Makes messages visible whose visibility timeout has passed. `marks` is the answer of the last
+   * call.
+   */
   expire(limit: number, marks: string | null): Promise<{ queues: readonly string[]; marks: string | null }>;
   /** Of one queue, or (null) of every queue that has messages. */
   queueStats(queue: string | null): Promise<StoredStats[]>;

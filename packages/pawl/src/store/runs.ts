@@ -41,7 +41,9 @@ export interface StartedRun {
   readonly runId: string;
   readonly created: boolean;
   readonly phase: Phase;
-  /** The run that holds the idempotency key while `runId` holds the unique key: nothing was started. */
+  /**
+   * The run that holds the idempotency key while `runId` holds the unique key: nothing was started.
+   */
   readonly conflict: string | null;
 }
 
@@ -93,7 +95,10 @@ export interface StoredSignal {
   readonly matched: boolean;
 }
 
-/** Runs of a queue have become claimable. None of them comes before this point in the order of claims. */
+/**
+ * Runs of a queue have become claimable. None of them comes before this point in the order of
+ * claims.
+ */
 export interface Claimable {
   readonly queue: string;
   readonly priority: number;

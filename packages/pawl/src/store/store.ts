@@ -1,4 +1,6 @@
-/** Every type of the boundary under one name, for files that need several of its parts. Types only. */
+/**
+ * Every type of the boundary under one name, for files that need several of its parts. Types only.
+ */
 
 export type * from "./client-store.js";
 export type * from "./database-state.js";

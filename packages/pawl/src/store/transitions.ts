@@ -82,16 +82,20 @@ export interface Commit {
   readonly parentId: string | null;
   /** The key that the claim holds. */
   readonly partitionKey: string | null;
-  /** If this frees the key: the claim for the next run in line, should the store hand it over at once. */
+  /**
+   * If this frees the key: the claim for the next run in line, should the store hand it over at
+   * once.
+   */
   readonly next: Claim | null;
   readonly transition: Transition;
 }
 
 export type Verdict =
   /**
-   * Committed. `uniqueLost`: the run re-entered its unique scope while another run held its key, and
-   * lost the key. `inboxSeq`: the claim is kept, and the inbox has signals up to this seq that the
-   * worker has not read. `handed`: the next run in line for the key, claimed as the commit asked.
+   * Committed. `uniqueLost`: the run re-entered its unique scope while another run held its key,
+   * and lost the key. `inboxSeq`: the claim is kept, and the inbox has signals up to this seq that
+   * the worker has not read. `handed`: the next run in line for the key, claimed as the commit
+   * asked.
    */
   | {
       readonly kind: "committed";
@@ -99,7 +103,9 @@ export type Verdict =
       readonly inboxSeq: number | null;
       readonly handed: ClaimedRun | null;
     }
-  /** An earlier call committed it, and its answer was lost. `inboxSeq`: the last delivered signal. */
+  /**
+   * An earlier call committed it, and its answer was lost. `inboxSeq`: the last delivered signal.
+   */
   | { readonly kind: "already"; readonly inboxSeq: number }
   /** The claim has ended: nothing was written. */
   | { readonly kind: "stale" }

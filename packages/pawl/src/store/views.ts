@@ -1,6 +1,6 @@
 /**
- * Runs, steps, reasons and messages as users read them: decoded values and dates. Both transports of
- * a client answer with these, and `index.ts` exports them. Types only.
+ * Runs, steps, reasons and messages as users read them: decoded values and dates. Both transports
+ * of a client answer with these, and `index.ts` exports them. Types only.
  */
 
 import type { AnyDefinition } from "../define/definition.js";
@@ -99,7 +99,9 @@ export type WhyReason =
       /** The runs that it waits for. */
       readonly children: readonly string[];
       readonly since: Date;
-      /** When it continues by itself: the end of a sleep, a timeout, the next attempt; null: never. */
+      /**
+       * When it continues by itself: the end of a sleep, a timeout, the next attempt; null: never.
+       */
       readonly until: Date | null;
       readonly inbox: Readonly<Record<string, number>>;
     }
@@ -112,7 +114,9 @@ export type WhyReason =
     }
   /** An operator holds this run, or the whole database. */
   | { readonly reason: "held"; readonly what: "run" | "database" }
-  /** The database failed to claim it, so Pawl set it aside and the other runs of its queue continue. */
+  /**
+   * The database failed to claim it, so Pawl set it aside and the other runs of its queue continue.
+   */
   | { readonly reason: "set_aside"; readonly error: ErrorRecord | null }
   /** No live worker serves this version of its definition. */
   | {
@@ -141,7 +145,10 @@ export type WhyReason =
       readonly reason: "key_taken";
       readonly partitionKey: string;
       readonly holder: string;
-      /** The worker of the run that holds the key; null: that run is first in line and not claimed yet. */
+      /**
+       * The worker of the run that holds the key; null: that run is first in line and not claimed
+       * yet.
+       */
       readonly worker: string | null;
     }
   /** A worker can claim it at any moment. All workers may be busy. */

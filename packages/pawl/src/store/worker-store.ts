@@ -1,8 +1,8 @@
 /**
  * The calls of a worker: register, claim, commit, record, release, recover. Each is one transaction
  * and answers after it is committed. Values are JSON text. Expected races are answers (`Verdict`),
- * never errors. An error means that the call as a whole failed, or, if it is `Unavailable`, that its
- * outcome is unknown. `postgres/` and `http/` implement it.
+ * never errors. An error means that the call as a whole failed, or, if it is `Unavailable`, that
+ * its outcome is unknown. `postgres/` and `http/` implement it.
  */
 
 import type { Transaction } from "../define/transaction.js";
@@ -27,7 +27,10 @@ export interface ClaimRequest extends Claim, Served {
   /** Search from the floor on only: a call searched the part before it a moment ago. */
   readonly bounded?: boolean;
   readonly limit: number;
-  /** If there is nothing to claim, a store that can wait does so, at most this long or until the signal aborts. */
+  /**
+   * If there is nothing to claim, a store that can wait does so, at most this long or until the
+   * signal aborts.
+   */
   readonly wait?: { readonly longestMs: number; readonly signal: AbortSignal } | undefined;
 }
 
@@ -36,7 +39,10 @@ export interface Claimed {
   readonly floor: Floor;
   /** With more than 50 definitions: the positions (from 1) of those that had due runs. */
   readonly busy: readonly number[] | null;
-  /** The search ended early, by its limit or at runs that cannot be claimed yet: another call may find more. */
+  /**
+   * The search ended early, by its limit or at runs that cannot be claimed yet: another call may
+   * find more.
+   */
   readonly more: boolean;
   /** When the next run is due, if there is nothing to claim now. */
   readonly dueMs: number | null;
@@ -93,9 +99,9 @@ export interface StoreTransaction {
    */
   hasSettings(): boolean;
   /**
-   * Writes into a journal, inside the transaction. Like `apply` and `commit` it throws the mistake of
-   * the step (it ended the transaction, or went on after an error), or `Unavailable` if the database
-   * could not do it now, whatever the step did.
+   * Writes into a journal, inside the transaction. Like `apply` and `commit` it throws the mistake
+   * of the step (it ended the transaction, or went on after an error), or `Unavailable` if the
+   * database could not do it now, whatever the step did.
    */
   record(entry: JournalEntry): Promise<RecordVerdict>;
   /** Writes an outcome, inside the transaction. */
@@ -113,7 +119,10 @@ export interface WorkerStore extends Pick<ClientStore, "setLimit" | "bringForwar
   /** Begins a transaction for user code. */
   begin(): Promise<StoreTransaction>;
   register(registration: Registration): Promise<void>;
-  /** The worker has stopped: releases its claims. Answers how many runs stay claimed because somebody locked them. */
+  /**
+   * The worker has stopped: releases its claims. Answers how many runs stay claimed because
+   * somebody locked them.
+   */
   unregister(workerId: string): Promise<number>;
   claim(request: ClaimRequest): Promise<Claimed>;
   /** At most one transition per run in one call. `patient: false` never waits for a lock. */
@@ -144,7 +153,10 @@ export interface WorkerStore extends Pick<ClientStore, "setLimit" | "bringForwar
     /** Where the last call stopped, as it answered. */
     readonly marks: string | null;
   }): Promise<Recovered>;
-  /** Deletes terminal runs past their retention. Answers how many, and where it stopped, null at the end. */
+  /**
+   * Deletes terminal runs past their retention. Answers how many, and where it stopped, null at the
+   * end.
+   */
   sweep(limit: number, after?: string | null): Promise<{ swept: number; last: string | null }>;
 }
 

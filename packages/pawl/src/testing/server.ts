@@ -13,7 +13,7 @@ import { explain } from "../store/postgres/database-errors.js";
 import { quoteName } from "../store/postgres/literals.js";
 import { migrateSchema } from "../store/postgres/migrate.js";
 import { readSchema, schemaVersion } from "../store/postgres/schema-files.js";
-import { Refused } from "../store/refused.js";
+import { Refused } from "../store/errors.js";
 import { clockSql } from "./test-clock.js";
 
 /** The schema of Pawl in every database of a test. */

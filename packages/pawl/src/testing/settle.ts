@@ -66,7 +66,7 @@ export async function settle(
   let repairedAt = -1;
   activity.countSteps();
   await workers.revive();
-  workers.nudge({ clockMoved });
+  workers.hint({ clockMoved });
   for (;;) {
     if (workers.isCrashed) await workers.revive();
     const calls = activity.calls;
@@ -104,7 +104,7 @@ export async function settle(
     } else {
       await activity.changed(lookMs);
     }
-    if (isDue) workers.nudge({ clockMoved: false });
+    if (isDue) workers.hint({ clockMoved: false });
   }
 }
 

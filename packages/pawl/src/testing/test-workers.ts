@@ -138,7 +138,7 @@ export class TestWorkers {
   }
 
   /** The clock was moved, or something else has happened that workers may not know of: all of them look. */
-  nudge({ clockMoved }: { clockMoved: boolean }): void {
+  hint({ clockMoved }: { clockMoved: boolean }): void {
     if (clockMoved) this.#hub.clock.moved();
     const queues = new Set([...this.#servings].flatMap(({ settings }) => [...settings.queues.keys()]));
     this.#hub.claimable([...queues].map((queue) => ({ queue, priority: -32_768, microseconds: 0 })));
@@ -201,7 +201,7 @@ export class TestWorkers {
     }
     // What was started before anybody served it is placed now.
     await this.repair();
-    this.nudge({ clockMoved: false });
+    this.hint({ clockMoved: false });
   }
 
   async #beginAll(): Promise<void> {

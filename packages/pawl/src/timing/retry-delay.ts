@@ -3,7 +3,7 @@
  * retry in step. Used by every loop that must never give up.
  */
 
-import { concernsCall } from "../store/refused.js";
+import { concernsCall } from "../store/errors.js";
 
 const shortestMs = 50;
 const longestMs = 1_000;

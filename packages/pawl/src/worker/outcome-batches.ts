@@ -4,7 +4,7 @@
  */
 
 import type { Emitter } from "../observe/events.js";
-import { isUnreachable } from "../store/refused.js";
+import { isUnreachable } from "../store/errors.js";
 import type { JournalChange, JournalEntry } from "../store/journal.js";
 import type { Claimable, Commit, Transition, WorkerStore } from "../store/store.js";
 import type { CommitVerdict, JournalVerdict } from "../run/worker-services.js";

@@ -12,7 +12,7 @@ import { setLimit } from "../local/limits.js";
 import { Events } from "../observe/events.js";
 import type { Reading } from "../observe/exposition.js";
 import { Observer } from "../observe/observer.js";
-import { isUnreachable } from "../store/refused.js";
+import { isUnreachable } from "../store/errors.js";
 import type { Claimable } from "../store/store.js";
 import { giveUpAfter } from "../timing/deadline.js";
 import { RetryDelay } from "../timing/retry-delay.js";
@@ -129,7 +129,7 @@ export class EngineWorker implements LocalWorker {
     return this.#open.reservations.reserveEach(this.#workerId, this.#open.claimers);
   }
 
-  nudge(queue: string | null): void {
+  hint(queue: string | null): void {
     if (queue === null) for (const claimer of this.#claimers()) claimer.hint();
     else this.#claimer(queue)?.hint();
   }

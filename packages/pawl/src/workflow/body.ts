@@ -252,7 +252,7 @@ export class Body {
     const pending = await this.#journal.record(call, question, null, seq);
     if (pending === null) return;
     if (question.op === "invoke" && call.childId === null) {
-      services.hub.nudge(question.child.queue);
+      services.hub.hint(question.child.queue);
       services.observer.started([question.child], runId);
     }
     this.#wait(call, pending);

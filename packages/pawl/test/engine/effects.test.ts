@@ -34,7 +34,7 @@ function listening(): { hub: Hub; told: string[][] } {
     const worker: LocalWorker = {
       reserve: () => null,
       offer: () => null,
-      nudge: (queue) => void heard.push(`work in ${queue ?? "any queue"}`),
+      hint: (queue) => void heard.push(`work in ${queue ?? "any queue"}`),
       expect: (queue, delayMs) => void heard.push(`due in ${queue} after ${delayMs} ms`),
       lower: () => {},
       delivered: (runId) => void heard.push(`delivered to ${runId}`),
@@ -50,7 +50,7 @@ function listening(): { hub: Hub; told: string[][] } {
 function hintsOf(transition: Transition, suspendedMs: number | null = null): string[] {
   const { hub, told } = listening();
   const ended: string[] = [];
-  hub.await("64", (run) => void ended.push(`ended as ${run.phase}`));
+  hub.onEnd("64", (run) => void ended.push(`ended as ${run.phase}`));
   const commit = { runId: "64", queue: "q", parentId: "128", transition };
   sendHints(hub, commit, effectsOf(commit, suspendedMs));
   // Every worker of the process is told, not only the one that committed.

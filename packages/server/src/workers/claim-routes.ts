@@ -80,7 +80,7 @@ export function claimRoutes({ app, backend, waiters }: Protocol): void {
       const released = await storeOf(backend, request).release(request.body.claims);
       if (released.length > 0) {
         waiters.rewind();
-        hub.nudge(null);
+        hub.hint(null);
       }
       return { released };
     },

@@ -80,7 +80,7 @@ export function commitRoutes({ app, backend, waiters }: Protocol): void {
         (allowed) =>
           refuseBadValues(() => storeOf(backend, request).record(allowed, { patient: body.patient })),
       );
-      for (const queue of invokedQueues(entries, verdicts)) engine.hub.nudge(queue);
+      for (const queue of invokedQueues(entries, verdicts)) engine.hub.hint(queue);
       return { verdicts };
     },
   );

@@ -77,7 +77,7 @@ export function registerRoutes({ app, backend, waiters }: Protocol, hurry: () =>
     async (request) => {
       const held = await storeOf(backend, request).unregister(request.body.workerId);
       waiters.rewind();
-      hub.nudge(null);
+      hub.hint(null);
       return { held };
     },
   );

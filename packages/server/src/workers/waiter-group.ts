@@ -96,18 +96,18 @@ export class WaiterGroup {
     }
   }
 
-  nudge(): void {
+  hint(): void {
     this.#loop.hint();
   }
 
   rewind(): void {
     this.#cursor.rewind();
-    this.nudge();
+    this.hint();
   }
 
   lower(claimable: Claimable): void {
     this.#cursor.lower(claimable);
-    this.nudge();
+    this.hint();
   }
 
   expect(delayMs: number): void {

@@ -111,7 +111,7 @@ export class Waiters implements LocalWorker {
     const released = this.#store.release(claims).then(
       () => {
         this.rewind();
-        this.#hub.nudge(queue);
+        this.#hub.hint(queue);
       },
       (error: unknown) => {
         this.#logger.warn(
@@ -142,9 +142,9 @@ export class Waiters implements LocalWorker {
     for (const group of this.#all()) group.rewind();
   }
 
-  nudge(queue: string | null): void {
+  hint(queue: string | null): void {
     if (queue === null) this.rewind();
-    else for (const group of this.#of(queue)) group.nudge();
+    else for (const group of this.#of(queue)) group.hint();
   }
 
   lower(claimable: Claimable): void {

@@ -1,4 +1,6 @@
-/** The address of a server: its URL and bearer token, checked. A thread can receive it as a message. */
+/**
+ * The address of a server: its URL and bearer token, checked. A thread can receive it as a message.
+ */
 
 import { InvalidOption } from "../../values/errors.js";
 import { checkString } from "../../values/options.js";
@@ -14,7 +16,10 @@ export function isServerUrl(url: unknown): url is string {
   return typeof url === "string" && /^https?:\/\//i.test(url);
 }
 
-/** Checks an address. Errors never quote the URL, because it may contain a secret. `what` names its source. */
+/**
+ * Checks an address. Errors never quote the URL, because it may contain a secret. `what` names its
+ * source.
+ */
 export function checkServerUrl(url: unknown, token: unknown, what = "url"): ServerAddress {
   if (!isServerUrl(url))
     throw new InvalidOption(`${what} must be a string that begins with http:// or https://`);

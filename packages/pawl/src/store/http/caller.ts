@@ -1,14 +1,14 @@
 /**
- * Calls of a server over HTTP. An answer that is not 2xx becomes the error that its problem document
- * names. No answer, or a late one, is `Unavailable`. Calls that are safe to repeat are retried a few
- * times with growing delays; other calls only if the first request certainly never arrived. A call
- * to an overloaded server is retried until its timeout. Used by the HTTP transport and the HTTP
- * worker store.
+ * Calls of a server over HTTP. An answer that is not 2xx becomes the error that its problem
+ * document names. No answer, or a late one, is `Unavailable`. Calls that are safe to repeat are
+ * retried a few times with growing delays; other calls only if the first request certainly never
+ * arrived. A call to an overloaded server is retried until its timeout. Used by the HTTP transport
+ * and the HTTP worker store.
  */
 
 import { PawlError, Unavailable } from "../../values/errors.js";
 import { RetryDelay } from "../../timing/retry-delay.js";
-import { isUnreachable, Overloaded, ServerFault } from "../refused.js";
+import { isUnreachable, Overloaded, ServerFault } from "../errors.js";
 import type { ServerAddress } from "./address.js";
 import { toError } from "./problem.js";
 import { connectTimeout, send } from "./send.js";
@@ -41,7 +41,10 @@ export class Caller {
     this.#address = address;
   }
 
-  /** The decoded answer. Throws one of Pawl's errors. The type of the answer is the caller's promise. */
+  /**
+   * The decoded answer. Throws one of Pawl's errors. The type of the answer is the caller's
+   * promise.
+   */
   async call<Answer>(method: string, path: string, options: CallOptions = {}): Promise<Answer> {
     const { repeatable = method === "GET" || method === "PUT", tries: most = tries } = options;
     const retryDelay = new RetryDelay();
@@ -149,7 +152,10 @@ interface Several extends Told {
   readonly errors?: readonly Told[];
 }
 
-/** The message and code of an error. `fetch` hides them in its cause; an attempt at several addresses has one error for each. */
+/**
+ * The message and code of an error. `fetch` hides them in its cause; an attempt at several
+ * addresses has one error for each.
+ */
 function causeOf(error: unknown): { message: string; code: string } {
   const { cause, errors } = error as { cause?: Several; errors?: Several["errors"] };
   const told = [cause, cause?.errors?.[0], errors?.[0], error].filter((one) => one != null) as Told[];

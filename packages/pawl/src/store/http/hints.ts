@@ -10,6 +10,6 @@ export interface Hints {
   delivered(runId: string): void;
   /** This run is cancelled, durably. */
   cancel(runId: string, reason: string | undefined): void;
-  /** Calls `tell` if the run ends in this process; the returned function takes that back. */
-  await(runId: string, tell: (ended: EndedRun) => void): () => void;
+  /** Calls `tell` if the run ends in this process. Returns a function that takes it back. */
+  onEnd(runId: string, tell: (ended: EndedRun) => void): () => void;
 }

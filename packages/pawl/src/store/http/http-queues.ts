@@ -1,4 +1,7 @@
-/** Queues and topics through a server: calls of the REST API. Only encodes and decodes. Used by the HTTP transport. */
+/**
+ * Queues and topics through a server: calls of the REST API. Only encodes and decodes. Used by the
+ * HTTP transport.
+ */
 
 import { fromJson } from "../../values/json.js";
 import type { QueueTransport, TopicTransport } from "../client-transport.js";

@@ -1,15 +1,15 @@
 /**
- * Waits for runs to end, by long polls at a server. Calls that begin to wait in one turn of the event
- * loop share a poll. A few polls are open at most: when all are, new ids join those of the smallest.
- * After an answer, another poll asks for the runs that have not ended. An outage only delays. Hints
- * announce runs that end in this process at once. Used by the HTTP transport.
+ * Waits for runs to end, by long polls at a server. Calls that begin to wait in one turn of the
+ * event loop share a poll. A few polls are open at most: when all are, new ids join those of the
+ * smallest. After an answer, another poll asks for the runs that have not ended. An outage only
+ * delays. Hints announce runs that end in this process at once. Used by the HTTP transport.
  */
 
 import type { Logger } from "../../values/logger.js";
 import { onNextTurn } from "../../timing/next-turn.js";
 import { noInterval, type Polled, PollLoop } from "../../timing/poll.js";
 import { RetryDelay } from "../../timing/retry-delay.js";
-import { isUnreachable, ServerFault } from "../refused.js";
+import { isUnreachable, ServerFault } from "../errors.js";
 import type { EndedRun } from "../client-store.js";
 import type { Hints } from "./hints.js";
 
@@ -18,7 +18,10 @@ const maxIds = 1_000;
 const waitSeconds = 25;
 /** While some ids are in no poll, the open polls must end soon and make room. */
 const crowdedSeconds = 1;
-/** A caller that waits no longer than this is answered by a call of its own: a poll might come too late. */
+/**
+ * A caller that waits no longer than this is answered by a call of its own: a poll might come too
+ * late.
+ */
 const shortMs = 100;
 /** The longest delay of a timer, 24 days. */
 const longestTimerMs = 2_147_483_647;
@@ -64,7 +67,7 @@ export class HttpResults {
         if (ended instanceof Error) reject(ended);
         else resolve(ended);
       };
-      const unsubscribe = this.#hints.await(runId, settle);
+      const unsubscribe = this.#hints.onEnd(runId, settle);
       const timer =
         timeoutMs === null
           ? undefined
@@ -157,7 +160,9 @@ export class HttpResults {
     this.#loop.hint();
   }
 
-  /** How long to wait before the next try. An error that a retry does not help goes to the callers. */
+  /**
+   * How long to wait before the next try. An error that a retry does not help goes to the callers.
+   */
   #fail({ runIds }: Poll, error: unknown): number {
     if (isUnreachable(error) && !(error instanceof ServerFault)) {
       this.#logger.warn({ err: error }, "pawl: cannot read results, will retry");

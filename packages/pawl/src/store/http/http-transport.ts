@@ -12,7 +12,7 @@ import { Batcher } from "../../timing/batch.js";
 import { Lanes } from "../../timing/slow-lanes.js";
 import type { EndedRun, NewSignal, SignalVerdict } from "../client-store.js";
 import type { ClientTransport, RunPageQuery, RunQuery } from "../client-transport.js";
-import { isUnreachable } from "../refused.js";
+import { isUnreachable } from "../errors.js";
 import type { NewRun, StartedRun, StoredLimit } from "../runs.js";
 import type { Page, Run, Step, StepPage, Why } from "../views.js";
 import type { ServerAddress } from "./address.js";

@@ -1,8 +1,8 @@
 /**
- * The calls of a worker through a server: the worker protocol (`/v1/workers/*`), one request for each
- * call of `worker-store.ts`. The worker makes the claim id, which proves its claim; the server only
- * carries the calls to the database. This file retries nothing: the loops of the worker do that, and
- * the guards in the database make it harmless.
+ * The calls of a worker through a server: the worker protocol (`/v1/workers/*`), one request for
+ * each call of `worker-store.ts`. The worker makes the claim id, which proves its claim; the server
+ * only carries the calls to the database. This file retries nothing: the loops of the worker do
+ * that, and the guards in the database make it harmless.
  */
 
 import { InvalidOption, NotSupported, PayloadTooLarge } from "../../values/errors.js";
@@ -28,11 +28,17 @@ import type {
 import type { Caller, CallOptions } from "./caller.js";
 import { type DatesAsText, readListedStep, readSignal } from "./dates.js";
 
-/** How long a claim may wait at the server. With the way, less than the heartbeat expects (`callMs`) and the server allows. */
+/**
+ * How long a claim may wait at the server. With the way, less than the heartbeat expects (`callMs`)
+ * and the server allows.
+ */
 export const longestWaitMs = 25_000;
 /** How much longer than the server's own wait an answer may take. */
 const graceMs = 15_000;
-/** How long to wait for the answer of a claim that the worker has ended: it may bring runs that must be released. */
+/**
+ * How long to wait for the answer of a claim that the worker has ended: it may bring runs that must
+ * be released.
+ */
 const endMs = 1_000;
 
 interface HeldClaim {
@@ -209,7 +215,10 @@ function toClaim({ runId, claimId }: HeldClaim): HeldClaim {
   return { runId, claimId };
 }
 
-/** The server refuses the values of one run: an error of its step. If there are several runs, each is sent again alone. */
+/**
+ * The server refuses the values of one run: an error of its step. If there are several runs, each
+ * is sent again alone.
+ */
 function refusal(items: readonly unknown[], error: unknown): Extract<Verdict, { kind: "failed" }> {
   const isRefusal = error instanceof InvalidOption || error instanceof PayloadTooLarge;
   if (items.length !== 1 || !isRefusal) throw error;

@@ -6,7 +6,7 @@
 import { readErrorRecord } from "../../values/error-record.js";
 import * as errors from "../../values/errors.js";
 import { isObject } from "../../values/options.js";
-import { Overloaded, Refused, ServerFault } from "../refused.js";
+import { Overloaded, Refused, ServerFault } from "../errors.js";
 
 type Members = Readonly<Partial<Record<string, unknown>>>;
 

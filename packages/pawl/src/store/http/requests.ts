@@ -1,4 +1,6 @@
-/** Runs, filters and keys as requests of the REST API carry them. Pure. Used by the HTTP transport. */
+/**
+ * Runs, filters and keys as requests of the REST API carry them. Pure. Used by the HTTP transport.
+ */
 
 import { toBase64 } from "../../values/bytes.js";
 import { NotSupported } from "../../values/errors.js";

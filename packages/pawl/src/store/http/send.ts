@@ -1,7 +1,7 @@
 /**
  * Sends one HTTP request and reads its whole answer. In Node.js it uses `node:http`, which takes a
- * third of the CPU time of `fetch`; elsewhere, also in Bun and Deno, `fetch`. It follows no redirects
- * and keeps connections open for the next request. Used by the caller.
+ * third of the CPU time of `fetch`; elsewhere, also in Bun and Deno, `fetch`. It follows no
+ * redirects and keeps connections open for the next request. Used by the caller.
  */
 
 import type { ClientRequest, IncomingMessage } from "node:http";
@@ -19,7 +19,10 @@ export interface HttpAnswer {
   readonly text: string;
 }
 
-/** How long an idle connection stays open. Shorter than servers and proxies keep it, so that we close it first. */
+/**
+ * How long an idle connection stays open. Shorter than servers and proxies keep it, so that we
+ * close it first.
+ */
 const idleMs = 4_000;
 /** The timeout for opening a connection, as in `fetch`. */
 const connectMs = 10_000;

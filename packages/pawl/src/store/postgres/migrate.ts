@@ -10,7 +10,7 @@ import pg from "pg";
 import { Unavailable } from "../../values/errors.js";
 import { applyFunctions, dropEverything, markObjects } from "./apply-schema.js";
 import { type Address, connectionOptions, openPool, types } from "./database.js";
-import { Refused } from "../refused.js";
+import { Refused } from "../errors.js";
 import { explain, migrateCall, sqlState } from "./database-errors.js";
 import type { MigrationResult } from "../store.js";
 import { grantedRoles, grantTo, requireRole } from "./grants.js";

@@ -5,7 +5,7 @@
  */
 
 import type pg from "pg";
-import { Refused } from "../refused.js";
+import { Refused } from "../errors.js";
 import { quoteName } from "./literals.js";
 
 /** The place of a migration, and what its role may do there. */

@@ -1,8 +1,14 @@
-/** Errors of calls to the store, by what a retry can do about them. Used by the loops that retry forever. */
+/**
+ * Errors of calls to the store, by what a retry can do about them. Used by the loops that retry
+ * forever.
+ */
 
 import { Forbidden, Unauthorized, Unavailable } from "../values/errors.js";
 
-/** The database or the server refused the call: no schema, no access, no such database, wrong arguments. */
+/**
+ * The database or the server refused the call: no schema, no access, no such database, wrong
+ * arguments.
+ */
 export class Refused extends Unavailable {}
 
 /** The server is overloaded and did nothing. Send the call again a little later. */
