@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { describe, expect, inject, it } from "vitest";
 import { testDatabase } from "../support/database.js";
-import { startPooler } from "../support/pooler.js";
+import { startPooler } from "../support/proxies/pooler.js";
 import { judgeServer } from "../../packages/server/dist/command/findings.js";
 import { pawl, pawlJson } from "./pawl.js";
 

@@ -74,7 +74,7 @@ describe("pawl doctor", () => {
 
   it(
     "finds a dead worker with its claims, the key that it blocks and the run that is late",
-    { timeout: 60_000 },
+    { timeout: 120_000 },
     async () => {
       const held = await client.start("hold", null, { partitionKey: "k" });
       const blocked = await client.start("hold", null, { partitionKey: "k" });

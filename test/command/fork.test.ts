@@ -3,9 +3,11 @@ import { fileURLToPath } from "node:url";
 import { databaseState } from "pawl";
 import pg from "pg";
 import { describe, expect, it } from "vitest";
+import { requireBuild } from "../support/built.js";
 import { copyName } from "../support/copies.js";
 import { testDatabase } from "../support/database.js";
 
+requireBuild();
 const { url } = await testDatabase();
 const bin = fileURLToPath(new URL("../../packages/server/bin/pawl.js", import.meta.url));
 
@@ -37,7 +39,7 @@ function withPassword(): string {
 
 const nameOf = (text: string): string | null => new pg.Client({ connectionString: text }).database ?? null;
 
-describe("pawl fork", { timeout: 90_000 }, () => {
+describe("pawl fork", () => {
   it("prints the URL of the copy without the password, and how long the original stood still", async () => {
     const name = copyName();
     const { code, stdout, stderr } = await pawl(["fork", name], withPassword());
@@ -91,7 +93,7 @@ describe("pawl fork", { timeout: 90_000 }, () => {
   });
 });
 
-describe("pawl hold", { timeout: 90_000 }, () => {
+describe("pawl hold", () => {
   it("keeps a database still and lets it go on", async () => {
     expect((await pawl(["hold"])).stdout).toBe("held: workers execute nothing until: pawl hold --release\n");
     expect((await pawl(["hold"])).stdout).toBe(

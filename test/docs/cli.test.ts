@@ -65,7 +65,7 @@ describe("docs/cli.md", () => {
     }
   });
 
-  it("begins with calls that work as printed", { timeout: 120_000 }, async () => {
+  it("begins with calls that work as printed", async () => {
     const [install, definitions, calls] = blocksOf(page);
     const project = makeProject({ "definitions.ts": definitions?.text ?? "" });
     const [, dev = ""] = install?.text.split("\n") ?? [];

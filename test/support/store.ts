@@ -178,6 +178,25 @@ export async function commit(
   return verdicts[0]!;
 }
 
+/** The same against others that lock the run: sent again while it is busy, as the engine does. */
+export async function commitUntilKnown(...given: Parameters<typeof commit>): Promise<Verdict> {
+  for (;;) {
+    const verdict = await commit(...given);
+    if (verdict.kind !== "busy") return verdict;
+  }
+}
+
+/** Makes a call again while a row that it needs is locked, as the slow lanes of a client do. */
+export async function untilFree<T>(call: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await call();
+    } catch (error) {
+      if ((error as { cause?: { code?: string } }).cause?.code !== "55P03") throw error;
+    }
+  }
+}
+
 /** Commits a transition for each of these runs in one call. */
 export async function commitAll(
   database: TestDatabase,
