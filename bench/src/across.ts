@@ -1,8 +1,9 @@
 /**
- * `across`: how long a caller waits when the worker is another process, which finds work by polling: from the call of `start` until the
- * step is entered, and until the result is there, while runs trickle in, so that the worker looks as often as it ever does. With
- * the poll interval as it is by default, and with longer ones. Then what a worker that has nothing to do costs the database: CPU time of its
- * sessions and statements per second, once its looks have become rare.
+ * `across`: how long a caller waits if the worker is another process that polls. Measures from the
+ * call of `start` to the step and to the result, while runs trickle in, so that the worker polls at
+ * its highest rate; with the default poll interval and with longer ones. Then the cost of an idle
+ * worker for the database: CPU time of its sessions and statements per second, once its polls have
+ * become rare.
  */
 
 import { connect } from "pawl";
@@ -93,7 +94,7 @@ async function rest(request: BenchRequest): Promise<Figure[]> {
   const { observer } = database;
   const { stop } = await worker(request, undefined);
   try {
-    // What this connection has done before is not to be counted late.
+    // Flush the statistics of this connection, so that earlier work does not count later.
     await observer.query("select pg_stat_force_next_flush()");
     await pause(settleMs);
     const before = await look(observer, database.postmasterPid !== undefined);
@@ -121,7 +122,9 @@ async function rest(request: BenchRequest): Promise<Figure[]> {
   }
 }
 
-/** The clock, the CPU time of the engine's sessions, and all transactions in this database so far. */
+/**
+ * The clock, the CPU time of the engine's sessions, and all transactions in this database so far.
+ */
 async function look(observer: pg.Client, isLocal: boolean) {
   const { rows } = await observer.query<{ transactions: number; pids: number[] }>(
     `select d.xact_commit::float8 as transactions,

@@ -1,6 +1,6 @@
 /**
- * The command line of the benchmark: which bench, and how. Whatever is wrong with it becomes a `UsageError` that says
- * what was given and what is possible; `main.ts` prints it and ends with code 2.
+ * The command line of the benchmark: which bench, and how. A mistake becomes a `UsageError` with
+ * the given value and the allowed ones; `main.ts` prints it and exits with code 2.
  */
 
 import { parseArgs } from "node:util";
@@ -14,9 +14,9 @@ export interface BenchOptions {
   readonly quick: boolean;
   /** How often everything is measured; medians are reported. */
   readonly repeat: number;
-  /** Runs to measure; undefined: what the bench thinks best. */
+  /** Runs to measure; undefined for the bench's default. */
   readonly count: number | undefined;
-  /** Runs that the worker executes at once; undefined: what measured best. */
+  /** Runs that the worker executes at once; undefined for the default. */
   readonly concurrency: number | undefined;
   /** Of `scale`: only this curve. */
   readonly part: PartName | undefined;
@@ -90,7 +90,7 @@ const names: readonly BenchName[] = [
   "plans",
 ];
 
-/** What the command line asks for; null if it asks for help. */
+/** The parsed command line; null if it asks for help. */
 export function parseArguments(given: readonly string[]): BenchOptions | null {
   const { values, positionals } = read(given);
   if (values.help === true) return null;

@@ -1,6 +1,7 @@
 /**
- * What every bench has in common: it measures against one fresh database and answers with figures. A figure is what
- * one line of the table and one key of the JSON object show; the order of a bench's figures is the order of both.
+ * The interface of every bench: it measures on a fresh database and returns figures. A figure is
+ * one line of the table and one key of the JSON object. The order of a bench's figures is the order
+ * of both.
  */
 
 import type { PartName } from "./scale-parts.js";

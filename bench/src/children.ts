@@ -1,6 +1,7 @@
 /**
- * `children`: how many parents of ten children one worker process completes per second, and whether ten times as many
- * children of one parent cost more each. Families of one parent are served in this process, one after the other.
+ * `children`: how many parents of ten children one worker process completes per second, and whether
+ * ten times as many children of one parent cost more each. This process serves families of one
+ * parent, one after the other.
  */
 
 import { connect, serve } from "pawl";
@@ -70,7 +71,10 @@ async function drainParents({ database, count, concurrency, profiling, signal }:
   return { drained, usage };
 }
 
-/** Seconds from the start of a parent to its completion, on the database's clock, one parent after the other. */
+/**
+ * Seconds from the start of a parent to its completion, on the database's clock, one parent after
+ * the other.
+ */
 async function completeFamilies(
   { database, concurrency, profiling }: BenchRequest,
   sizes: readonly number[],

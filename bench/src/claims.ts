@@ -1,7 +1,7 @@
 /**
- * What a claim costs on an empty table and beside very many runs that are not due: half wait for a signal, half are to
- * start within the next month, all in the queue that is claimed from. The function of the engine is called on one
- * connection, once with nothing to claim and once with ten runs. Used by `timers`.
+ * The cost of a claim on an empty table, and beside very many runs that are not due. Half of these
+ * wait for a signal, half start within the next month, all in the claimed queue. Calls the engine's
+ * function on one connection, once with nothing to claim and once with ten runs. Used by `timers`.
  */
 
 import { performance } from "node:perf_hooks";

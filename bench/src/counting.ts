@@ -1,7 +1,8 @@
 /**
- * `counting`: what the metrics of a worker cost. What a worker without a database takes for a no-op job, with metrics (the default) and
- * without, in a thousand short turns; and that as a share of the time that a job takes with one. Then one worker process after the other drains
- * such jobs, with and without: the figure that matters, but its noise is greater than the cost.
+ * `counting`: the cost of a worker's metrics. Measures the CPU time of a no-op job in a worker
+ * without a database, with metrics (the default) and without, in a thousand short turns, and its
+ * share of the time of a real job. Then worker processes drain such jobs, with and without metrics:
+ * that figure matters, but its noise is greater than the cost.
  */
 
 import { connect } from "pawl";
@@ -70,7 +71,7 @@ async function drainJobs(
   return drain({ ...order, options: { metrics } }, definition.name);
 }
 
-/** What metrics add to the CPU time of one job in a worker without a database, in µs, pair by pair. */
+/** The CPU time that metrics add to one job in a worker without a database, in µs, pair by pair. */
 async function countAlone(count: number): Promise<number[]> {
   const alone = (metrics: boolean): WorkerAlone =>
     new WorkerAlone(noOpJob(), JSON.stringify(input), { metrics, queues: { default: 2_000 } });

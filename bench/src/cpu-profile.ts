@@ -1,7 +1,7 @@
 /**
- * CPU profiles of a Node.js process: recorded over a chosen stretch (so without start-up) in the format that Chrome's
- * developer tools open, and reduced to the functions that took the most time themselves. Used by the worker process
- * for its drain and by the client for its starts.
+ * CPU profiles of a Node.js process, in the format of Chrome's developer tools, without start-up.
+ * Also reduces a profile to the functions with the most self time. Used by the worker process for
+ * its drain and by the client for its starts.
  */
 
 import { readFileSync, writeFileSync } from "node:fs";

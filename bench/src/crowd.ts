@@ -1,7 +1,8 @@
 /**
- * The speed of other work while a crowd of runs waits for one partition key in the same queue. The worker process is warm
- * and the crowd is put aside before the other work falls due, all of it at one moment: the seconds from that moment to
- * the last of it are the same measurement with and without a crowd. Used by `keys`.
+ * The speed of other work while many runs wait for one partition key in the same queue. The worker
+ * process is warm, and the waiting runs are put aside before the other work falls due, all at one
+ * moment. The seconds from that moment to the last run compare with and without the waiting runs.
+ * Used by `keys`.
  */
 
 import { connect } from "pawl";

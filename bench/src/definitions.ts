@@ -1,16 +1,16 @@
 /**
- * What the benches run: definitions whose own code costs nothing, so that what is measured is the engine. The worker
- * process serves them and the client process starts them, so both make them here.
+ * The definitions of the benches. Their own code costs nothing, so that the benches measure the
+ * engine. The worker process serves them and the client process starts them.
  */
 
 import { child, job, machine, signal, type StartItem, type, workflow } from "pawl";
 
-/** What starts every run: about as much as a real job is given. */
+/** The input of every run: about as large as that of a real job. */
 export const input = { orderId: 4711, email: "customer@example.com", visited: 0 };
 
 type State = typeof input;
 
-/** What a run is started with when nothing else matters. */
+/** The default input of a run. */
 export const plain = (): StartItem<State> => ({ input });
 
 export const stepsPerMachine = 10;
@@ -156,7 +156,9 @@ export function parentMachine(onEnd: () => void = () => {}) {
   });
 }
 
-/** A job that answers with when it was entered, on the clock that all processes of a machine share. */
+/**
+ * A job that answers with when it was entered, on the clock that all processes of a machine share.
+ */
 export function clockedJob() {
   return job({
     name: "bench-clocked",
@@ -181,7 +183,7 @@ const numberedJobs = (count: number, onEnd: () => void) =>
     }),
   );
 
-/** A machine of ten steps whose state is as large as what it was started with; `onStep` is called in each. */
+/** A machine of ten steps with a state of the size of its input; calls `onStep` in each step. */
 function paddedMachine(onStep: () => void) {
   return machine({
     name: "bench-padded",
@@ -215,7 +217,7 @@ function journalWorkflow(onStep: () => void) {
   });
 }
 
-/** What a worker process can be told to serve; `onEnd` is called for the runs that are counted. */
+/** The definitions that a worker process can serve; calls `onEnd` for the counted runs. */
 export const servable = {
   job: (onEnd: () => void) => [noOpJob(onEnd)],
   machine: (onEnd: () => void) => [tenStepMachine(onEnd)],

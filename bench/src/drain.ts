@@ -1,21 +1,24 @@
 /**
- * Lets one worker process drain what was started, and says how long it took, on the database's clock. The process is
- * gone when `drain` settles, whatever happened.
+ * Lets one worker process drain the started runs, and measures the time on the database's clock.
+ * When `drain` settles, the process has ended.
  */
 
 import { lastCompletion, lastRegistration } from "./observe.js";
 import { startWorker, type WorkerProcess, type WorkerRequest } from "./worker-process.js";
 
 export interface Drain {
-  /** From the registration of the worker, or the time that `meanwhile` answers with, to the last completion. */
+  /**
+   * From the registration of the worker, or the time that `meanwhile` answers with, to the last
+   * completion.
+   */
   readonly seconds: number;
   /** CPU time of the worker process. */
   readonly workerCpuMs: number;
 }
 
 /**
- * Drains the expected runs, which are those of the definition with this name. `meanwhile` is done beside the worker
- * and may say since when it is to be measured.
+ * Drains the expected runs of the definition with this name. `meanwhile` runs beside the worker and
+ * may return the time at which the measurement begins.
  */
 export async function drain(
   request: WorkerRequest,

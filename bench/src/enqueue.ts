@@ -1,6 +1,6 @@
 /**
- * Starts many runs as fast as one client process can, in the two ways there are: `startMany` in batches, a few in
- * flight, and single `start` calls from many concurrent callers. Answers with how long it took.
+ * Starts many runs as fast as one client process can: by `startMany` in batches, a few in flight,
+ * or by single `start` calls from many concurrent callers. Returns the time it took.
  */
 
 import { performance } from "node:perf_hooks";
@@ -11,7 +11,7 @@ const batch = 1_000;
 const batchesInFlight = 2;
 const callers = 500;
 
-/** Seconds until `count` runs were committed by `startMany`; `item` says what the n-th is started with. */
+/** Seconds until `startMany` has committed `count` runs; `item` returns the n-th item. */
 export function startInBatches<Definition extends AnyDefinition>(
   pawl: Pawl,
   definition: Definition,

@@ -1,4 +1,6 @@
-/** The figures that several benches share, so that they are named and computed the same everywhere. */
+/**
+ * The figures that several benches share, so that they are named and computed the same everywhere.
+ */
 
 import type { Figure } from "./bench.js";
 import type { RawLimit } from "./raw-limit.js";
@@ -33,12 +35,12 @@ export function limitFigure({ rowsPerSecond }: RawLimit): Figure {
   };
 }
 
-/** The price of one durable commit, for what is done one after the other. */
+/** The time of one durable commit, for comparison with sequential work. */
 export function commitFigure({ commitMs }: RawLimit): Figure {
   return { key: "commit_p50_ms", label: "raw limit: one-row commit, p50", value: commitMs, unit: "ms" };
 }
 
-/** What one unit of work cost: `phase` names the keys, `of` is "step" or "run". */
+/** The cost of one unit of work: `phase` names the keys, `of` is "step" or "run". */
 export function costs(phase: string, of: string, usage: Usage, count: number): Figure[] {
   const prefix = phase === "" ? "" : `${phase}_`;
   const label = phase === "" ? "" : `${phase}: `;

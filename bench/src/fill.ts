@@ -1,6 +1,6 @@
 /**
- * Puts runs into the table by SQL, in the shape that `start` and the engine leave them in, so that a million takes seconds. Used by
- * `scale`, where it is the number of rows that matters and not how they came.
+ * Inserts runs by SQL, in the shape that `start` and the engine leave them in, so that a million
+ * takes seconds. Used by `scale`, where only the number of rows matters.
  */
 
 import type pg from "pg";
@@ -49,7 +49,10 @@ export async function fillTerminal(observer: pg.Client, count: number): Promise<
   }
 }
 
-/** What was filled in is on disk, its statistics are known, and nobody has to vacuum it while something is measured. */
+/**
+ * Writes the inserted rows to disk, analyses and vacuums them, so that this does not disturb the
+ * measurement.
+ */
 export async function settle(observer: pg.Client): Promise<void> {
   await observer.query("vacuum analyze pawl.runs");
   await observer.query("checkpoint");

@@ -1,6 +1,7 @@
 /**
- * A client of HTTP/1.1 that does just what a load needs: one connection, one request at a time, an answer whose length is told. It shares
- * the machine with the server that it measures, and takes a sixth of the CPU time of `node:http`.
+ * A minimal HTTP/1.1 client for load: one connection, one request at a time, answers with a content
+ * length. It shares the machine with the measured server, and takes a sixth of the CPU time of
+ * `node:http`.
  */
 
 import { once } from "node:events";

@@ -1,6 +1,7 @@
 /**
- * `jobs`: how fast one client starts runs (by `startMany`, and by single `start` calls), and how fast one worker
- * process drains that backlog of no-op jobs. Nothing is claimed while runs are started.
+ * `jobs`: how fast one client starts runs (by `startMany`, and by single `start` calls), and how
+ * fast one worker process drains that backlog of no-op jobs. No worker claims while the client
+ * starts runs.
  */
 
 import { connect } from "pawl";

@@ -1,6 +1,7 @@
 /**
- * `keys`: how fast one worker process drains runs of one partition key, of which only one may execute at a time, and of many
- * keys; and what other work in the same queue notices of a crowd that waits for its key.
+ * `keys`: how fast one worker process drains runs of one partition key, of which only one may
+ * execute at a time, and of many keys. Then how much many waiting runs of one key slow down other
+ * work in the same queue.
  */
 
 import { connect } from "pawl";
@@ -32,7 +33,8 @@ export const keys: Bench = {
     const { one, several, others, many } = result;
     return [
       rate("one_key_per_s", "drained, all of one key", count, one.drained.seconds),
-      // One run of a key begins when the end of the last one is on disk: a commit each, one after the other.
+      // One run of a key begins when the end of the last one is on disk: a commit each, one after
+      // the other.
       share(
         "one_key_of_commits_percent",
         "of what one-row commits allow",
@@ -58,7 +60,10 @@ export const keys: Bench = {
   },
 };
 
-/** Alone, beside a crowd, beside a crowd, alone: a machine that becomes slower or faster meanwhile does so to both. */
+/**
+ * Alone, beside a crowd, beside a crowd, alone: a machine that becomes slower or faster meanwhile
+ * does so to both.
+ */
 async function measureOthers(request: BenchRequest) {
   const first = await besideCrowd(request, 0);
   const crowded = [

@@ -1,7 +1,7 @@
 /**
- * `latency`: how long a caller waits from `start` to the result of a one-step job that is served in the same process,
- * one after the other on an idle server. Two durable commits lie in between (the start and the outcome), so the
- * price of one commit on the same server stands beside it.
+ * `latency`: how long a caller waits from `start` to the result of a one-step job that is served in
+ * the same process, one after the other on an idle server. There are two durable commits in between
+ * (the start and the outcome), so the bench also prints the time of one commit on the same server.
  */
 
 import { performance } from "node:perf_hooks";

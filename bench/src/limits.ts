@@ -1,8 +1,9 @@
 /**
- * `limits`: how exactly four worker processes together keep to one rate limit while there is always enough to do. A
- * trigger notes every claim twice: with the time by which the engine decided it (that of its bucket, which the same
- * transaction has written), and with the time at which it was written. By the first no window may hold more than
- * burst + rate · t; by the second it may, since claims decided apart can be written close together.
+ * `limits`: how exactly four worker processes together keep one rate limit while there is always
+ * work. A trigger notes two times for every claim: the time by which the engine decided it (that of
+ * its bucket, written in the same transaction), and the time of the write. By the first, no window
+ * may hold more than burst + rate · t. By the second it may, since claims decided apart can be
+ * written close together.
  */
 
 import { connect } from "pawl";
@@ -18,7 +19,7 @@ import { startWorker, type WorkerProcess } from "./worker-process.js";
 const workerProcesses = 4;
 const perSecond = 200;
 const burst = 200;
-/** Started beyond what the limit admits, so that it is the limit that ends the window. */
+/** More runs than the limit admits, so that the limit ends the window. */
 const surplus = 1.2;
 
 export const limits: Bench = {
@@ -108,7 +109,7 @@ async function notedClaims(observer: pg.Client, column: "decided_at" | "written_
   return rows.map(({ seconds }) => seconds);
 }
 
-/** How many claims were above what the limit admits in the window for which that is most; 0 if none. */
+/** The largest number of claims above the limit in any window; 0 if none. */
 function excess(times: readonly number[]): number {
   let most = 0;
   let least = Number.POSITIVE_INFINITY;

@@ -1,6 +1,6 @@
 /**
- * `list`: how long it takes to look at runs, beside so many of them: the first page of `runs.list` with each of its filters, a page from the middle, what the
- * metrics ask for, and a count. Medians of warm calls.
+ * `list`: how long queries take beside many runs: the first page of `runs.list` with each of its
+ * filters, a page from the middle, the queries of the metrics, and a count. Medians of warm calls.
  */
 
 import { connect, type ListOptions } from "pawl";
@@ -16,7 +16,8 @@ export const list: Bench = {
   async measure({ database, count }: BenchRequest): Promise<Figure[]> {
     const { observer, url } = database;
     await observer.query("set search_path = pawl, public");
-    // Twenty definitions; most runs are done, one of a hundred has failed, with one of ten codes, as many were cancelled, and wait.
+    // Twenty definitions; most runs are done, one of a hundred has failed, with one of ten codes,
+    // as many were cancelled, and wait.
     await observer.query(
       `insert into runs (id, status, priority, eligible_at, inserted_at, completed_at, expires_at, retention, queue, kind, name, version,
          input, result, error, parent_id, child_of, position)

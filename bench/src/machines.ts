@@ -1,6 +1,7 @@
 /**
- * `machines`: how many steps per second one worker process commits, over ten-step machines whose every step changes
- * the state. Each step is committed durably before the next one of its run begins.
+ * `machines`: how many steps per second one worker process commits, over ten-step machines whose
+ * every step changes the state. Each step is committed durably before the next one of its run
+ * begins.
  */
 
 import { connect } from "pawl";

@@ -1,7 +1,7 @@
 /**
- * The benchmark's command: reads the arguments, opens a server, measures the bench as often as asked, each time in a
- * new database, and prints the result. Ends with code 0, 1 if something failed, 2 if the arguments are wrong; the
- * databases and processes it made are gone in every case.
+ * The benchmark's command: reads the arguments, opens a server, measures the bench as often as
+ * asked, each time in a new database, and prints the result. Ends with code 0, 1 if something
+ * failed, 2 if the arguments are wrong; it always removes the databases and processes that it made.
  */
 
 import { availableParallelism } from "node:os";

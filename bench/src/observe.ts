@@ -1,6 +1,6 @@
 /**
- * What the benches ask the database about the work of the engine, and how they empty it between two measurements.
- * All times are on the database's clock, in seconds since 1970.
+ * The queries of the benches about the work of the engine, and the clean-up between two
+ * measurements. All times are on the database's clock, in seconds since 1970.
  */
 
 import type pg from "pg";
@@ -22,8 +22,8 @@ export function lastRegistration(observer: pg.Client): Promise<number> {
 }
 
 /**
- * When the last of the runs of this definition was done, once all are: the last outcomes may still be on their way when
- * their code has run. Rides runs_listing.
+ * When the last of the runs of this definition was done, once all are: the last outcomes may still
+ * be on their way when their code has run. Rides runs_listing.
  */
 export async function lastCompletion(
   observer: pg.Client,

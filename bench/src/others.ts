@@ -1,6 +1,7 @@
 /**
- * `others`: how long a run takes that another process starts, from its start to its end, in a queue that is empty, and beside many
- * due runs of a definition that somebody else serves. Every other run is urgent. No walk over the runs of others may be noticed.
+ * `others`: how long a run takes that another process starts, from start to end, in an empty queue
+ * and beside many due runs of a definition that another worker serves. Every other run is urgent.
+ * The other runs must not slow it down.
  */
 
 import { performance } from "node:perf_hooks";
@@ -36,7 +37,9 @@ export const others: Bench = {
   },
 };
 
-/** Starts by SQL, so that no worker of this process hears of it; then waits until the row says that it is done. */
+/**
+ * Starts by SQL, so that no worker of this process is notified; then waits until the run is done.
+ */
 async function oneAfterTheOther(observer: pg.Client, name: string, count: number): Promise<number[]> {
   const tookMs: number[] = [];
   for (let run = 0; run < count; run++) {

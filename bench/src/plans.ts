@@ -1,6 +1,7 @@
 /**
- * `plans`: what the hot functions do inside, as the server itself reports it (auto_explain, nested statements): the plan of every
- * statement that touches a table, beside so many ended runs. Batches of 100, planned and warm.
+ * `plans`: prints the plans inside the hot functions, as the server reports them (auto_explain,
+ * nested statements): every statement that touches a table, beside many ended runs. Batches of 100,
+ * planned and warm.
  */
 
 import { randomInt } from "node:crypto";

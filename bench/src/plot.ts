@@ -1,6 +1,7 @@
 /**
- * Line plots as SVG, for the curves that benches draw: one or more panels beside each other over the same x, each with axes, grid, labels and a
- * legend. Only what they need: positive values, y from zero, x linear or logarithmic.
+ * Line plots as SVG, for the curves that benches draw: one or more panels beside each other over
+ * the same x, each with axes, grid, labels and a legend. Supports positive values, y from zero, x
+ * linear or logarithmic.
  */
 
 export interface Series {
@@ -115,7 +116,9 @@ function drawSeries({ points }: Series, x: Axis, y: Axis, colour: string): strin
   ].join("");
 }
 
-/** Above the panel, two lines of two; unless there is only one curve: then the title says it all. */
+/**
+ * Above the panel, two lines of two; unless there is only one curve: then the title says it all.
+ */
 function legend(series: readonly Series[]): string[] {
   if (series.length < 2) return [];
   return series.map(({ name }, index) => {

@@ -1,6 +1,6 @@
 /**
- * `--profile`: gathers the evidence of one run of a bench: CPU profiles of client and worker, and the server's own
- * statistics. Without the option every method only does the work it is given.
+ * `--profile`: gathers the evidence of one run of a bench: CPU profiles of client and worker, and
+ * the server's own statistics. Without the option every method just runs the given work.
  */
 
 import { mkdirSync } from "node:fs";

@@ -1,6 +1,7 @@
 /**
- * `queues`: how many messages per second are sent, received and acknowledged, all at once and each in batches of ten: by the library
- * straight to Postgres, by the library through a server that is a process of its own, and by plain requests to that server.
+ * `queues`: how many messages per second are sent, received and acknowledged, at the same time and
+ * in batches of ten: by the library on Postgres, by the library through a server in its own
+ * process, and by plain requests to that server.
  */
 
 import { connect, type Message, type Pawl } from "pawl";

@@ -1,8 +1,9 @@
 /**
- * The raw limit: what the same server does when nothing is asked of it but the writes. One connection updates 100
- * rows per statement through `unnest`, each statement a durable commit; the table is as wide as a run and has the
- * same fillfactor, but no index beside its primary key. Every rate is shown beside this one, measured in the same
- * run, because a rate alone says more about the disk than about the engine.
+ * The raw limit: how fast the same server does nothing but the writes. One connection updates 100
+ * rows per statement through `unnest`, each statement a durable commit; the table is as wide as a
+ * run and has the same fillfactor, but no index beside its primary key. Benches print every rate
+ * with this one, measured in the same run, because a rate alone says more about the disk than about
+ * the engine.
  */
 
 import { performance } from "node:perf_hooks";
@@ -21,7 +22,10 @@ export interface RawLimit {
   readonly commitMs: number;
 }
 
-/** Does the work between two measurements and answers with their mean: a machine is not as fast at every moment. */
+/**
+ * Does the work between two measurements and answers with their mean: a machine is not as fast at
+ * every moment.
+ */
 export async function besideLimit<T>(
   client: pg.Client,
   quick: boolean,
@@ -64,7 +68,10 @@ async function createTable(client: pg.Client): Promise<void> {
   await client.query("vacuum analyze limit_rows");
 }
 
-/** Rides the primary key; no indexed column changes, so the updates are HOT, as the engine's are while it keeps a claim. */
+/**
+ * Rides the primary key; no indexed column changes, so the updates are HOT, as the engine's are
+ * while it keeps a claim.
+ */
 async function updateRows(client: pg.Client, first: number, rows: number): Promise<void> {
   const ids = Array.from({ length: rows }, (_, index) => 1 + ((first + index) % tableRows));
   const states = ids.map((id) => `{"orderId": 4711, "email": "customer@example.com", "visited": ${id}}`);

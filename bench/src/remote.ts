@@ -1,8 +1,8 @@
 /**
- * `remote`: everything through a server, which is a process of its own, as are the client and the worker. How long a run takes from the
- * call of `start` until its step is entered, and until the result is there, while runs trickle in; how much later than the start
- * is committed the step is entered; how many steps of machines a worker commits per second, and how many runs are started per second
- * meanwhile; and what a thousand workers that wait cost the server.
+ * `remote`: everything through a server; server, client and worker are separate processes. Measures
+ * the time from the call of `start` to the step and to the result, while runs trickle in; the time
+ * from the commit of the start to the step; machine steps committed per second and runs started per
+ * second meanwhile; and the cost of a thousand waiting workers for the server.
  */
 
 import { connect, type Pawl } from "pawl";

@@ -1,6 +1,6 @@
 /**
- * What the benchmark prints: a table of medians with their spread and their share of the raw limit, and, for
- * programs, the same figures as one JSON object.
+ * The output of the benchmark: a table of medians with their spread and their share of the raw
+ * limit, and the same figures as one JSON object for programs.
  */
 
 import type { Figure } from "./bench.js";

@@ -1,6 +1,7 @@
 /**
- * `server`: how many runs per second are started over HTTP, one request each, by name, and how long one takes; then what a thousand
- * long polls cost the server's memory. The server is a process of its own, this process is the client, Postgres beside them.
+ * `server`: how many runs per second start over HTTP, one request each, by name, and how long one
+ * takes; then the memory that a thousand long polls use in the server. The server is its own
+ * process, this process is the client, and Postgres runs beside them.
  */
 
 import { Agent, get } from "node:http";
@@ -53,7 +54,7 @@ export const restStarts: Bench = {
 
 async function startAll({ database, count, concurrency, profiling, signal }: BenchRequest) {
   const definition = noOpJob();
-  // Registered, as in production; nobody claims what is started.
+  // Registered, as in production, but no worker claims the runs.
   const worker = serve([definition], { url: database.url });
   await worker.ready;
   await worker.stop();
@@ -78,7 +79,10 @@ async function startAll({ database, count, concurrency, profiling, signal }: Ben
   }
 }
 
-/** Starts so many runs, one request after the other on each connection, and answers how long each took. */
+/**
+ * Starts so many runs, one request after the other on each connection, and answers how long each
+ * took.
+ */
 async function startMany(url: string, path: string, count: number, connections: number): Promise<number[]> {
   const tookMs: number[] = [];
   let left = count;
@@ -98,7 +102,7 @@ async function startMany(url: string, path: string, count: number, connections: 
   return tookMs;
 }
 
-/** What the server has in memory while all these wait for the end of runs that never end. */
+/** The memory of the server while all these calls wait for runs that never end. */
 async function holdPolls(database: string, server: ServerProcess): Promise<number> {
   const pawl = connect(database);
   const started = await pawl.startMany(

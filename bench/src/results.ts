@@ -1,4 +1,7 @@
-/** Where curves are kept: the figures as JSON and a plot of them, beside each other in `bench/results`. */
+/**
+ * Where curves are kept: the figures as JSON and a plot of them, beside each other in
+ * `bench/results`.
+ */
 
 import { mkdirSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";

@@ -1,6 +1,6 @@
 /**
- * The curves of `scale`: what is varied, over which values, and how each point is prepared and measured. Everything else is the same at
- * all points of a curve.
+ * The curves of `scale`: the quantity that grows, its values, and how each point is prepared and
+ * measured. Everything else is the same at all points of a curve.
  */
 
 import pg from "pg";
@@ -32,7 +32,7 @@ export interface Curve {
   readonly title: string;
   readonly xLabel: string;
   readonly xScale: "log" | "linear";
-  /** The points of each line; the first point of each is what its others are compared with. */
+  /** The points of each line. The others are compared with the first. */
   readonly lines: Readonly<Record<string, readonly Point[]>>;
 }
 
@@ -57,7 +57,7 @@ interface Setup {
   readonly steady: Steady;
   /** How many steps are measured. */
   readonly steps: number;
-  /** Puts in what is to be there beside the backlog. */
+  /** Inserts the rows that exist beside the backlog. */
   readonly prepare?: (observer: pg.Client) => Promise<void>;
 }
 
@@ -84,7 +84,10 @@ async function curve(
   return { ...about, lines: { "": points } };
 }
 
-/** The cheapest of some slices: other load on the machine makes the same work cost more CPU time, never less. */
+/**
+ * The cheapest of some slices: other load on the machine makes the same work cost more CPU time,
+ * never less.
+ */
 async function cheapest(slice: Slice, steps: number): Promise<Cost> {
   const costs: Cost[] = [];
   for (let index = 0; index < slices; index++) costs.push(await slice((done) => done >= steps / slices));

@@ -1,6 +1,7 @@
 /**
- * `scale`: what a step costs as something grows: the backlog, the completed runs in the table, worker processes, the state, concurrency, queues,
- * definitions, the journal, or the dead rows that an old transaction keeps. Each curve is printed, and kept as JSON and as a plot.
+ * `scale`: the cost of a step as one quantity grows: the backlog, the completed runs in the table,
+ * worker processes, the state, concurrency, queues, definitions, the journal, or the dead rows that
+ * an old transaction keeps. Each curve is printed, and kept as JSON and as a plot.
  */
 
 import type { Bench, BenchRequest, Figure } from "./bench.js";

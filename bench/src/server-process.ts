@@ -1,4 +1,7 @@
-/** A Pawl server as a process of its own: told the database by its parent, tells its URL, and what it uses whenever it is asked. */
+/**
+ * A Pawl server as a separate process. Its parent sends the database; it answers with its URL, and
+ * on request with its resource usage.
+ */
 
 import { createServer } from "@pawl/server";
 

@@ -1,7 +1,8 @@
 /**
- * Where the server's time goes while work is done: time per statement (also inside functions, if the server has
- * pg_stat_statements, as the throw-away one has), time per function, how many updates stayed HOT, and what the
- * sessions of the engine were waiting for, sampled. Only when profiling: all of it costs something.
+ * The server's time while the bench works: time per statement (also inside functions, if the server
+ * has pg_stat_statements, as the throw-away one has), time per function, how many updates stayed
+ * HOT, and the waits of the engine's sessions, sampled. Used only with `--profile`, because it
+ * costs time.
  */
 
 import type pg from "pg";
@@ -95,7 +96,7 @@ async function updates(observer: pg.Client): Promise<string[]> {
   );
 }
 
-/** Looks every few milliseconds at what each active session of the engine is doing. */
+/** Samples the state of each active session of the engine every few milliseconds. */
 function sampleWaits(observer: pg.Client): { stop(): Promise<string[]> } {
   const stopping = new AbortController();
   const seen = new Map<string, number>();

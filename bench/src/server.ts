@@ -1,7 +1,7 @@
 /**
- * The Postgres that is measured: a throw-away local one with its default, durable settings, or the one that
- * `PAWL_BENCH_DATABASE_URL` names. Every measurement gets a database of its own, migrated and empty; `close` drops
- * them and ends the local server, whatever happened in between.
+ * The measured Postgres: a throw-away local one with its default, durable settings, or the one in
+ * `PAWL_BENCH_DATABASE_URL`. Every measurement gets its own database, migrated and empty. `close`
+ * always drops them and ends the local server.
  */
 
 import { randomBytes } from "node:crypto";
@@ -11,7 +11,7 @@ import { Client } from "pg";
 
 export interface BenchDatabase {
   readonly url: string;
-  /** The bench's own connection, for looking at what the engine did. */
+  /** The bench's own connection, to query the work of the engine. */
   readonly observer: Client;
   /** The postmaster, if it runs on this machine under our eyes. */
   readonly postmasterPid: number | undefined;
@@ -19,10 +19,10 @@ export interface BenchDatabase {
 
 export interface BenchServer {
   readonly description: string;
-  /** With the schema of Pawl, or, for those who bring their own, without. */
+  /** With the schema of Pawl, or without for contestants that bring their own. */
   createDatabase(content?: "migrated" | "empty"): Promise<BenchDatabase>;
   dropDatabase(database: BenchDatabase): Promise<void>;
-  /** Drops what is left and ends the local server; may be called again. */
+  /** Drops the remaining databases and ends the local server; may be called again. */
   close(): Promise<void>;
 }
 

@@ -1,7 +1,8 @@
 /**
- * `signals`: how many times per second waiting runs are woken and wait again, and how long one wake-up takes. A cycle is
- * a signal, the claim of the run it woke, the step that consumes it, and the step that waits for the next. Signals come from this
- * process and only for runs that are seen to wait, the worker is a process of its own.
+ * `signals`: how many times per second waiting runs are woken and wait again, and how long one
+ * wake-up takes. A cycle is a signal, the claim of the run it woke, the step that consumes it, and
+ * the step that waits for the next. This process sends signals to waiting runs only; the worker is
+ * a separate process.
  */
 
 import { connect, type Pawl, type RunId } from "pawl";

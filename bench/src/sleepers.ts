@@ -1,6 +1,7 @@
 /**
- * `sleepers`: what suspended workflows cost the process that served them, which is to be nothing: the heap after a garbage
- * collection, its timers and its connections, before they were started and when all of them sleep.
+ * `sleepers`: the cost of suspended workflows for the process that served them, which should be
+ * nothing. Compares the heap after a garbage collection, timers and connections before the start
+ * and when all workflows sleep.
  */
 
 import { setFlagsFromString } from "node:v8";
@@ -71,7 +72,7 @@ async function putToSleep({ database, count, concurrency, signal }: BenchRequest
 }
 
 async function look(observer: pg.Client) {
-  // What is about to end ends: a poll, a call in flight.
+  // Wait for polls and calls in flight to end.
   await new Promise((resolve) => setTimeout(resolve, 2_000));
   setFlagsFromString("--expose-gc");
   const collect = runInNewContext("gc") as () => void;

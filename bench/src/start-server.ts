@@ -1,4 +1,7 @@
-/** Starts a Pawl server as a process of its own (`server-process.ts`), for the benches that go through one. */
+/**
+ * Starts a Pawl server as a separate process (`server-process.ts`), for the benches that go through
+ * one.
+ */
 
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
@@ -17,7 +20,7 @@ export async function startServer(database: string, signal: AbortSignal): Promis
     signal,
     killSignal: "SIGKILL",
   });
-  // Killed when the bench is interrupted: who asks it learns of its end.
+  // Killed when the bench is interrupted; callers then get an error.
   child.on("error", () => {});
   const { url } = await ask(child, { kind: "listen", database }, "listening");
   return { url, usage: () => ask(child, { kind: "usage" }, "usage"), stop: () => void child.kill("SIGKILL") };

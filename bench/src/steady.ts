@@ -1,7 +1,7 @@
 /**
- * What a step costs while everything stays as it is: workers are warm, and as many runs are put in as have ended, so that the backlog
- * is as long at the end as at the beginning. Rates depend on what else the machine does; the CPU time of a step much less, so that
- * is what points of a curve are compared by. The connection that puts runs in is not counted.
+ * The cost of a step in a steady state: workers are warm, and SQL inserts as many runs as have
+ * ended, so the backlog keeps its length. Rates depend on other load, the CPU time of a step much
+ * less. So points of a curve are compared by CPU time, without that of the inserting connection.
  */
 
 import { performance } from "node:perf_hooks";

@@ -1,8 +1,10 @@
 /**
- * `sustained`: whether everything stays as it is for minutes. First how many jobs per second one client and one worker process can do together;
- * then as many minutes at 70 % of that, with a short retention, so that the table stops growing. Every few seconds: throughput, time from
- * start to completion on the database's clock, dead rows, sizes of the table and its indexes, and the backlog. The last third of the
- * samples is compared with the first, not counting the time until the first runs were deleted.
+ * `sustained`: whether everything stays stable for minutes. First measures the capacity of one
+ * client and one worker process together. Then runs for minutes at 70 % of that, with a short
+ * retention, so that the table stops growing. Every few seconds it samples throughput, time from
+ * start to completion on the database's clock, dead rows, sizes of the table and its indexes, and
+ * the backlog. The last third of the samples is compared with the first, not counting the time
+ * until the first runs were deleted.
  */
 
 import { performance } from "node:perf_hooks";

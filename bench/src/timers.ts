@@ -1,8 +1,8 @@
 /**
- * `timers`: how late timers fire on an idle worker in the same process. Half are starts with a delay, half waits with a
- * timeout, spread at random over some seconds. A timer's lateness is the database's clock when its step has been entered,
- * less the time at which it was due, so one query's way to the database is part of it. Then what a claim costs beside a
- * million runs that are not due.
+ * `timers`: how late timers fire on an idle worker in the same process. Half are starts with a
+ * delay, half waits with a timeout, spread at random over some seconds. A timer's lateness is the
+ * database's clock when its step begins, less its due time, so it includes one query's way to the
+ * database. Then the cost of a claim beside a million runs that are not due.
  */
 
 import { connect, job, machine, serve, type } from "pawl";

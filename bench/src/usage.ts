@@ -1,6 +1,7 @@
 /**
- * What a stretch of work cost the server: WAL bytes by the difference of two log positions, and CPU time of all
- * server processes. CPU is read from /proc, so only for a local server on Linux; elsewhere it is null, "not measured".
+ * The resources that some work cost the server: WAL bytes by the difference of two log positions,
+ * and CPU time of all server processes. CPU time comes from /proc, so only for a local server on
+ * Linux; elsewhere it is null, "not measured".
  */
 
 import { readdirSync, readFileSync } from "node:fs";
@@ -12,8 +13,8 @@ export interface Usage {
 }
 
 /**
- * Begins to count; the function it answers with says what was used since. The CPU time of the session `without` is left out: one of
- * the bench's own that does more than look now and then.
+ * Begins to count. The returned function gives the usage since then, without the CPU time of the
+ * session `without`, a busy connection of the bench itself.
  */
 export async function countUsage(
   database: BenchDatabase,
@@ -45,7 +46,10 @@ const ticksPerSecond = 100;
 
 const mostReadings = 100;
 
-/** All server processes are children of the postmaster; what ended ones used is counted in the postmaster's own row. */
+/**
+ * All server processes are children of the postmaster, whose own row includes the time of ended
+ * ones.
+ */
 function cpuMsOf(postmasterPid: number, without: number | undefined): number | null {
   if (process.platform !== "linux") return null;
   for (let reading = 1; reading <= mostReadings; reading++) {
@@ -76,7 +80,8 @@ function readStat(pid: number): { parent: number; own: number; ofEndedChildren: 
   } catch {
     return undefined; // it has ended
   }
-  // The name of the program, in parentheses, may contain anything: count from the last one. See proc(5).
+  // The name of the program, in parentheses, may contain anything: count from the last one. See
+  // proc(5).
   const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
   const field = (number: number): number => Number(fields[number - 3]);
   return { parent: field(4), own: field(14) + field(15), ofEndedChildren: field(16) + field(17) };
@@ -87,7 +92,8 @@ export function exactCpuMs(pids: readonly number[]): number | null {
   let nanoseconds = 0;
   for (const pid of pids) {
     try {
-      // The first number: time spent on the CPU. See the kernel's sched-stats; a server process has one thread.
+      // The first number: time spent on the CPU. See the kernel's sched-stats; a server process has
+      // one thread.
       nanoseconds += Number(readFileSync(`/proc/${pid}/schedstat`, "utf8").split(" ")[0]);
     } catch {
       return null;

@@ -1,6 +1,7 @@
 /**
- * How long a signal takes to wake a run that is served in the same process, one run after the other on an idle server: from
- * the call of `signal` until the step that it leads to is entered, and until the caller has the result. Used by `signals`.
+ * How long a signal takes to wake a run that is served in the same process, one run after the other
+ * on an idle server: from the call of `signal` to the woken step, and until the caller has the
+ * result. Used by `signals`.
  */
 
 import { performance } from "node:perf_hooks";

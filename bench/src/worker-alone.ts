@@ -1,6 +1,7 @@
 /**
- * A worker of the real engine on a store that keeps nothing: claims answer at once with runs out of nowhere, commits at once that they are
- * committed. So what the worker itself costs can be measured apart from the database, whose noise is greater than many a cost.
+ * A worker of the real engine on a store that stores nothing: claims return made-up runs at once,
+ * and commits succeed at once. So a bench can measure the cost of the worker without the noise of a
+ * database.
  */
 
 import type { AnyDefinition, ServeOptions } from "pawl";
@@ -23,14 +24,14 @@ export class WorkerAlone {
   constructor(definition: AnyDefinition, input: string, options: ServeOptions) {
     this.#definition = definition;
     this.#input = input;
-    const store = {
+    const store: Partial<WorkerStore> = {
       register: async () => {},
       unregister: async () => 0,
       claim: async (request: ClaimRequest) => this.#claim(request),
       commit: async (commits: readonly Commit[]) => this.#commit(commits),
     };
     this.#worker = new EngineWorker(checkServe([definition], options), async () => ({
-      store: store as unknown as WorkerStore, // a job that ends at once needs no more of it
+      store: store as WorkerStore, // a job that ends at once needs no more of it
       hub: this.#hub,
       heartbeat: null,
       sweeps: false,
@@ -47,7 +48,7 @@ export class WorkerAlone {
     this.#unclaimed = this.#open = count;
     this.#hub.hint(null);
     await ended;
-    // What follows from the last answers belongs to it.
+    // Include the work that follows from the last answers.
     for (let turn = 0; turn < 2; turn++) await new Promise((resolve) => setImmediate(resolve));
     const { user, system } = process.cpuUsage(before);
     return (user + system) / count;

@@ -1,7 +1,7 @@
 /**
- * Starts the worker of a bench as a process of its own, as in production. Whoever starts one stops it; one that hangs
- * or takes too long is killed, so that no process is left behind. Used by the drains and by the benches that look at
- * workers while they work.
+ * Starts the worker of a bench as a separate process, as in production. The caller stops it. A
+ * worker that hangs or takes too long is killed, so that no process is left behind. Used by the
+ * drains and by the benches that watch running workers.
  */
 
 import { type ChildProcess, fork } from "node:child_process";
@@ -34,7 +34,7 @@ export interface WorkerRequest {
 export interface WorkerProcess {
   /** Resolves when the expected runs were executed, with the CPU time of the process. */
   readonly executed: Promise<number>;
-  /** Aborted when nobody may wait for it any longer. */
+  /** Aborted when waiting for it must end. */
   readonly deadline: AbortSignal;
   /** Resolves when the process is gone. */
   stop(): Promise<void>;

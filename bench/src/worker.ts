@@ -1,6 +1,6 @@
 /**
- * The worker process of a bench: serves what it is told over IPC, says when it does and when all expected runs have
- * been through its hands, and stops when told to, or when its parent is gone. Started by
+ * The worker process of a bench. It gets its definitions over IPC, reports when it serves them and
+ * when it has executed all expected runs, and stops on request or when its parent ends. Started by
  * `worker-process.ts`.
  */
 
@@ -8,7 +8,7 @@ import { serve, type ServeOptions, type Worker } from "pawl";
 import { recordCpuProfile } from "./cpu-profile.js";
 import { servable, type Servable } from "./definitions.js";
 
-/** What the parent sends: first what to serve, later the order to stop. */
+/** A message from the parent: first the definitions to serve, later the order to stop. */
 export type Order =
   | {
       readonly kind: "serve";
@@ -26,13 +26,13 @@ export type Order =
     }
   | { readonly kind: "stop" };
 
-/** What has been executed so far, and the CPU time that the process has used. */
+/** The runs executed so far, and the CPU time of the process. */
 export interface Progress {
   readonly ended: number;
   readonly cpuMs: number;
 }
 
-/** What the worker answers: first that it serves, later that all expected runs were executed. */
+/** A message to the parent: first that it serves, later that all expected runs were executed. */
 export type Report =
   | { readonly kind: "ready" }
   | ({ readonly kind: "progress" } & Progress)

@@ -1,6 +1,7 @@
 /**
- * `workflows`: how many steps per second one worker process records, over workflows of ten steps; how long a caller waits for a
- * workflow of one step that is served in the same process; and what it costs to go on with one whose journal is long.
+ * `workflows`: how many steps per second one worker process records, over workflows of ten steps;
+ * how long a caller waits for a workflow of one step in the same process; and the cost of resuming
+ * a workflow with a long journal.
  */
 
 import { performance } from "node:perf_hooks";

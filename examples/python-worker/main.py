@@ -14,7 +14,7 @@ from worker import Worker
 QUEUE = "python"
 
 
-# A job: one function. What it throws is tried again after a backoff.
+# A job: one function. If it raises an exception, it is retried with backoff.
 def shout(ctx, text):
     if ctx.run["attempt"] == 0 and text.startswith("flaky"):
         raise RuntimeError("the first attempt fails")
@@ -45,7 +45,7 @@ def ship(ctx):
     return ctx.done({"status": "shipped", "amount": ctx.state["amount"], "labels": labels})
 
 
-# A workflow: an ordinary function. Recorded steps are not done again when the body runs again.
+# A workflow: an ordinary function. Recorded steps do not execute again when the body runs again.
 def sign_up(ctx, user):
     account = ctx.run("create-account", lambda: call(user["api"], "create"))
     ctx.run("charge", lambda: call(user["api"], "charge"), attempts=3, backoff_ms=10)
@@ -57,7 +57,7 @@ def sign_up(ctx, user):
 
 
 def call(api, what):
-    """Somebody's HTTP API; an answer other than 2xx is an error."""
+    """An HTTP API; an answer other than 2xx is an error."""
     with urllib.request.urlopen(f"{api}/{what}", data=b"", timeout=60) as answer:
         return answer.read().decode()
 

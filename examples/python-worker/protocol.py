@@ -14,7 +14,7 @@ import urllib.request
 
 
 class Refused(Exception):
-    """The server has understood the call and says no: a problem document (RFC 9457)."""
+    """The server refused the call with a problem document (RFC 9457)."""
 
     def __init__(self, status, problem):
         super().__init__(problem.get("detail") or f"status {status}")
@@ -23,15 +23,15 @@ class Refused(Exception):
 
 
 class NoAnswer(Exception):
-    """Nobody knows whether the call was executed."""
+    """Outcome unknown: the server may have executed the call or not."""
 
 
 class ClaimLost(Exception):
-    """The run is not ours any more: drop what was done, without a word."""
+    """The claim is lost: drop the outcome silently."""
 
 
 def new_claim_id():
-    """The proof of a claim: nobody else can know it. As text, like every id."""
+    """A random claim id, the proof of a claim. As text, like every id."""
     return str(random.SystemRandom().randrange(1, 9 * 10**18))
 
 
@@ -62,7 +62,7 @@ class Server:
             raise NoAnswer(f"{name}: {error}") from error
 
     def persist(self, name, body, is_unwanted):
-        """The same call until it is answered, or not wanted any more."""
+        """Repeats the call until the server answers, or `is_unwanted` returns true."""
         delay = 0.1
         while True:
             try:
@@ -83,7 +83,7 @@ class Server:
                 raise ClaimLost()
             if verdict["kind"] != "busy":
                 return verdict
-            # Somebody's open transaction has the run locked: ask again, without waiting for the lock.
+            # Another transaction has the run locked: ask again, without waiting for the lock.
             body["patient"] = False
             time.sleep(delay)
             delay = min(delay * 2, 1)

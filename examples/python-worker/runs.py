@@ -14,7 +14,7 @@ DAY = 86_400_000
 
 
 class Failed(Exception):
-    """Thrown by a job or a step that is not to be tried again."""
+    """Raised by a job or a step that must not be retried."""
 
 
 class Definition:
@@ -50,7 +50,7 @@ def workflow(name, run, max_crashes=10, **options):
 
 
 def new_run(name, value, **options):
-    """A run to start, for spawn and invoke; null is what the definition says."""
+    """A run to start, for spawn and invoke; None takes the value of the definition."""
     names = (
         "version kind queue priority step delayMs at retentionMs idempotencyKey uniqueKeyBase64 "
         "uniqueScope partitionKey rateLimit weight"
@@ -59,12 +59,12 @@ def new_run(name, value, **options):
 
 
 def error_record(error):
-    """An error as it is recorded: name and message at least."""
+    """An error record: at least name and message."""
     return json.dumps({"name": type(error).__name__, "message": str(error)})
 
 
 def commit(execution, server, transition, inbox_seq=None):
-    """Commits a transition; gives the verdict. Raises Refused if its values cannot be stored."""
+    """Commits a transition and returns the verdict. Raises Refused if its values cannot be stored."""
     run = execution.run
     item = {
         "runId": execution.run_id,
@@ -88,7 +88,7 @@ def execute(execution, definition, server):
     run = execution.run
     if execution.aborted.is_set():
         raise ClaimLost()
-    # A run that kills its workers is not tried for ever: crashes count as attempts of a job.
+    # A run that kills its workers is not retried forever: crashes count as attempts of a job.
     limit = definition.max_crashes
     is_used_up = definition.kind == "job" and run["attempt"] >= definition.max_attempts
     if is_used_up or (limit is not None and run["crashes"] > limit):
@@ -134,7 +134,7 @@ def execute_job(execution, definition, server):
 
 
 class MachineContext:
-    """What a step sees, and the outcomes that it may return."""
+    """The context of a step, and the outcomes that it may return."""
 
     def __init__(self, execution, step, state, inbox, timed_out, children, attempt):
         self.run_id = execution.run_id
@@ -152,7 +152,7 @@ class MachineContext:
         return [signal["seq"] for signal in self.awaited]
 
     def next(self, step, state):
-        # `keep` goes on with the next step at once; `next` would end the claim, and let any worker go on.
+        # `keep` continues with the next step at once; `next` would end the claim, so any worker may continue.
         return {"kind": "keep", "step": step, "state": json.dumps(state), "consumed": self.seqs}
 
     def retry(self, state, delay_ms, error=None):
@@ -215,7 +215,7 @@ def execute_machine(execution, definition, server):
             return
         if outcome["kind"] != "keep":
             return  # the claim has ended
-        # The claim is kept: the signals that the step was shown are consumed, the rest of what led to it is over.
+        # The claim stays. The signals that the step saw are consumed; timeout and children are reset.
         step, state = outcome["step"], json.loads(outcome["state"])
         inbox = [{**signal, "matched": False} for signal in inbox if not signal["matched"]]
         timed_out, children, attempt = False, [], 0

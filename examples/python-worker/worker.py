@@ -1,4 +1,4 @@
-"""A worker: registers, beats, claims runs and executes them, each in a thread of its own.
+"""A worker: registers, sends heartbeats, claims runs and executes each in its own thread.
 
 The lease: all claims of a worker last for as long as it beats. When no beat was confirmed for 0.8 of the
 lease, its claims may be given to others soon: it aborts what it executes, and registers under a new id.
@@ -16,7 +16,7 @@ from runs import execute
 
 
 class Execution:
-    """A claimed run, and what is known of its claim."""
+    """A claimed run and its claim."""
 
     def __init__(self, run, claim_id, queue):
         self.run = run
@@ -60,13 +60,13 @@ class Worker:
 
     def end_claims(self, worker_id):
         for claim_id in list(self.claiming):
-            # Not simply hung up on: an answer that is on its way would be lost, with the runs in it.
+            # Do not just hang up: an answer on its way would be lost, with the runs in it.
             try:
                 self.server.call("claim/end", {"workerId": worker_id, "claimId": claim_id})
             except (NoAnswer, Refused):
                 pass
 
-    # Registering and beating
+    # Registration and heartbeats
 
     def register(self):
         while not self.stopping.is_set():
@@ -93,7 +93,7 @@ class Worker:
         beats = 0
         while True:
             time.sleep(min(self.lease / 5, 1))
-            # Now and then: everything that we hold, to find claims whose answer was lost.
+            # Now and then: all our claims, to find those whose answer was lost.
             since = "0" if beats % 3 == 0 else None
             beats += 1
             sent = time.monotonic()
@@ -108,7 +108,7 @@ class Worker:
             except (NoAnswer, Refused):
                 if time.monotonic() - self.confirmed < 0.8 * self.lease:
                     continue
-            # The lease has passed, or will soon: what we hold is, or will be, somebody else's.
+            # The lease has ended, or will soon: other workers may claim our runs.
             for execution in self.snapshot():
                 execution.aborted.set()
             if self.stopping.is_set():
@@ -122,7 +122,7 @@ class Worker:
             self.end_claims(lost)
 
     def compare(self, beat, sent):
-        """What the database says that we hold, against what we execute."""
+        """Compares the claims in the database with the runs that we execute."""
         executing = {e.run_id: e for e in self.snapshot()}
         for run_id in beat["cancelled"]:
             if run_id in executing:
@@ -132,7 +132,7 @@ class Worker:
             stray.update(beat["held"])
             for run_id, execution in executing.items():
                 if execution.begun < sent and beat["held"].get(run_id) != execution.claim_id:
-                    # Gone; or its outcome is being committed just now, and then this does no harm.
+                    # Lost; or its outcome is being committed right now, and then this does no harm.
                     execution.aborted.set()
         with self.changed:
             unknown = [
@@ -194,7 +194,7 @@ class Worker:
         try:
             execute(execution, definition, self.server)
         except ClaimLost:
-            # Cancelled, or lost: let it go. If it is somebody else's, this does nothing.
+            # Cancelled, or lost: release it. If another worker holds it, this does nothing.
             self.release([execution.claim])
         except Refused as error:
             print(f"run {execution.run_id}: {error}", flush=True)
@@ -210,7 +210,7 @@ class Worker:
         with self.changed:
             while self.executions and time.monotonic() < end:
                 self.changed.wait(0.2)
-        # Releases whatever is left, its attempt unchanged.
+        # Releases the remaining claims, with their attempts unchanged.
         for _ in range(5):
             try:
                 if self.server.call("unregister", {"workerId": self.worker_id})["held"] == 0:

@@ -17,7 +17,7 @@ from protocol import ClaimLost, Refused
 
 
 class StepFailed(Exception):
-    """A step has failed for good, or an invoked run; the body may catch it. Replayed the same."""
+    """A step or an invoked run failed. The body may catch it. The same on every replay."""
 
     def __init__(self, step, error):
         super().__init__(f'step "{step}" failed: {error["message"]}')
@@ -43,7 +43,7 @@ class WorkflowContext:
         self._seq = max((step["seq"] or 0 for step in journal), default=0)
 
     def run(self, name, function, attempts=3, backoff_ms=1000):
-        """Calls the function once, or as often as it takes, and gives what it returned."""
+        """Calls the function, with retries, and returns its result."""
         recorded = self._take(name, "run")
         if recorded and recorded["seq"] is not None:
             return outcome(name, recorded)
@@ -56,7 +56,7 @@ class WorkflowContext:
         except Exception as thrown:
             output, error = None, {"name": type(thrown).__name__, "message": str(thrown)}
         if error is not None and attempt + 1 < attempts:
-            # The count and the due time are durable: after a crash they go on from here.
+            # The count and the due time are durable: after a crash the retries continue from here.
             change = {
                 "op": "retry",
                 "kind": "run",
@@ -77,7 +77,7 @@ class WorkflowContext:
             raise self._suspend(name, verdict)
         if verdict["kind"] == "done":  # recorded by an earlier call, whose answer was lost
             return outcome(name, verdict)
-        # What a replay would see: the recorded text, read back.
+        # The value that a replay sees: the recorded text, read back.
         return outcome(name, {"output": output and json.loads(output), "error": error})
 
     def sleep(self, name, milliseconds):

@@ -1,6 +1,7 @@
 /**
- * An agent: a model that calls tools until it has an answer. Every call of the model and of a tool is a step, so a crash in the
- * twentieth turn repeats no turn and pays for none twice. The messages are rebuilt from the recorded steps.
+ * An agent: a model that calls tools until it has an answer. Every call of the model and of a tool
+ * is a step. So a crash in the twentieth turn repeats no turn, and you pay for none twice. The body
+ * rebuilds the messages from the recorded steps.
  */
 
 import { connect, NonRetryable, serve, StepFailed, workflow } from "pawl";
@@ -25,7 +26,7 @@ const support = workflow({
             const text = await step.run(`tool-${turn}-${index}`, () => callTool(tool, argument));
             return { role: "tool", text };
           } catch (error) {
-            // The model is told, and may try something else.
+            // Tell the model, which may try something else.
             if (error instanceof StepFailed) return { role: "tool", text: error.error.message };
             throw error;
           }
@@ -37,7 +38,7 @@ const support = workflow({
   },
 });
 
-// A model that stands for a real one: what it says follows from the last messages.
+// A stand-in for a real model: its answer follows from the last messages.
 function model(messages: readonly Message[]): Message {
   const last = messages.at(-1)!;
   console.log(`model: ${messages.length} messages`);

@@ -1,11 +1,12 @@
 /**
- * A human approval: an expense waits for somebody's decision, is brought to mind once, and is rejected if nobody answers. While
- * it waits it is a row in Postgres and nothing else, over restarts and deploys, for as many days as it takes.
+ * A human approval: an expense waits for a decision. The workflow sends one reminder, and rejects
+ * the expense if nobody answers. While it waits, it is only a row in Postgres, across restarts and
+ * deploys, for days.
  */
 
 import { connect, serve, signal, workflow } from "pawl";
 
-const patience = "1s"; // "3d" in earnest
+const answerTimeout = "1s"; // "3d" in production
 
 const expense = workflow({
   name: "expense",
@@ -14,10 +15,10 @@ const expense = workflow({
     if (input.euros < 50) return { approved: true, by: "the rule for small amounts" };
     await step.run("ask", () => mail("boss", `may ${input.employee} spend ${input.euros} euros?`));
     // A signal that came before this line was reached is found, too.
-    let decision = await step.waitForEvent("decision", { timeout: patience });
+    let decision = await step.waitForEvent("decision", { timeout: answerTimeout });
     if (decision === null) {
       await step.run("remind", () => mail("boss", `${input.employee} still waits for an answer`));
-      decision = await step.waitForEvent("last-chance", { event: "decision", timeout: patience });
+      decision = await step.waitForEvent("last-chance", { event: "decision", timeout: answerTimeout });
     }
     decision ??= { approved: false, by: "nobody in time" };
     const word = decision.approved ? "yes" : "no";
@@ -36,7 +37,8 @@ const pawl = connect();
 const small = await pawl.start(expense, { employee: "Ada", euros: 20 });
 console.log(await pawl.result(small.runId));
 
-// In earnest this is the handler of a button: it knows the run's id, and the dedup key makes a second click harmless.
+// In production this is the handler of a button: it knows the run's id, and the dedup key makes a
+// second click harmless.
 const large = await pawl.start(expense, { employee: "Grace", euros: 900 });
 await pawl.signal(large.runId, "decision", { approved: true, by: "Barbara" }, { dedupKey: "click-1" });
 await pawl.signal(large.runId, "decision", { approved: true, by: "Barbara" }, { dedupKey: "click-1" });

@@ -1,6 +1,7 @@
 /**
- * Debounce: however often a product is edited, the search index is updated once, a little later. The delay gathers the edits, and
- * the unique key makes all of them one run. The run reads the product when it is executed, so it sees the last edit.
+ * Debounce: many edits of a product lead to one update of the search index, a little later. The
+ * delay gathers the edits, and the unique key makes them one run. The run reads the product when it
+ * executes, so it sees the last edit.
  */
 
 import { connect, serve, workflow } from "pawl";
@@ -18,16 +19,17 @@ const products = new Map<string, string>();
 const searchIndex = new Map<string, string>();
 const pawl = connect();
 
-/** What the shop calls for every edit. */
+/** The shop calls this for every edit. */
 async function edit(id: string, text: string): Promise<{ runId: string; created: boolean }> {
   products.set(id, text);
   return pawl.start(
     index,
     { id },
     {
-      delay: "200ms", // "30s" in earnest
+      delay: "200ms", // "30s" in production
       uniqueKey: `index-product/${id}`,
-      // The key is taken only until the run begins: an edit that comes while it is executed starts another.
+      // The key is taken only until the run begins: an edit that comes while it is executed starts
+      // another.
       uniqueScope: ["runnable"],
     },
   );

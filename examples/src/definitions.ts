@@ -1,11 +1,15 @@
 /**
- * Definitions to play with: `npm start` in the repository serves them (`pawl dev --watch`). Change one while it runs, and start another run.
- * A file like this exports definitions and does nothing else.
+ * Definitions to play with: `npm start` in the repository serves them (`pawl dev --watch`). Change
+ * one while it runs, and start another run. A file like this exports definitions and does nothing
+ * else.
  */
 
 import { job, machine, signal, type, workflow } from "pawl";
 
-/** Signs a user up: pawl runs start signup '{"email":"ada@example.com"}', then pawl runs signal <run> verified. */
+/**
+ * Signs a user up: pawl runs start signup '{"email":"ada@example.com"}', then pawl runs signal
+ * <run> verified.
+ */
 export const signup = workflow({
   name: "signup",
   signals: { verified: signal<object>() },
@@ -28,7 +32,10 @@ export const greet = job({
   },
 });
 
-/** Waits for its payment: pawl runs start order '{"item":"ratchet"}', then pawl runs signal <run> paid '{"euros":25}'. */
+/**
+ * Waits for its payment: pawl runs start order '{"item":"ratchet"}', then pawl runs signal <run>
+ * paid '{"euros":25}'.
+ */
 export const order = machine({
   name: "order",
   state: type<{ item: string; reservation?: string }>(),

@@ -1,6 +1,6 @@
 /**
- * One worker process of the demo: its requests, its end, and the two ways to end it. What it asks is answered by
- * `onRequest`; an end that nobody asked for rejects `failed`.
+ * One worker process of the demo: its requests, its end, and two ways to end it. `onRequest`
+ * answers its requests. If the process ends unasked, `failed` rejects. Used by `demo.ts`.
  */
 
 import { type ChildProcess, fork } from "node:child_process";
@@ -49,7 +49,7 @@ export class WorkerProcess {
         listener.onRequest(message).then((answer) => this.#answer(message.id, answer), reject);
       });
     });
-    // Whoever waits for the worker races against it.
+    // Callers that wait for the worker race against it.
     this.failed.catch(() => {});
   }
 

@@ -1,6 +1,6 @@
 /**
- * A worker of the demo, started by `demo.ts` as a process of its own so that it can be killed. The lease is short so
- * that nobody has to wait long for the recovery; in production the defaults are better.
+ * A worker of the demo. `demo.ts` starts it as a separate process, so that it can kill it. The
+ * lease is short, so that the recovery is quick; in production, use the defaults.
  */
 
 import { type Logger, serve } from "pawl";
@@ -17,7 +17,8 @@ const worker = serve([order], { lease: "2s", heartbeat: "400ms", reapInterval: "
 process.on("message", (message: ToWorker) => {
   if (message.kind === "stop") void worker.stop().then(() => process.disconnect());
 });
-// Ctrl-C reaches all processes of a terminal: the demo ends its workers itself. Without the demo, nothing is left to do.
+// Ctrl-C reaches all processes of a terminal: the demo ends its workers itself. Without the demo,
+// nothing is left to do.
 process.on("SIGINT", () => {});
 process.once("disconnect", () => process.exit());
 

@@ -1,7 +1,7 @@
 /**
- * The outside world of the demo: a warehouse, a payment provider and a carrier. It counts what it is asked and
- * repeats its answer when a key is repeated, as a good payment provider does. It never answers the first charge:
- * the worker that sent it is killed while it waits.
+ * The outside world of the demo: a warehouse, a payment provider and a carrier. It counts requests
+ * and returns the same answer for the same key, as a good payment provider does. It never answers
+ * the first charge: the demo kills the worker that waits for it.
  */
 
 import { setTimeout as sleep } from "node:timers/promises";
@@ -11,7 +11,7 @@ import type { Request } from "./outside.js";
 /** How long it takes to answer: slow enough to read along. */
 const answerMs = 400;
 
-/** The steps of the order, and what each of them gets. */
+/** The steps of the order, and the result of each. */
 const goods = { reserve: "reservation", charge: "payment", pack: "parcel", ship: "tracking" };
 
 export class OutsideWorld {

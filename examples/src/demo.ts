@@ -1,8 +1,8 @@
 /**
- * The demo: `npm run demo`. A machine of four steps is executed by a worker in a process of its own. That process is
- * killed in the middle of the second step, another one is started, and the run goes on where it stopped. The demo
- * plays the outside world that the steps talk to, so it can count what was really asked of it, and it fails if
- * Pawl did not keep its promise. Nothing is left behind, however it ends.
+ * The demo: `npm run demo`. A worker in its own process executes a machine of four steps. The demo
+ * kills that process in the middle of the second step and starts another, which continues the run.
+ * The demo also plays the outside world, so it can count the real requests. It fails if Pawl did
+ * not keep its promise, and always cleans up.
  */
 
 import { styleText } from "node:util";
@@ -14,7 +14,7 @@ import { order } from "./order.js";
 
 const steps = ["reserve", "charge", "pack", "ship"];
 
-/** Undone in reverse order, whatever happens. */
+/** Clean-up functions, always called in reverse order. */
 const cleanups: (() => Promise<void>)[] = [];
 let isInterrupted = false;
 const beganAtMs = performance.now();
@@ -89,7 +89,7 @@ async function startWorker(name: string, url: string, world: OutsideWorld): Prom
   return worker;
 }
 
-/** What is awaited, unless the worker that it needs ends. */
+/** Waits for a promise, unless the worker that it needs ends. */
 function orFailure<Value>(awaited: Promise<Value>, worker: WorkerProcess): Promise<Value> {
   return Promise.race([awaited, worker.failed]);
 }
@@ -127,5 +127,5 @@ try {
 } finally {
   for (const cleanup of cleanups.toReversed()) await cleanup().catch(() => {});
 }
-// Whatever an interrupted demo still waits for ends with the process.
+// Open waits of an interrupted demo end with the process.
 process.exit();

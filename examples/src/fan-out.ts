@@ -1,6 +1,7 @@
 /**
- * Fan-out: transcribes the chapters of a book, each as a run of its own on whatever worker has room, three of them at a time.
- * A chapter that fails does not fail the book. While the children work, the parent holds no worker.
+ * Fan-out: transcribes the chapters of a book, three at a time. Each chapter is its own run, on any
+ * worker with a free slot. A failed chapter does not fail the book. While the children work, the
+ * parent uses no worker.
  */
 
 import { ChildFailed, connect, job, NonRetryable, serve, workflow } from "pawl";

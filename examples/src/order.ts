@@ -1,7 +1,7 @@
 /**
- * The machine of the demo: an order that is reserved, charged, packed and shipped. Every step asks the outside world
- * for something and passes on what it got. The key of a request is made of the run and the step, so it is the same
- * when a step is executed again: that is what makes the request idempotent.
+ * The machine of the demo: an order is reserved, charged, packed and shipped. Every step sends a
+ * request to the outside world and passes on the answer. The key of a request consists of the run
+ * and the step. It stays the same when the step executes again, so the request is idempotent.
  */
 
 import { machine, type } from "pawl";

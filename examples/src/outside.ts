@@ -1,16 +1,16 @@
 /**
- * The outside world as the steps of the demo see it: warehouse, payment provider and carrier. They live in the process
- * of the demo, which counts what they are asked, so a request is a message to the parent process, and so is
- * everything else that a worker of the demo says.
+ * The outside world as the steps of the demo see it: warehouse, payment provider and carrier. They
+ * are in the process of the demo, which counts their requests. So a worker of the demo sends every
+ * request as a message to its parent process.
  */
 
-/** What a worker tells the demo. */
+/** A message from a worker to the demo. */
 export type FromWorker =
   | { readonly kind: "ready" }
   | { readonly kind: "log"; readonly message: string }
   | ({ readonly kind: "request" } & Request);
 
-/** What a step asks for. Requests with the same key are one request that was repeated. */
+/** A request of a step. Requests with the same key are repetitions of one request. */
 export interface Request {
   readonly id: number;
   readonly key: string;
@@ -19,7 +19,7 @@ export interface Request {
   readonly attempt: number;
 }
 
-/** What the demo tells a worker. */
+/** A message from the demo to a worker. */
 export type ToWorker =
   | { readonly kind: "answer"; readonly id: number; readonly reference: string }
   | { readonly kind: "stop" };

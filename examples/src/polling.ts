@@ -1,6 +1,7 @@
 /**
- * Polling: asks another system for a report and looks until it is ready, with growing waits and an end. The index of the look is
- * in the names of its steps, since each name may be used once. Between two looks the run is a row in Postgres.
+ * Polling: asks another system for a report and polls until it is ready, with backoff and a limit.
+ * The step names contain the index of the poll, since each name may be used once. Between two polls
+ * the run is only a row in Postgres.
  */
 
 import { createServer } from "node:http";
@@ -19,12 +20,12 @@ const report = workflow({
     await step.run("order", async ({ signal }) => {
       await call(url, { method: "PUT", headers: { "Idempotency-Key": runId }, signal });
     });
-    for (let look = 0; look < 20; look++) {
-      await step.sleep(`wait-${look}`, Math.min(50 * 2 ** look, 1_000)); // minutes, in earnest
-      const { status, file } = await step.run(`look-${look}`, ({ signal }) => call(url, { signal }));
-      if (status === "ready") return { file, looks: look + 1 };
+    for (let poll = 0; poll < 20; poll++) {
+      await step.sleep(`wait-${poll}`, Math.min(50 * 2 ** poll, 1_000)); // minutes in production
+      const { status, file } = await step.run(`poll-${poll}`, ({ signal }) => call(url, { signal }));
+      if (status === "ready") return { file, polls: poll + 1 };
     }
-    throw new Error(`the report of ${input.month} is not ready after 20 looks`);
+    throw new Error(`the report of ${input.month} is not ready after 20 polls`);
   },
 });
 
@@ -35,12 +36,12 @@ async function call(url: string, options: RequestInit): Promise<Report> {
   return (await response.json()) as Report;
 }
 
-// The other system: the report is ready at the third look.
-let looks = 0;
+// The other system: the report is ready at the third poll.
+let polls = 0;
 const api = createServer((request, response) => {
-  if (request.method === "GET") looks++;
+  if (request.method === "GET") polls++;
   console.log(request.method, request.url);
-  const answer: Report = looks < 3 ? { status: "working" } : { status: "ready", file: "july.csv" };
+  const answer: Report = polls < 3 ? { status: "working" } : { status: "ready", file: "july.csv" };
   response.setHeader("Connection", "close").end(JSON.stringify(answer));
 });
 await new Promise<void>((resolve) => api.listen(0, "127.0.0.1", resolve));

@@ -1,6 +1,6 @@
 import { connect, job, serve, workflow } from "pawl";
 
-// A workflow is a function whose steps are recorded. Each is committed before the next begins.
+// A workflow is a function. Pawl records each of its steps before the next begins.
 const signup = workflow({
   name: "signup",
   run: async ({ step }, input: { email: string }) => {
@@ -14,7 +14,7 @@ const signup = workflow({
   },
 });
 
-// A job is one function. When it throws, it is tried again after a while.
+// A job is one function. When it throws, Pawl retries it with backoff.
 const greet = job({
   name: "greet",
   backoff: () => "200ms",
@@ -25,7 +25,7 @@ const greet = job({
   },
 });
 
-// A worker executes runs, a client starts them. Usually they are different processes; here they are one.
+// A worker executes runs, a client starts them. Usually they are two processes; here they are one.
 const worker = serve([signup, greet]);
 const pawl = connect();
 

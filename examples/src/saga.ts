@@ -1,6 +1,7 @@
 /**
- * A saga: books a trip of three parts, and takes back what was booked when one of them cannot be had. Each booking and each
- * cancellation is a step, so after a crash, also one in the middle of taking back, it goes on where it was.
+ * A saga: books a trip of three parts, and cancels the earlier bookings if one fails. Each booking
+ * and each cancellation is a step. So after a crash, also in the middle of the cancellations, it
+ * resumes where it stopped.
  */
 
 import { connect, NonRetryable, serve, StepFailed, workflow } from "pawl";
@@ -22,7 +23,7 @@ const trip = workflow({
       return { booked: true, bookings };
     } catch (error) {
       if (!(error instanceof StepFailed)) throw error;
-      // Whatever happens, this must be done: many attempts, over days.
+      // This must succeed in the end: many attempts, over days.
       const retry = { attempts: 1_000, backoff: { kind: "exp", base: "1s", max: "10m" } } as const;
       for (const part of begun.toReversed()) {
         await step.run(`cancel-${part}`, () => cancel(part, `${runId}/${part}`), { retry });
@@ -32,7 +33,8 @@ const trip = workflow({
   },
 });
 
-// The agency. Both calls are idempotent: the same key books once, and what was never booked can be cancelled too.
+// The agency. Both calls are idempotent: the same key books once, and a cancellation without a
+// booking succeeds.
 const booked = new Set<string>();
 
 function book(part: Part, to: string, key: string): string {

@@ -1,6 +1,7 @@
 /**
- * A receiver of deliveries: an HTTP server that believes only requests that Pawl has signed, and handles
- * each of them once. Run it: it starts a server of Pawl on your database, subscribes, and publishes.
+ * A receiver of webhook deliveries: an HTTP server that accepts only requests that Pawl signed, and
+ * handles each once. When you run it, it starts a Pawl server on your database, subscribes, and
+ * publishes.
  */
 
 import { randomBytes } from "node:crypto";

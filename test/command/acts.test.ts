@@ -39,7 +39,11 @@ describe("pawl runs signal, cancel and why", () => {
       pawl(["runs", "signal", runId, "paid", '{"euros":25}', "--dedup-key", "click"], { url });
     expect((await send()).stdout).toBe(`delivered to run ${runId}\n`);
     expect(await client.result(runId)).toEqual({ reservation: "R-ratchet", euros: 25 });
-    expect(await send()).toEqual({ code: 0, stdout: `run ${runId} already has a signal with this dedup key\n`, stderr: "" });
+    expect(await send()).toEqual({
+      code: 0,
+      stdout: `run ${runId} already has a signal with this dedup key\n`,
+      stderr: "",
+    });
   });
 
   it("why says what a run waits for", async () => {
@@ -48,7 +52,9 @@ describe("pawl runs signal, cancel and why", () => {
     const { code, stdout } = await pawl(["runs", "why", runId], { url });
     expect(code).toBe(0);
     expect(stdout).toMatch(
-      new RegExp(`^run ${runId} is suspended in step "paid" \\(since .*\\) and waits for the signal "paid"; .*\n$`),
+      new RegExp(
+        `^run ${runId} is suspended in step "paid" \\(since .*\\) and waits for the signal "paid"; .*\n$`,
+      ),
     );
     expect(await pawlJson<Why>(["runs", "why", runId], { url })).toMatchObject({
       reason: "suspended",

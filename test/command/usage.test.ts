@@ -34,7 +34,10 @@ describe("a wrong call", () => {
       ["migrate", "--down"],
       '--down deletes the schema "pawl" with every run in it: add --yes to confirm, or see first with --dry-run',
     ],
-    [["dev", "--watch", "none.ts"], "there is no file none.ts: --watch needs a file that exports definitions"],
+    [
+      ["dev", "--watch", "none.ts"],
+      "there is no file none.ts: --watch needs a file that exports definitions",
+    ],
     [["runs", "start", "a", "--timeout", "1s"], "--timeout has no effect without --wait: add --wait"],
     [
       ["runs", "tail", "64", "--name", "a"],

@@ -27,9 +27,7 @@ const commands = commandsOf(program, []);
 const sections = readPage(page).split(/^(?=#+ )/m);
 const rowsOf = (text: string): string[] =>
   [...text.matchAll(/^\| `(--[^`]+)` /gm)].map(([, flags = ""]) => flags);
-const common = sections
-  .filter((text) => /^## (Where the runs are|What is printed)\n/.test(text))
-  .flatMap(rowsOf);
+const common = sections.filter((text) => /^## (Where the runs are|Output)\n/.test(text)).flatMap(rowsOf);
 
 describe("docs/cli.md", () => {
   it("has a section for every command, and no other", () => {

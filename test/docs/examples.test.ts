@@ -45,7 +45,7 @@ at most 3 at once: true
 GET /reports/july
 GET /reports/july
 GET /reports/july
-{ file: 'july.csv', looks: 3 }
+{ file: 'july.csv', polls: 3 }
 `,
   agent: `model: 1 messages
 tool: find-order last order

@@ -116,7 +116,7 @@ describe("docs/observability.md", () => {
     } catch (error) {
       ({ message } = error as Error);
     }
-    const names = message.replace(/^.*there are /s, "").split(", ");
+    const names = message.replace(/^.*the events are /s, "").split(", ");
     expect(rows.toSorted()).toEqual(names.toSorted());
   });
 });

@@ -36,7 +36,7 @@ describe("docs/server.md", () => {
   });
 
   it("lists every route", () => {
-    const table = sectionOf("docs/server.md", "What there is");
+    const table = sectionOf("docs/server.md", "Routes");
     const listed = new Set([...table.matchAll(/`([A-Z]+ \/[^`]*)`/g)].map(([, route = ""]) => route));
     const below = "/v1/workflows/{name}/runs/{id}";
     const routes = server.routes

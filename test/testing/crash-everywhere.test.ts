@@ -185,10 +185,10 @@ describe("crashEverywhere", () => {
     const work = job({ name: "work", run: () => void mails.push("mail") });
     const wait = workflow({ name: "wait", run: ({ step }) => step.waitForEvent("answer") });
     await expect(t.crashEverywhere(work, undefined, { effects: () => mails })).rejects.toThrow(
-      /cannot compare the effects: without any crash they were \["mail"\] the first time and \["mail", "mail"\].*mails\.splice\(0\)/s,
+      /cannot compare the effects: two executions without a crash differ, \["mail"\] and then \["mail", "mail"\].*mails\.splice\(0\)/s,
     );
     await expect(t.crashEverywhere(wait, undefined, { effects: () => null })).rejects.toThrow(
-      /needs a run that ends: run \d+ is suspended in step "answer".*drive/,
+      /needs a run that ends, but it does not: run \d+ is suspended in step "answer".*drive/,
     );
     await expect(t.crashEverywhere(work, undefined, { effects: [] as never })).rejects.toThrow(
       "effects of t.crashEverywhere must be a function, not []",

@@ -155,10 +155,7 @@ describe("drain", () => {
     expect(error).toBeInstanceOf(NotDrained);
     expect((error as NotDrained).runs).toMatchObject([{ runId, reason: "executing" }]);
     expect((error as NotDrained).message).toMatch(
-      new RegExp(
-        `nothing has happened for 200 ms.*patience.*run ${runId} is being executed at step "charge"`,
-        "s",
-      ),
+      new RegExp(`no progress for 200 ms.*patience.*run ${runId} is being executed at step "charge"`, "s"),
     );
     await expect(t.advance("1h")).rejects.toThrow(NotDrained);
   });
@@ -182,7 +179,7 @@ describe("drain", () => {
         expect(error).toBeInstanceOf(NotDrained);
         const { message, runs } = error as NotDrained;
         expect(message).toMatch(
-          new RegExp(`no end of it.*most of them run ${runId}: \\d{2,}.*testPawl\\(\\{ maxSteps`, "s"),
+          new RegExp(`do not come to rest.*most of them run ${runId}: \\d{2,}.*testPawl\\(\\{ maxSteps`, "s"),
         );
         expect(runs.map((run) => run.runId)).toEqual([runId]);
       });
@@ -196,7 +193,7 @@ describe("drain", () => {
       });
       await t.serve([chain]);
       await t.pawl.start(chain, 0);
-      await expect(t.drain()).rejects.toThrow(/no end of it.*have executed \d{3,} steps/s);
+      await expect(t.drain()).rejects.toThrow(/do not come to rest.*have executed \d{3,} steps/s);
     });
   });
 

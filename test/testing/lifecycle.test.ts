@@ -141,7 +141,7 @@ await testPawl();
     const { code, stderr } = await runProgram(program);
     expect(code).toBe(1);
     expect(stderr).toContain(
-      "testPawl has no Postgres: run npm install --save-dev @pawl/local-postgres, or pass the url",
+      "testPawl found no Postgres; run npm install --save-dev @pawl/local-postgres, or pass the url",
     );
   });
 

@@ -1,7 +1,7 @@
 /**
- * BullMQ, the same on Redis and on Postgres: the API is one, and the two programs say what is behind it. The worker's
- * concurrency is 100, in the range that its documentation recommends for jobs that wait for input and output; completed jobs are kept,
- * as it comes, and counted.
+ * BullMQ, the same on Redis and on Postgres: the API is one, and the two programs say what is
+ * behind it. The worker's concurrency is 100, in the range that its documentation recommends for
+ * jobs that wait for input and output; completed jobs are kept, as it comes, and counted.
  */
 
 import { performance } from "node:perf_hooks";

@@ -1,6 +1,6 @@
 /**
- * BullMQ on Postgres (docs.bullmq.io/guide/postgresql), by its own backend, with 25 connections instead of 10 for each queue and
- * worker, since 100 jobs complete at a time.
+ * BullMQ on Postgres (docs.bullmq.io/guide/postgresql), by its own backend, with 25 connections
+ * instead of 10 for each queue and worker, since 100 jobs complete at a time.
  */
 
 import { createPostgresBackend, withBackend } from "bullmq";

@@ -1,4 +1,7 @@
-/** BullMQ on Redis, which the orchestrator starts with an append-only file that is written out every second. */
+/**
+ * BullMQ on Redis, which the orchestrator starts with an append-only file that is written out every
+ * second.
+ */
 
 import { createRedisBackend, withBackend } from "bullmq";
 import { bullmqMeasures } from "./bullmq-measures.ts";

@@ -1,8 +1,9 @@
 /**
- * DBOS Transact. Workflows are started directly, 100 in flight, or through a queue with `workerConcurrency`, as its documentation
- * recommends; both are measured, and the better one counts. The queue is polled every 10 ms instead of every second, and the pool of the
- * system database has 20 connections instead of 10: of 10, 20 and 50 that measured best.
- * LISTEN/NOTIFY is on, as it comes.
+ * DBOS Transact. Workflows are started directly, 100 in flight, or through a queue with
+ * `workerConcurrency`, as its documentation recommends; both are measured, and the better one
+ * counts. The queue is polled every 10 ms instead of every second, and the pool of the system
+ * database has 20 connections instead of 10: of 10, 20 and 50 that measured best. LISTEN/NOTIFY is
+ * on, as it comes.
  */
 
 import { DBOS, DBOSClient } from "@dbos-inc/dbos-sdk";
@@ -90,7 +91,10 @@ contend({
     return recorded(tally, count, stepsPerWorkflow, () => tally.firstMs, found);
   },
 
-  /** Measured from the first job that begins: its queue runner cannot be started apart from all else. */
+  /**
+   * Measured from the first job that begins: its queue runner cannot be started apart from all
+   * else.
+   */
   async jobs_drained(order) {
     const tally = new Tally();
     const run = async (_given: Input) => {

@@ -1,7 +1,8 @@
 /**
- * graphile-worker. Batched is the configuration with which its documentation (worker.graphile.org/docs/performance) reports its own
- * figures: 24 concurrent jobs, 25 connections, a local queue of 500, completions batched without delay. Unbatched is the same without
- * the last two; so are latencies and timers, whose batching would only add delay.
+ * graphile-worker. Batched is the configuration with which its documentation
+ * (worker.graphile.org/docs/performance) reports its own figures: 24 concurrent jobs, 25
+ * connections, a local queue of 500, completions batched without delay. Unbatched is the same
+ * without the last two; so are latencies and timers, whose batching would only add delay.
  */
 
 import { performance } from "node:perf_hooks";
@@ -12,7 +13,10 @@ import { rowCounter } from "./rows.ts";
 
 const concurrentJobs = 24;
 const batching = { localQueue: { size: 500 }, completeJobBatchDelay: 0, failJobBatchDelay: 0 };
-/** Timers are found by polling alone. 2 s is the default; 100 ms gives them a chance, and costs little. */
+/**
+ * Timers are found by polling alone. 2 s is the default; 100 ms gives them a chance, and costs
+ * little.
+ */
 const pollInterval = 100;
 const logger = new Logger(() => () => {});
 
@@ -75,7 +79,10 @@ contend({
     );
   },
 
-  /** It keeps no results; that a job is done and recorded is told by the event `job:complete` in the same process. */
+  /**
+   * It keeps no results; that a job is done and recorded is told by the event `job:complete` in the
+   * same process.
+   */
   async result_latency(order) {
     const runner = await start(order.databaseUrl, { noop: () => {} }, false);
     const waiting = new Map<string, () => void>();

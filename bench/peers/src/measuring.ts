@@ -1,6 +1,6 @@
 /**
- * How the measurements are taken, the same for every contestant: what is counted, when the clock starts and stops, how the
- * timers are spread, when the signals are sent.
+ * How the measurements are taken, the same for every contestant: what is counted, when the clock
+ * starts and stops, how the timers are spread, when the signals are sent.
  */
 
 import { performance } from "node:perf_hooks";
@@ -40,8 +40,9 @@ export function pause(ms: number): Promise<void> {
 }
 
 /**
- * The rate since that time: waits until the code has run as often as expected, then until the contestant's own records say that
- * all is done, and takes the time of that. More than expected is an error.
+ * The rate since that time: waits until the code has run as often as expected, then until the
+ * contestant's own records say that all is done, and takes the time of that. More than expected is
+ * an error.
  */
 export async function recorded(
   tally: Tally,
@@ -78,7 +79,10 @@ export async function inBatches(count: number, enqueue: (size: number) => Promis
   await inParallel(batches, batchesInFlight, (index) => enqueue(Math.min(batch, count - index * batch)));
 }
 
-/** The rate of enqueueing `order.count` jobs; `found` then counts those that are there, warm-up included. */
+/**
+ * The rate of enqueueing `order.count` jobs; `found` then counts those that are there, warm-up
+ * included.
+ */
 export async function enqueueing(
   order: Order,
   enqueue: (count: number) => Promise<unknown>,

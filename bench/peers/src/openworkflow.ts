@@ -1,6 +1,7 @@
 /**
- * OpenWorkflow with its Postgres backend. Its one knob is the worker's `concurrency`; how often it polls (100 ms, growing to 1 s) and
- * how often `result()` looks (1 s) cannot be set. The pool is its own.
+ * OpenWorkflow with its Postgres backend. Its one knob is the worker's `concurrency`; how often it
+ * polls (100 ms, growing to 1 s) and how often `result()` looks (1 s) cannot be set. The pool is
+ * its own.
  */
 
 import { OpenWorkflow } from "openworkflow";

@@ -1,6 +1,6 @@
 /**
- * Pawl, by its public API. The worker's concurrency for jobs is 2,000, so that two commits of 500 can be in flight while as many
- * execute; all else is as it comes.
+ * Pawl, by its public API. The worker's concurrency for jobs is 2,000, so that two commits of 500
+ * can be in flight while as many execute; all else is as it comes.
  */
 
 import { performance } from "node:perf_hooks";
@@ -54,7 +54,9 @@ function tenSteps(tally: Tally, name: string) {
 
 const items = (size: number) => Array.from({ length: size }, () => ({ input }));
 
-/** Serves a definition once it is warm and all runs that count are there; `measure` waits for them. */
+/**
+ * Serves a definition once it is warm and all runs that count are there; `measure` waits for them.
+ */
 async function afterWarmUp<T>(
   { count, warmUp }: Order,
   options: { url: string; queues: { default: number } },
@@ -103,7 +105,9 @@ contend({
     );
   },
 
-  /** As a job, which is what the queues do, and as a workflow of one step, which commits once more. */
+  /**
+   * As a job, which is what the queues do, and as a workflow of one step, which commits once more.
+   */
   async result_latency(order) {
     const visit = (given: Input) => ({ visited: given.visited + 1 });
     const oneStep =

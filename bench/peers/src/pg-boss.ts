@@ -1,9 +1,11 @@
 /**
- * pg-boss. Batches: 1,000 jobs a fetch, and fetching goes on without a pause while the batches are full (`burstWhenBatchFull`), by two
- * workers. Singly: one job a fetch, as it comes, by 400 workers (more was better, since each waits 0.5 s when it has found nothing) that go on while the queue is known to be long
- * (`burstWhenReadyExceeds`, with the statistics behind it refreshed every second). New jobs are announced by NOTIFY
- * (`useListenNotify` and the queue's `notify`), as its documentation advises for low latency; delayed ones are found by polling, every
- * 0.5 s, the shortest it allows.
+ * pg-boss. Batches: 1,000 jobs a fetch, and fetching goes on without a pause while the batches are
+ * full (`burstWhenBatchFull`), by two workers. Singly: one job a fetch, as it comes, by 400 workers
+ * (more was better, since each waits 0.5 s when it has found nothing) that go on while the queue is
+ * known to be long (`burstWhenReadyExceeds`, with the statistics behind it refreshed every second).
+ * New jobs are announced by NOTIFY (`useListenNotify` and the queue's `notify`), as its
+ * documentation advises for low latency; delayed ones are found by polling, every 0.5 s, the
+ * shortest it allows.
  */
 
 import { performance } from "node:perf_hooks";

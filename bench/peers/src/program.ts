@@ -1,6 +1,7 @@
 /**
- * The frame of every contestant's program: takes one order from the orchestrator, does the measurement it names, and answers
- * with figures or the reason of its failure. The orchestrator then ends the process, so nobody has to tidy up.
+ * The frame of every contestant's program: takes one order from the orchestrator, does the
+ * measurement it names, and answers with figures or the reason of its failure. The orchestrator
+ * then ends the process, so nobody has to tidy up.
  */
 
 import type { Answer, Measurement, Order } from "../../src/peers/protocol.ts";

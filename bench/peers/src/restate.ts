@@ -1,7 +1,8 @@
 /**
- * Restate: its own server, with its default configuration (24 partitions, its log written to disk before it is acknowledged), and the
- * services in this process, over HTTP/2, as its documentation deploys them. It pushes work, so workflows are calls through its
- * ingress, 100 in flight. It suspends nothing that waits for less than a minute, as it comes.
+ * Restate: its own server, with its default configuration (24 partitions, its log written to disk
+ * before it is acknowledged), and the services in this process, over HTTP/2, as its documentation
+ * deploys them. It pushes work, so workflows are calls through its ingress, 100 in flight. It
+ * suspends nothing that waits for less than a minute, as it comes.
  */
 
 import { createServer } from "node:http2";

@@ -1,6 +1,6 @@
 /**
- * The command line of `bench:peers`. Whatever is wrong with it becomes a `UsageError` that says what was given and what is
- * possible.
+ * The command line of `bench:peers`. A mistake becomes a `UsageError` with the given value and the
+ * allowed ones.
  */
 
 import { parseArgs } from "node:util";
@@ -28,7 +28,7 @@ export const peersUsage = `usage: npm run bench:peers -- [options]
 
 PAWL_BENCH_DATABASE_URL: measure on this server (in new databases, dropped at the end) instead of a throw-away one.`;
 
-/** What the command line asks for; null if it asks for help. */
+/** The parsed command line; null if it asks for help. */
 export function parsePeersArguments(given: readonly string[]): PeersOptions | null {
   const values = read(given);
   if (values.help === true) return null;

@@ -1,6 +1,7 @@
 /**
- * The chart of `bench:peers`: one panel per measurement, one bar per contestant and way, best first, with the median beside it and a
- * line over the spread. Rates are linear; latencies are logarithmic, since they lie from one millisecond to one second.
+ * The chart of `bench:peers`: one panel per measurement, one bar per contestant and way, best
+ * first, with the median beside it and a line over the spread. Rates are linear; latencies are
+ * logarithmic, since they lie from one millisecond to one second.
  */
 
 import { plans } from "./measurements.js";

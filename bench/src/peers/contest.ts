@@ -1,6 +1,6 @@
 /**
- * The contest: every entry in turn, each in a new database with a new process, and what came of it. One that fails is noted with its
- * reason, and the others go on.
+ * The contest: runs every entry in turn, each with a new database and a new process, and collects
+ * the results. A failed entry is noted with its reason, and the others continue.
  */
 
 import { percentile } from "../statistics.js";
@@ -64,7 +64,7 @@ async function attempt(request: ContestRequest, entry: Entry, outcome: Outcome):
   } catch (error) {
     request.signal.throwIfAborted();
     const reason = error instanceof Error ? error.message : String(error);
-    // The place in the code is for who watches, not for the results.
+    // The stack is printed, but not written into the results.
     outcome.errors.push(reason.split("\n", 1)[0]!);
     tell(reason);
   }

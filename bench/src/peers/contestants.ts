@@ -1,25 +1,25 @@
 /**
- * Who is compared, in which ways, and who is not and why. Each contestant is a program of its own in `bench/peers/src`; how it is
- * tuned, and by which advice of its documentation, is said there.
+ * The contestants, their variants, and who is left out and why. Each contestant is a program in
+ * `bench/peers/src`. Its head says how it is tuned, and by which advice of its documentation.
  */
 
 import type { Measurement } from "./protocol.js";
 
 /** One way in which a contestant does a measurement. */
 export interface Way {
-  /** What the table calls it; "" if there is only one. */
+  /** Its name in the table; "" if there is only one. */
   readonly variant: string;
-  /** Measures something less than what is asked: shown, but no match for the ratio. */
+  /** Measures only a part: shown, but not used for the ratio. */
   readonly isPart?: boolean;
-  /** Slow ones are given this share of the work, so that a run ends; a rate stays a rate. */
+  /** The share of the work for slow contestants, so that a run ends; rates stay comparable. */
   readonly share?: number;
 }
 
 export interface Contestant {
   readonly name: string;
-  /** What keeps its data. Only those on Postgres count for the ratios of rates. */
+  /** Its storage. Only those on Postgres count for the ratios of rates. */
   readonly storage: "postgres" | "redis" | "own server";
-  /** What it does; a text says why it does not. */
+  /** The measurements it supports; a string says why one is missing. */
   readonly ways: Readonly<Record<Measurement, readonly Way[] | string>>;
 }
 
@@ -38,7 +38,10 @@ const queue = {
   signal_wakeup: noSignals,
 };
 
-/** In the order in which a short run must have them: if its time does not suffice, the slow ones are left. */
+/**
+ * In the order in which a short run must have them: if its time does not suffice, the slow ones are
+ * left.
+ */
 export const contestants: readonly Contestant[] = [
   {
     name: "pawl",

@@ -1,6 +1,6 @@
 /**
- * Gets `bench/peers` ready: installs the peers at their pinned versions if they are not there yet, and type-checks the programs
- * against them. Their packages never come into the main install.
+ * Gets `bench/peers` ready: installs the peers at their pinned versions if they are not there yet,
+ * and type-checks the programs against them. Their packages are not part of the main install.
  */
 
 import { spawnSync } from "node:child_process";

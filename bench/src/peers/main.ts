@@ -1,7 +1,8 @@
 /**
- * `npm run bench:peers`: Pawl and its peers side by side, on the same Postgres in one run. Reads the arguments, gets the peers
- * ready, holds the contest, prints and writes the result. Ends with code 0, 1 if something failed, 2 if the arguments are wrong;
- * the databases and processes it made are gone in every case.
+ * `npm run bench:peers`: Pawl and its peers side by side, on the same Postgres in one run. Reads
+ * the arguments, gets the peers ready, holds the contest, prints and writes the result. Ends with
+ * code 0, 1 if something failed, 2 if the arguments are wrong; it always removes the databases and
+ * processes that it made.
  */
 
 import { availableParallelism } from "node:os";
@@ -20,7 +21,7 @@ import { entriesOf } from "./schedule.js";
 import { missing } from "./services.js";
 
 const repetitions = 3;
-/** The contest alone; what is before and after it takes some seconds more. */
+/** The contest only; preparation and report take some more seconds. */
 const budgetMs = { usual: 3_600_000, quick: 200_000 };
 
 const times = (count: number): string => (count === 1 ? "one repetition" : `${count} repetitions`);

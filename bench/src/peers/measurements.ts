@@ -1,6 +1,6 @@
 /**
- * The six measurements: what is counted, how much of it, and which direction is better. `bench/README.md` says how each is
- * measured; the programs of the contestants do it.
+ * The six measurements: unit, amount of work, and which direction is better. `bench/README.md`
+ * describes each; the programs of the contestants perform them.
  */
 
 import type { Measurement } from "./protocol.js";
@@ -13,7 +13,10 @@ interface Amount {
 export interface MeasurementPlan {
   readonly title: string;
   readonly unit: "/s" | "ms";
-  /** Latencies: less is better, and the ratio is against the best of all; rates: against the best on Postgres. */
+  /**
+   * Latencies: less is better, and the ratio is against the best of all; rates: against the best on
+   * Postgres.
+   */
   readonly better: "more" | "less";
   readonly usual: Amount;
   readonly quick: Amount;

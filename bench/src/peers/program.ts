@@ -1,7 +1,7 @@
 /**
- * Runs the program of a contestant as a process of its own, by the Node.js that npm ships with the peers, with one order, and gives
- * its answer. The process is gone when `runProgram` settles: it is killed when it has answered, when its time is up, or when
- * the bench is interrupted.
+ * Runs the program of a contestant as a separate process, on the Node.js that npm ships with the
+ * peers, with one order, and returns its answer. It kills the process after the answer, on timeout,
+ * or when the bench is interrupted.
  */
 
 import { type ChildProcess, fork } from "node:child_process";
@@ -11,7 +11,7 @@ import type { Answer, Order } from "./protocol.js";
 
 export const peersDirectory = fileURLToPath(new URL("../../peers/", import.meta.url));
 export const nodePath = `${peersDirectory}node_modules/node/bin/node`;
-/** What is kept of what a program says on its way, for the reason of a failure. */
+/** How much of a program's output is kept, to explain a failure. */
 const longestNoise = 2_000;
 
 export async function runProgram(

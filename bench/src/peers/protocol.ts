@@ -1,6 +1,6 @@
 /**
- * What the orchestrator and the program of a contestant say to each other: one order, one answer. The programs import
- * the types alone, so nothing here may be more than a type or a plain list.
+ * The protocol between the orchestrator and the program of a contestant: one order, one answer. The
+ * programs import only the types, so this file may contain only types and plain lists.
  */
 
 export const measurements = [

@@ -1,7 +1,7 @@
 /**
- * From the repetitions to what is said about them: medians with their spread, and for each measurement Pawl against the best
- * peer, above 1 where Pawl is ahead. Rates are compared with peers on Postgres, latencies with all; a way that measures
- * only a part of what is asked is no match.
+ * Computes the results from the repetitions: medians with their spread, and for each measurement
+ * the ratio of Pawl to the best peer, above 1 where Pawl is ahead. Rates are compared with peers on
+ * Postgres, latencies with all. Variants that measure only a part do not count.
  */
 
 import { median } from "../statistics.js";
@@ -9,7 +9,7 @@ import { plans } from "./measurements.js";
 import type { Measurement } from "./protocol.js";
 import type { Entry } from "./schedule.js";
 
-/** What one repetition gave: a rate per second, or the median of times in milliseconds. */
+/** The result of one repetition: a rate per second, or a median in milliseconds. */
 export interface Figure {
   readonly value: number;
   /** Of times alone. */

@@ -1,4 +1,7 @@
-/** What `bench:peers` prints: a table of medians with their spread for each measurement, the ratios, and what was left out. */
+/**
+ * The output of `bench:peers`: a table of medians with their spread for each measurement, the
+ * ratios, and the omissions.
+ */
 
 import { plans } from "./measurements.js";
 import type { Measurement } from "./protocol.js";

@@ -1,4 +1,4 @@
-/** Writes what was measured into `bench/results`: all figures as JSON, and the chart. */
+/** Writes the results into `bench/results`: all figures as JSON, and the chart. */
 
 import { mkdirSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";

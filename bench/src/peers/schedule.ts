@@ -1,6 +1,7 @@
 /**
- * The order of the work: measurement by measurement, within it one contestant after the other, each repetition beginning
- * with another one. What disturbs the machine for a while so falls on all of them, and nobody is always first.
+ * The order of the work: measurement by measurement, within it one contestant after the other, each
+ * repetition beginning with another one. So a temporary disturbance of the machine affects all of
+ * them, and none is always first.
  */
 
 import type { Contestant, Way } from "./contestants.js";
@@ -13,7 +14,7 @@ export interface Entry {
   readonly way: Way;
 }
 
-/** What is to be measured in each repetition. */
+/** The entries of each repetition. */
 export function entriesOf(
   contestants: readonly Contestant[],
   measurements: readonly Measurement[],
@@ -26,7 +27,10 @@ export function entriesOf(
   );
 }
 
-/** The entries of one repetition: those of each measurement turned by one more than in the repetition before. */
+/**
+ * The entries of one repetition: those of each measurement turned by one more than in the
+ * repetition before.
+ */
 export function inTurn(entries: readonly Entry[], repetition: number): readonly Entry[] {
   return measurementsOf(entries).flatMap((measurement) => {
     const own = entries.filter((entry) => entry.measurement === measurement);
@@ -36,8 +40,9 @@ export function inTurn(entries: readonly Entry[], repetition: number): readonly 
 }
 
 /**
- * Until when, from the beginning, this entry may be begun: in the first repetition each measurement has an equal part of the
- * budget, and what those before it have left, so that a slow machine does not keep the last ones from being measured at all.
+ * The latest time, from the beginning, at which this entry may begin. In the first repetition each
+ * measurement has an equal part of the budget, plus the rest of those before it. So a slow machine
+ * still reaches the last ones.
  */
 export function latestBeginMs(
   entries: readonly Entry[],

@@ -1,7 +1,7 @@
 /**
- * The servers that some contestants need beside Postgres: Redis for BullMQ, the server of Restate. Each measurement gets a new one
- * with an empty directory, on loopback alone, and it is gone when that measurement ends. Both are as durable as their
- * documentation recommends, see `bench/README.md`.
+ * The servers that some contestants need beside Postgres: Redis for BullMQ, the server of Restate.
+ * Each measurement gets a new one with an empty directory, on loopback only, which ends with the
+ * measurement. Both are as durable as their documentation recommends, see `bench/README.md`.
  */
 
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
@@ -53,7 +53,8 @@ async function startRedis(): Promise<Service> {
     port: String(port),
     bind: "127.0.0.1",
     daemonize: "no",
-    // BullMQ's "Going to production": an append-only file, written out every second, and nothing is ever evicted.
+    // BullMQ's "Going to production": an append-only file, written out every second, and nothing is
+    // ever evicted.
     save: "",
     appendonly: "yes",
     appendfsync: "everysec",
@@ -146,7 +147,7 @@ function accepts(port: number): Promise<boolean> {
   });
 }
 
-/** Ports that nobody has; held together until all are known, so that they differ. */
+/** Free ports; all stay open until all are known, so that they differ. */
 async function freePorts(count: number): Promise<number[]> {
   const servers = Array.from({ length: count }, () => createServer().listen(0, "127.0.0.1"));
   await Promise.all(servers.map((server) => once(server, "listening")));

@@ -1,6 +1,7 @@
 /**
- * Who may connect. The socket directory is private, hence trusted; TCP on 127.0.0.1 is open to every user of the
- * machine, hence the password. Nothing else is let in, whatever the pg_hba.conf of the data directory says.
+ * Access rules. The socket directory is private, so connections from there need no password. Every
+ * user of the machine can reach TCP on 127.0.0.1, so it needs one. All other connections are
+ * refused; the pg_hba.conf of the data directory is ignored. Called by `server.ts`.
  */
 import { randomBytes } from "node:crypto";
 import { closeSync, fchownSync, lstatSync, openSync, rmSync, writeSync } from "node:fs";
@@ -25,7 +26,9 @@ export function writeAccessRules(runtimeDirectory: string, identity: Identity | 
   return file;
 }
 
-/** A new file, given away by its descriptor: nobody can put another in its place meanwhile. */
+/**
+ * Makes a new file and changes its owner by descriptor, so that nobody can replace it meanwhile.
+ */
 function writePrivate(file: string, content: string, identity: Identity | undefined): void {
   const descriptor = openSync(file, "wx", 0o600);
   try {
@@ -37,8 +40,9 @@ function writePrivate(file: string, content: string, identity: Identity | undefi
 }
 
 /**
- * Gives the superuser its password. It is kept in the data directory, so that the URL stays the same from run to run.
- * A server without a port gets one as well, once: a standby copied from it may have a port, and cannot set its own.
+ * Sets the password of the superuser. The data directory keeps it, so that the URL stays the same.
+ * A server without a port gets one too: a standby copied from it may have a port, and cannot set
+ * its own.
  */
 export async function ensurePassword(postmaster: Postmaster): Promise<string> {
   const { dataDirectory, identity, listensOnTcp } = postmaster.plan;

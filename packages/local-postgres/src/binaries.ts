@@ -1,7 +1,8 @@
 /**
- * Makes the npm-shipped binaries runnable by the server's user. Normally that is node_modules itself; when it cannot
- * be (an install with --ignore-scripts into a read-only place, a project that the server's user cannot read, a mount
- * without execution), the binaries are copied once into the cache, or for this server alone when there is no cache.
+ * Makes the npm-shipped binaries runnable by the server's user. Normally they run from
+ * node_modules. That fails for a read-only install with --ignore-scripts, an unreadable project or
+ * a mount without execution. Then this copies them once into the cache, or for this server only if
+ * there is no cache.
  */
 import { existsSync, lstatSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
@@ -45,8 +46,8 @@ export async function runnableBinaries(
 }
 
 /**
- * The links between library versions that npm cannot pack. The package makes them in its postinstall script, which
- * may not have run. Answers whether all of them are there now.
+ * The links between library versions that npm cannot pack. The package makes them in its
+ * postinstall script, which may not have run. Answers whether all of them are there now.
  */
 function makeLibraryLinks(nativeDirectory: string): boolean {
   for (const { source, target } of readLinks(nativeDirectory)) {
@@ -60,7 +61,10 @@ function makeLibraryLinks(nativeDirectory: string): boolean {
   return true;
 }
 
-/** The file names paths from the package's root: `{"source":"native/lib/a.so.1.2","target":"native/lib/a.so.1"}`. */
+/**
+ * The file names paths from the package's root:
+ * `{"source":"native/lib/a.so.1.2","target":"native/lib/a.so.1"}`.
+ */
 function readLinks(nativeDirectory: string): Array<{ source: string; target: string }> {
   const file = join(nativeDirectory, "pg-symlinks.json");
   if (!existsSync(file)) return [];
@@ -73,11 +77,15 @@ function isLink(entry: unknown): entry is { source: string; target: string } {
   if (typeof entry !== "object" || entry === null || !("source" in entry) || !("target" in entry))
     return false;
   const { source, target } = entry;
-  // Every link of every version so far stays inside one directory, which keeps the copied tree movable.
+  // Every link of every version so far stays inside one directory, which keeps the copied tree
+  // movable.
   return typeof source === "string" && typeof target === "string" && dirname(source) === dirname(target);
 }
 
-/** Trying is the only honest check: it sees permissions, mount options, missing libraries and the C library at once. */
+/**
+ * Trying is the only honest check: it sees permissions, mount options, missing libraries and the C
+ * library at once.
+ */
 async function whyNotRunnable(
   nativeDirectory: string,
   identity: Identity | undefined,
@@ -95,6 +103,6 @@ async function whyNotRunnable(
 function cannotRun(native: NativePackage, reason: string): LocalPostgresError {
   return unsupported(
     `the PostgreSQL binaries in ${native.directory} do not run on this system. Use a PostgreSQL of your own by its ` +
-      `URL, or install what is missing. They say: ${reason}`,
+      `URL, or install the missing parts. They print: ${reason}`,
   );
 }

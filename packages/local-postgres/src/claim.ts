@@ -1,9 +1,10 @@
 /**
- * Decides which supervisor serves a persistent directory, and tells users where to find it. Records are numbered
- * files in the directory, each naming a control socket. The highest number counts; a record whose socket answers
- * nobody is dead, since the kernel closes the socket with its process, and is superseded by creating the next number,
- * which only one process can do. The highest record is never deleted: a slow process that saw it must find its
- * successor's number taken. That is why there is no moment in which two supervisors both hold the directory.
+ * Decides which supervisor serves a persistent directory, and tells users where to find it. Records
+ * are numbered files in the directory, each naming a control socket. The highest number counts. A
+ * record whose socket does not answer is dead, since the kernel closes the socket with its process.
+ * A process supersedes it by creating the next number, which only one process can do. The highest
+ * record is never deleted: a slow process that saw it must find the next number taken. So two
+ * supervisors never hold the directory at once.
  */
 import { randomBytes } from "node:crypto";
 import { linkSync, readdirSync, rmSync, writeFileSync } from "node:fs";
@@ -15,7 +16,10 @@ const recordPattern = /^pawl-server\.(\d+)\.json(\..+)?$/;
 
 export interface ServerRecord {
   generation: number;
-  /** Undefined when there is no record, or none that can be read, or its socket is not (or no longer) the supervisor's. */
+  /**
+   * Undefined when there is no record, or none that can be read, or its socket is not (or no
+   * longer) the supervisor's.
+   */
   controlSocket: string | undefined;
 }
 
@@ -23,7 +27,7 @@ export function isServerRecord(fileName: string): boolean {
   return recordPattern.test(fileName);
 }
 
-/** Throws when the record is somebody else's: it would lead to a server of theirs. */
+/** Throws if another user wrote the record: it would lead to that user's server. */
 export function latestRecord(directory: string): ServerRecord {
   const generation = Math.max(0, ...generationsIn(directory));
   if (generation === 0) return { generation, controlSocket: undefined };
@@ -42,7 +46,9 @@ export function latestRecord(directory: string): ServerRecord {
   }
 }
 
-/** True: the directory is ours. False: another supervisor was first, and the caller must look again. */
+/**
+ * True: the directory is ours. False: another supervisor was first, and the caller must look again.
+ */
 export function claim(directory: string, generation: number, controlSocket: string): boolean {
   const record = recordPath(directory, generation);
   const draft = `${record}.${randomBytes(8).toString("hex")}`;

@@ -1,6 +1,6 @@
 /**
- * A user's end of the control socket. It keeps the server alive by being open, and the user's process only while a
- * request is waiting for its reply.
+ * The client side of the control socket. While it is open, the server stays alive. It keeps the
+ * user's process alive only while a request waits for its reply.
  */
 import { connect, type Socket } from "node:net";
 import { isFromSupervisor, receiveLines, sendLine, type Reply, type Request } from "./protocol.js";

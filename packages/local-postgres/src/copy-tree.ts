@@ -1,7 +1,7 @@
 /**
- * Copies a directory tree with owner and permissions of our choice, whatever those of the source are. Used for the
- * binaries (readable by the server's user) and for data directories (private to it). Files share their blocks with
- * the source on file systems that can.
+ * Copies a directory tree and sets owner and permissions, regardless of the source. Used for the
+ * binaries (readable by the server's user) and for data directories (private to it). Files share
+ * their blocks with the source on file systems that can.
  */
 import {
   chmodSync,
@@ -57,7 +57,10 @@ export function changeOwner(directory: string, owner: Identity): void {
   lchownSync(directory, owner.uid, owner.gid);
 }
 
-/** Another process that starts or joins the same server writes and removes its own record at the same time. */
+/**
+ * Another process that starts or joins the same server writes and removes its own record at the
+ * same time.
+ */
 function ifThere(change: () => void): void {
   try {
     change();
@@ -66,7 +69,10 @@ function ifThere(change: () => void): void {
   }
 }
 
-/** Makes a copied tree survive a power failure: PostgreSQL relies on its files being on disk before it starts. */
+/**
+ * Makes a copied tree survive a power failure: PostgreSQL relies on its files being on disk before
+ * it starts.
+ */
 export async function syncTree(directory: string): Promise<void> {
   const entries = await readdir(directory, { withFileTypes: true, recursive: true });
   const paths = [directory];

@@ -1,7 +1,7 @@
 /**
- * Brings a data directory into the state that PostgreSQL wants: initialised, owned by the server's user, private. A
- * directory that holds anything else is refused untouched. An initialisation that was cut short is recognised by its
- * marker and begun again.
+ * Prepares a data directory for PostgreSQL: initialised, owned by the server's user, private. It
+ * refuses a directory with other content and leaves it untouched. A marker shows an interrupted
+ * initialisation, which then begins again.
  */
 import { chmodSync, lchownSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -12,7 +12,10 @@ import { isServerUser, type Identity } from "./identity.js";
 import { invalid } from "./options.js";
 import { initialisingMarker, readTrusted, requireTrustedDirectory, trustedOwners } from "./trust.js";
 
-/** Whether the directory holds a database cluster that this version can run. Refuses one that others may have filled. */
+/**
+ * Whether the directory holds a database cluster that this version can run. Refuses one that others
+ * may have filled.
+ */
 export function isInitialised(directory: string, majorVersion: string): boolean {
   requireTrustedDirectory(directory);
   const names = readdirSync(directory).filter((name) => !isServerRecord(name));
@@ -34,7 +37,10 @@ export function isInitialised(directory: string, majorVersion: string): boolean 
   return true;
 }
 
-/** Fills an empty directory from the template. `isPersistent`: it must survive a power failure from now on. */
+/**
+ * Fills an empty directory from the template. `isPersistent`: it must survive a power failure from
+ * now on.
+ */
 export async function initialise(
   directory: string,
   template: string,
@@ -58,7 +64,10 @@ export async function initialise(
   }
 }
 
-/** While root fills it, nobody else may put a link there for root to follow. Copying gives it to the server's user. */
+/**
+ * While root fills it, no other user may put a link there for root to follow. Copying then changes
+ * the owner to the server's user.
+ */
 function takeOver(directory: string): void {
   lchownSync(directory, 0, 0);
   chmodSync(directory, 0o700);
@@ -72,8 +81,9 @@ function removeContent(directory: string): void {
 }
 
 /**
- * Puts right what copying or unpacking a data directory (as root) tends to lose: its owner and its privacy. Root gives
- * away nothing in the directory of an ordinary user, who could have put a link there meanwhile.
+ * Repairs owner and mode, which copying or unpacking a data directory as root tends to lose. In the
+ * directory of an ordinary user root changes no owner, because the user could have put a link
+ * there.
  */
 export function repairOwnership(directory: string, identity: Identity | undefined): void {
   const { uid } = statSync(directory);

@@ -1,5 +1,6 @@
 /**
- * The statements that the launcher itself runs on a server: which databases there are, and whether it may write.
+ * The statements that the launcher itself runs on a server: which databases there are, and whether
+ * it may write.
  */
 import type { Postmaster } from "./postmaster.js";
 import { queryOverSocket, quoteIdentifier, quoteLiteral } from "./wire-query.js";

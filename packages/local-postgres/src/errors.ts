@@ -1,6 +1,7 @@
 /**
- * The one error class of this package, and the translation of what PostgreSQL and the operating system say into it.
- * Every message names what was tried and how to put it right; failures of the server carry the end of its log.
+ * The error class of this package, and the translation of PostgreSQL's and the system's errors into
+ * it. Every message says what failed and how to fix it. Failures of the server include the end of
+ * its log.
  */
 
 export type LocalPostgresErrorCode =
@@ -32,7 +33,10 @@ export function toErrorMessage(error: unknown): ErrorMessage {
   return { code: known.code, message: known.message };
 }
 
-/** Names the failures of system calls that a reader can act on; all others become `StartFailed` with their cause. */
+/**
+ * Names the failures of system calls that a reader can act on; all others become `StartFailed` with
+ * their cause.
+ */
 export function toLocalPostgresError(error: unknown, what: string): LocalPostgresError {
   if (error instanceof LocalPostgresError) return error;
   const systemCode = systemCodeOf(error);
@@ -47,7 +51,10 @@ const diskFullAdvice =
   "the disk is full (or the quota is used up). Free some space (a new data directory needs about 40 MB), " +
   "or choose another place with the `directory` option or the TMPDIR environment variable";
 
-/** Reads the reason out of the output of initdb or postgres. `what` says which of the two failed, and where. */
+/**
+ * Reads the reason out of the output of initdb or postgres. `what` says which of the two failed,
+ * and where.
+ */
 export function diagnoseOutput(what: string, output: string): LocalPostgresError {
   const tail = tailOf(output);
   const because = (code: LocalPostgresErrorCode, advice: string) =>
@@ -65,7 +72,7 @@ export function diagnoseOutput(what: string, output: string): LocalPostgresError
   if (unknownUser) {
     return because(
       "NoPasswdEntry",
-      `user id ${unknownUser[1]} has no entry in /etc/passwd, and PostgreSQL's initdb insists on one. Run as a ` +
+      `user id ${unknownUser[1]} has no entry in /etc/passwd, which PostgreSQL's initdb needs. Run as a ` +
         `user that has one (for example \`docker run --user node\`), or add one to the image: ` +
         `echo "app:x:${unknownUser[1]}:${unknownUser[1]}::/tmp:/bin/sh" >> /etc/passwd`,
     );
@@ -80,7 +87,7 @@ export function diagnoseOutput(what: string, output: string): LocalPostgresError
   ) {
     return because("InvalidOption", "PostgreSQL refuses one of the `settings`; the log names it");
   }
-  return because("StartFailed", "the server did not come up; the log below says why");
+  return because("StartFailed", "the server did not start; see the log below");
 }
 
 /** The last lines of a log: enough to see the reason, little enough to read in a terminal. */

@@ -1,6 +1,6 @@
 /**
- * Asks the operating system for a port on 127.0.0.1 that nobody uses. Another process may take it before PostgreSQL
- * does; the caller tries again then.
+ * Asks the operating system for a port on 127.0.0.1 that nobody uses. Another process may take it
+ * before PostgreSQL does; the caller tries again then.
  */
 import { once } from "node:events";
 import { createServer } from "node:net";

@@ -1,6 +1,7 @@
 /**
- * Decides which operating system user runs PostgreSQL. PostgreSQL refuses to run as root, so root hands it to an
- * unprivileged user that nothing else runs as; everybody else runs it as themselves. Also answers whether that user can reach a path.
+ * Decides which operating system user runs PostgreSQL. PostgreSQL refuses to run as root, so for
+ * root it runs as an unprivileged user that runs nothing else. Everybody else runs it as
+ * themselves. Also checks whether that user can reach a path.
  */
 import { readFileSync, statSync } from "node:fs";
 import { dirname } from "node:path";
@@ -14,8 +15,9 @@ export interface Identity {
 }
 
 /**
- * `dataDirectory` is an existing data directory, if there is one: root runs the server as its owner, so that a
- * directory made by an ordinary user stays usable by that user. Else the server gets the user for servers.
+ * `dataDirectory` is an existing data directory, if there is one: root runs the server as its
+ * owner, so that a directory made by an ordinary user stays usable by that user. Else the server
+ * gets the user for servers.
  */
 export function serverIdentity(dataDirectory: string | undefined): Identity | undefined {
   if (process.getuid?.() !== 0) return undefined;
@@ -26,7 +28,10 @@ export function serverIdentity(dataDirectory: string | undefined): Identity | un
   return unusedUser() ?? nobody();
 }
 
-/** The user that runs initdb for root: one that initdb can look up by name. It runs no server where another can be had. */
+/**
+ * The user that runs initdb for root: one that initdb can look up by name. It runs no server where
+ * another can be had.
+ */
 export function initdbIdentity(): Identity | undefined {
   return process.getuid?.() === 0 ? nobody() : undefined;
 }
@@ -38,14 +43,15 @@ export function isServerUser(uid: number): boolean {
 }
 
 /**
- * User ids that no system gives to anybody, small enough for user namespaces that map 65,536 of them. As `nobody`, or
- * as the `postgres` of an installed PostgreSQL, the server could reach whatever else runs as that user, and be reached.
+ * User ids that no system gives to anybody, small enough for user namespaces that map 65,536 of
+ * them. As `nobody`, or as the `postgres` of an installed PostgreSQL, the server and other
+ * processes of that user could reach each other.
  */
 const ownUsers = { first: 60_706, count: 478 };
 
 /**
- * The first of them without a name; undefined where none can be had. All servers that root starts share it: they are
- * root's, and a standby must reach the socket of its primary.
+ * The first of them without a name; undefined where none can be had. All servers that root starts
+ * share it: they are root's, and a standby must reach the socket of its primary.
  */
 function unusedUser(): Identity | undefined {
   const { first, count } = ownUsers;
@@ -58,7 +64,9 @@ function unusedUser(): Identity | undefined {
   return undefined;
 }
 
-/** Whether this number, and those that follow it, mean a user in our namespace. Only Linux tells. */
+/**
+ * Whether this number, and those that follow it, mean a user in our namespace. Only Linux tells.
+ */
 function isMapped(kind: "uid" | "gid", first: number): boolean {
   const lines = readIfThere(`/proc/self/${kind}_map`).trim().split("\n");
   return lines.some((line) => {
@@ -81,11 +89,14 @@ function readIfThere(file: string): string {
   }
 }
 
-/** For system calls that fail because this root is root only in name: a user namespace that maps no other user. */
+/**
+ * For system calls that fail because this root is root only in name: a user namespace that maps no
+ * other user.
+ */
 export function cannotBecome(identity: Identity, cause: unknown): LocalPostgresError {
   return unsupported(
-    `PostgreSQL refuses to run as root, and this root cannot become user id ${identity.uid} (a container whose user ` +
-      "namespace maps only root?). Run as an ordinary user, or map more user ids into the container",
+    `PostgreSQL refuses to run as root, and this root cannot become user id ${identity.uid}. Run as ` +
+      "an ordinary user, or map more user ids into the user namespace of the container",
     cause,
   );
 }

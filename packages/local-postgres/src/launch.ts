@@ -1,6 +1,7 @@
 /**
- * Starts a supervisor, detached from the calling process: it shares neither terminal, process group, working
- * directory nor output with it, so that the caller can end whenever it likes and its readers see the end of its output.
+ * Starts a supervisor, detached from the calling process: it shares no terminal, process group,
+ * working directory or output with it. So the caller can end at any time, and its readers see the
+ * end of its output.
  */
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
@@ -68,7 +69,10 @@ export function isSupervisorArguments(value: unknown): value is SupervisorArgume
   return typeof value === "object" && value !== null && "options" in value && "native" in value;
 }
 
-/** Node's options in the user's process (a debugger's port, loaders, coverage) are not meant for a process that outlives it. */
+/**
+ * Node's options in the user's process (a debugger's port, loaders, coverage) are not meant for a
+ * process that outlives it.
+ */
 function supervisorEnvironment(): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("NODE_")));
 }

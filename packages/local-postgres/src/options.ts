@@ -1,21 +1,27 @@
 /**
- * The options of `startLocalPostgres`, their defaults, and their validation. Everything a caller can get wrong is
- * refused here, before any process is started, with what was given and what is allowed.
+ * The options of `startLocalPostgres`, their defaults and their checks. A wrong option is refused
+ * here, before any process starts, with the given value and the rule.
  */
 import { inspect } from "node:util";
 import { LocalPostgresError } from "./errors.js";
 
 export interface LocalPostgresOptions {
   /**
-   * A persistent data directory: created when missing, shared by every process that names it. Left out: a throw-away
-   * directory, deleted when the server ends.
+   * A persistent data directory: created when missing, shared by every process that names it. Left
+   * out: a throw-away directory, deleted when the server ends.
    */
   directory?: string;
-  /** Listen on 127.0.0.1 at this port, protected by a password in the URL. Left out: only on a private unix socket. */
+  /**
+   * Listen on 127.0.0.1 at this port, protected by a password in the URL. Left out: only on a
+   * private unix socket.
+   */
   port?: number | "free";
   /** The database of the URL; created when missing. Default `"pawl"`. */
   database?: string;
-  /** Settings of postgresql.conf, for example `{ fsync: "off" }`. They win over those in the data directory. */
+  /**
+   * Settings of postgresql.conf, for example `{ fsync: "off" }`. They win over those in the data
+   * directory.
+   */
   settings?: Record<string, string | number | boolean>;
 }
 

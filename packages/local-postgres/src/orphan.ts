@@ -1,7 +1,8 @@
 /**
- * Deals with the postmaster.pid that a dead supervisor left in a data directory. A postmaster that still runs on it
- * is ended; a file that names some other process is removed; a server that somebody else runs on the directory is
- * left alone and reported. A process is only ever signalled after its command line says that it is ours.
+ * Deals with the postmaster.pid that a dead supervisor left in a data directory. It ends a
+ * postmaster that still runs on the directory, and removes a file that names another process. It
+ * leaves a server of somebody else alone and reports it. It sends signals to a process only if its
+ * command line shows that it is ours.
  */
 import { spawnSync } from "node:child_process";
 import { readFileSync, rmSync } from "node:fs";
@@ -23,7 +24,8 @@ export async function clearOrphan(dataDirectory: string): Promise<void> {
     await endWhile(pid, (current) => current.endsWith(directoryMark(dataDirectory)));
     return;
   }
-  // The server of another directory, from which this one was copied together with its lock file, is no obstacle.
+  // The server of another directory, from which this one was copied together with its lock file, is
+  // no obstacle.
   const isForeignServer = /(^|\/)postgres(\s|$)/.test(command) && !command.includes("pawl.directory=");
   if (isForeignServer) {
     throw new LocalPostgresError(
@@ -35,7 +37,10 @@ export async function clearOrphan(dataDirectory: string): Promise<void> {
   rmSync(lockFile, { force: true });
 }
 
-/** For a cleaner: ends the server of the directory only if it uses that socket directory, not a later one's. */
+/**
+ * For a cleaner: ends the server of the directory only if it uses that socket directory, not a
+ * later one's.
+ */
 export async function endServerWithSocket(dataDirectory: string, socketDirectory: string): Promise<void> {
   const pid = readPid(join(dataDirectory, "postmaster.pid"));
   if (pid === undefined) return;

@@ -1,7 +1,7 @@
 /**
- * Chooses where temporary things live: a directory that this process can write, where nobody else can replace them, that
- * the server's user can reach, and that is short enough for the path of a unix socket. Each server gets one runtime directory there, with everything
- * that must vanish with the server.
+ * Chooses the place for temporary files. This process can write there, nobody else can replace
+ * them, the server's user can reach them, and the path is short enough for a unix socket. Each
+ * server gets one runtime directory there, with all files that must vanish with it.
  */
 import {
   accessSync,
@@ -19,7 +19,10 @@ import { join } from "node:path";
 import { LocalPostgresError, systemCodeOf } from "./errors.js";
 import { cannotBecome, canReach, type Identity } from "./identity.js";
 
-/** The longest path of a unix socket that every supported system takes (macOS: 104 bytes with the final zero). */
+/**
+ * The longest path of a unix socket that every supported system takes (macOS: 104 bytes with the
+ * final zero).
+ */
 const longestSocketPath = 103;
 
 export const runtimePattern = /^pawl-postgres-[A-Za-z0-9]{6}$/;
@@ -81,16 +84,19 @@ function whyUnusable(base: string, identity: Identity | undefined): string | und
   }
 }
 
-/** Whether another user could put something else in the place of our directories there, and with what right. */
+/** Why another user could replace our directories there; undefined if nobody can. */
 function whyReplaceable(base: string): string | undefined {
   const { uid, mode } = lstatSync(base);
   if (uid !== 0 && uid !== process.getuid?.()) return `belongs to another user (id ${uid})`;
   const isSticky = (mode & 0o1000) !== 0;
   if ((mode & 0o002) === 0 || isSticky) return undefined;
-  return "lets everybody replace what is in it (chmod +t makes it safe)";
+  return "lets everybody replace its content (chmod +t makes it safe)";
 }
 
-/** Makes the runtime directory. For root it can be passed through, not listed: the server's user must get inside. */
+/**
+ * Makes the runtime directory. For root it can be passed through, not listed: the server's user
+ * must get inside.
+ */
 export function createRuntimeDirectory(base: string, identity: Identity | undefined): RuntimePaths {
   const paths = runtimePaths(mkdtempSync(join(base, "pawl-postgres-")));
   try {

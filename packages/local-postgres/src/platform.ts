@@ -1,6 +1,7 @@
 /**
- * Finds the PostgreSQL binaries that npm installed for this platform. A platform without binaries, and an install
- * without optional dependencies, are told apart here, in the user's process, before anything is started.
+ * Finds the PostgreSQL binaries that npm installed for this platform. It distinguishes a platform
+ * without binaries from an install without optional dependencies, in the user's process, before
+ * anything starts.
  */
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";

@@ -1,6 +1,7 @@
 /**
- * One PostgreSQL server process on one data directory at one address: started, stopped and started again by its
- * supervisor. `start` answers when the server takes statements, or throws with the end of its log.
+ * One PostgreSQL server process on one data directory at one address. Its supervisor starts, stops
+ * and restarts it. `start` resolves when the server accepts statements, or throws with the end of
+ * its log.
  */
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
@@ -27,9 +28,12 @@ export interface LaunchPlan {
 
 export type StopMode = "fast" | "immediate";
 
-/** Crash recovery of a large directory takes its time; a server that says nothing for this long is stuck. */
+/**
+ * Crash recovery of a large directory takes its time; a server that says nothing for this long is
+ * stuck.
+ */
 const longestStartMs = 300_000;
-/** Short enough that a server without users is gone within 5 s, whatever it is doing. */
+/** Short enough that a server without users ends within 5 s. */
 const patienceMs = { fast: 2000, immediate: 1000 };
 
 /** The eighth line of postmaster.pid. */
@@ -40,7 +44,7 @@ export class Postmaster {
   #child: ChildProcess | undefined;
   readonly #onProcessChange: (pid: number | undefined) => void;
 
-  /** `onProcessChange` is told about every process as soon as it exists, and when it is gone. */
+  /** `onProcessChange` is called when a process starts, and when it has ended. */
   constructor(plan: LaunchPlan, onProcessChange: (pid: number | undefined) => void) {
     this.plan = plan;
     this.#onProcessChange = onProcessChange;
@@ -55,7 +59,8 @@ export class Postmaster {
   }
 
   async start(): Promise<void> {
-    // The backends of a killed postmaster need a moment to notice, and hold its shared memory until then.
+    // The backends of a killed postmaster need a moment to notice, and hold its shared memory until
+    // then.
     for (const deadline = Date.now() + 5000; ; await delay(50)) {
       const logStart = statSync(this.plan.logFile, { throwIfNoEntry: false })?.size ?? 0;
       await this.#launch();
@@ -107,8 +112,9 @@ export class Postmaster {
   }
 
   /**
-   * A server that root started as another user may be unable to walk to a directory below, say, /root, although it
-   * owns the directory itself. On Linux it can begin inside: the working directory is entered before root is given up.
+   * A server that root started as another user may be unable to walk to a directory below, say,
+   * /root, although it owns the directory itself. On Linux it can begin inside: the working
+   * directory is entered before root is given up.
    */
   #directoryArgument(): string {
     const { dataDirectory, identity } = this.plan;

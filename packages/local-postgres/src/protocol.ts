@@ -1,11 +1,14 @@
 /**
- * What user processes and the supervisor say to each other over the control socket: one JSON object per line. The
- * connection itself is the most important message: as long as it is open, the server has a user.
+ * The protocol between user processes and the supervisor on the control socket: one JSON object per
+ * line. The open connection itself counts most: while it is open, the server has a user.
  */
 import type { Socket } from "node:net";
 import type { ErrorMessage } from "./errors.js";
 
-/** Two copies of this package in one project may differ; they share a server only when they speak the same. */
+/**
+ * Two copies of this package in one project may differ; they share a server only when they speak
+ * the same.
+ */
 export const protocolVersion = 1;
 
 export interface AttachRequest {

@@ -1,6 +1,6 @@
 /**
- * Runs a short-lived program (initdb, a probe) as the server's user, and collects what it says. The environment is
- * built from nothing: PGPORT, PGOPTIONS and the like of the user must not reach the server.
+ * Runs a short-lived program (initdb, a probe) as the server's user, and collects its output. The
+ * environment starts empty: the user's PGPORT, PGOPTIONS and so on must not reach the server.
  */
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -55,7 +55,10 @@ export function runProgram(
   });
 }
 
-/** Two failures of spawn mean that this system cannot run the server at all; others are given back as they are. */
+/**
+ * Two failures of spawn mean that this system cannot run the server at all; others are given back
+ * as they are.
+ */
 export function explainSpawnError(error: Error, program: string, identity: Identity | undefined): Error {
   const code = systemCodeOf(error);
   if (identity && (code === "EINVAL" || code === "EPERM")) return cannotBecome(identity, error);

@@ -1,6 +1,7 @@
 /**
- * A local Postgres as its supervisor sees it: prepared, started and stopped on one data directory, with the address
- * and the password that its users are told. Operations run one after the other, in the order in which users ask.
+ * A local Postgres inside its supervisor: prepares, starts and stops the server on one data
+ * directory, and knows its address and password. Operations run one after the other, in the order
+ * of the requests.
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
@@ -28,7 +29,10 @@ export interface ServerConfiguration {
   onProcessChange: (pid: number | undefined) => void;
 }
 
-/** PostgreSQL's own default: without TCP it is only the name of the socket, in a directory of our own. */
+/**
+ * PostgreSQL's own default: without TCP it is only the name of the socket, in a directory of our
+ * own.
+ */
 const socketOnlyPort = 5432;
 const portAttempts = 10;
 
@@ -127,7 +131,7 @@ export class Server {
     this.#password = await ensurePassword(postmaster);
   }
 
-  /** Lets a user in: checks that it wants what there is, starts a killed server, creates the database. */
+  /** Admits a user: checks that its options fit, starts a killed server, creates the database. */
   attach(request: AttachRequest): Promise<Attached> {
     return this.#inTurn(async () => {
       const postmaster = this.#running();

@@ -1,7 +1,7 @@
 /**
- * `startLocalPostgres`: joins the server that already runs on the named directory, or launches a supervisor for a new
- * one and joins that. The returned handle is one user of the server; it counts until `stop()`, or until the process
- * ends, however it ends.
+ * `startLocalPostgres`: joins the server that already runs on the named directory, or launches a
+ * supervisor for a new one and joins that. The returned handle is one user of the server; it counts
+ * until `stop()`, or until the process ends or is killed.
  */
 import { mkdirSync, realpathSync } from "node:fs";
 import { dirname, resolve } from "node:path";
@@ -19,19 +19,27 @@ export interface LocalPostgres {
   readonly url: string;
   /** The data directory. */
   readonly directory: string;
-  /** The process id of the postmaster, current at call time; after `kill()` the one that was killed. */
+  /**
+   * The process id of the postmaster, current at call time; after `kill()` the one that was killed.
+   */
   readonly pid: number;
-  /** Stops the server in that mode (default `"fast"`) and starts it on the same directory at the same address. */
+  /**
+   * Stops the server in that mode (default `"fast"`) and starts it on the same directory at the
+   * same address.
+   */
   restart(options?: { mode?: "fast" | "immediate" }): Promise<void>;
   /** Shuts the server down at once, as a crash would, and leaves it down. */
   kill(): Promise<void>;
   /** Starts the server again after `kill()`; does nothing when it runs. */
   start(): Promise<void>;
-  /** This user lets go; resolves when the server has ended, if this was its last user. */
+  /** Releases the server. If this was its last user, resolves when the server has ended. */
   stop(): Promise<void>;
 }
 
-/** An attempt fails only when a server has just ended or another process was first, so that a few are plenty. */
+/**
+ * An attempt fails only if a server has just ended or another process was first, so a few are
+ * enough.
+ */
 const joinAttempts = 20;
 
 export async function startLocalPostgres(options: LocalPostgresOptions = {}): Promise<LocalPostgres> {
@@ -42,7 +50,10 @@ export async function startLocalPostgres(options: LocalPostgresOptions = {}): Pr
     const handle = await joinOrLaunch(valid, native);
     if (handle) return handle;
   }
-  throw new LocalPostgresError("StartFailed", "the server ended whenever it was joined");
+  throw new LocalPostgresError(
+    "StartFailed",
+    "the server ended each time this process tried to join it; call startLocalPostgres again",
+  );
 }
 
 function createDirectory(directory: string): string {
@@ -82,7 +93,7 @@ function readRecord(directory: string): ReturnType<typeof latestRecord> {
   } catch (error) {
     throw toLocalPostgresError(
       error,
-      `the data directory ${directory} cannot be read; is it another user's?`,
+      `cannot read the data directory ${directory}; check its owner and mode`,
     );
   }
 }

@@ -1,6 +1,7 @@
 /**
- * The life of one server as seen from its users' connections: it boots when the supervisor starts, serves those who
- * attach, and ends when no user has been connected for a moment. Ending leaves no process and no temporary file.
+ * The life of one server, driven by the connections of its users. It boots when the supervisor
+ * starts, and ends when no user has been connected for a moment. It leaves no process and no
+ * temporary file.
  */
 import { rmSync } from "node:fs";
 import type { Socket } from "node:net";
@@ -22,9 +23,15 @@ import { sweepLeftovers } from "./sweep.js";
 import { trustedCache } from "./trusted-cache.js";
 import { Watcher } from "./watcher.js";
 
-/** How long a server without users waits for the next one: a test run may hand over from process to process. */
+/**
+ * How long a server without users waits for the next one: a test run may hand over from process to
+ * process.
+ */
 const graceMs = 1000;
-/** The first user connects at once, unless it was killed meanwhile; one that comes too late launches another. */
+/**
+ * The first user connects at once, unless it was killed meanwhile; one that comes too late launches
+ * another.
+ */
 const firstUserMs = 3000;
 
 export class Supervision {
@@ -88,7 +95,7 @@ export class Supervision {
 
   async #reply(socket: Socket, id: number, request: Exclude<Request, { kind: "release" }>): Promise<void> {
     sendLine(socket, { id, reply: await this.#answer(request) });
-    // All who wait are told in this turn; whoever comes later must not be given an old failure.
+    // All waiting users get the failure in this turn; later users must not get an old one.
     if (this.#hasFailed) setImmediate(() => void this.end());
   }
 
@@ -143,7 +150,7 @@ export class Supervision {
   async end(): Promise<void> {
     if (this.#isEnding) return;
     this.#isEnding = true;
-    // Nobody will read a throw-away directory again, so that there is nothing worth a checkpoint.
+    // Nobody reads a throw-away directory again, so it needs no checkpoint.
     try {
       await this.#server.end(this.#isThrowAway ? "immediate" : "fast");
       rmSync(this.#runtime.directory, { recursive: true, force: true, maxRetries: 5 });

@@ -1,8 +1,8 @@
 /**
- * The process that owns one server: started detached by the first user, it listens on a control socket and hands the
- * connections to `Supervision`. It outlives any user and belongs to none. Its command line is one JSON argument (see
- * `SupervisorArguments`); its only output is one line saying where it listens, that another supervisor was first, or
- * why it failed.
+ * The process that owns one server: started detached by the first user, it listens on a control
+ * socket and hands the connections to `Supervision`. It outlives any user and belongs to none. Its
+ * command line is one JSON argument (see `SupervisorArguments`); its only output is one line saying
+ * where it listens, that another supervisor was first, or why it failed.
  */
 import { rmSync } from "node:fs";
 import { createServer } from "node:net";
@@ -21,7 +21,7 @@ function announce(announcement: Announcement): void {
 function main(): void {
   process.umask(0o077);
   process.chdir("/");
-  // The one who reads our output may be gone; that is no reason to die.
+  // The reader of our output may have ended; that must not end this process.
   process.stdout.on("error", () => {});
   process.stderr.on("error", () => {});
   const input: unknown = JSON.parse(process.argv[2] ?? "null");

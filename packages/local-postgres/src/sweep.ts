@@ -1,6 +1,6 @@
 /**
- * Removes what earlier servers of this user left behind when their supervisor and its watcher were both killed, for
- * example with a whole container: runtime directories that nobody answers for, and the postmasters that use them.
+ * Cleans up after servers of this user whose supervisor and watcher were both killed, for example
+ * with a whole container. Removes their runtime directories and ends their postmasters.
  */
 import { lstatSync, readFileSync } from "node:fs";
 import { readdir, rm } from "node:fs/promises";
@@ -13,7 +13,10 @@ import { runtimePaths, runtimePattern, type RuntimePaths } from "./places.js";
 /** A directory without a control socket may belong to a supervisor that is just starting. */
 const youngestMs = 60_000;
 
-/** Never fails: what cannot be removed, or is being removed by somebody else, is no concern of a server that runs. */
+/**
+ * Never fails: a running server does not care about files that cannot be removed, or that another
+ * process removes.
+ */
 export async function sweepLeftovers(base: string): Promise<void> {
   const names = await readdir(base).catch(() => []);
   for (const name of names.filter((entry) => runtimePattern.test(entry))) {

@@ -1,7 +1,8 @@
 /**
- * An initialised data directory to copy from: initdb takes about a second, a copy less than a tenth. The template is
- * kept in the trusted cache with a manifest of its files; one that is incomplete (a cleaner of /tmp ran) is rebuilt.
- * Several processes may build it at once: the first one to finish publishes.
+ * An initialised data directory to copy from: initdb takes about a second, a copy less than a
+ * tenth. The trusted cache keeps the template with a manifest of its files. An incomplete template
+ * (a cleaner of /tmp ran) is rebuilt. Several processes may build it at once: the first one to
+ * finish publishes it.
  */
 import {
   chmodSync,
@@ -27,7 +28,9 @@ export interface TemplateRequest {
   /** The runnable `native/` directory. */
   binaries: string;
   version: string;
-  /** Who runs initdb; it must be a user whom initdb can look up, and need not be the one who runs the server. */
+  /**
+   * The user that runs initdb. initdb must find its name; it need not be the user of the server.
+   */
   identity: Identity | undefined;
   cache: string | undefined;
   runtimeDirectory: string;
@@ -37,9 +40,10 @@ export interface TemplateRequest {
 const revision = 4;
 
 /**
- * Durable, and sized for a laptop. Dynamic shared memory lies in the data directory and goes with it: in /dev/shm a
- * killed server would leave it for good, and containers have too little there. Statement errors reach the client
- * anyway; leaving them out of the log (`log` ranks above `error`) keeps it from growing without bound.
+ * Durable, and sized for a laptop. Dynamic shared memory lies in the data directory and goes with
+ * it: in /dev/shm a killed server would leave it for good, and containers have too little there.
+ * Statement errors reach the client anyway; leaving them out of the log (`log` ranks above `error`)
+ * keeps it from growing without bound.
  */
 const defaultSettings: Record<string, string> = {
   max_connections: "100",
@@ -55,7 +59,10 @@ const defaultSettings: Record<string, string> = {
 export interface Template {
   /** A data directory to copy. */
   data: string;
-  /** Made by an earlier start: if a server does not start on its copy, it may be the template's fault. */
+  /**
+   * Made by an earlier start: if a server does not start on its copy, it may be the template's
+   * fault.
+   */
   isCached: boolean;
 }
 
@@ -97,7 +104,8 @@ async function buildTemplate(request: TemplateRequest): Promise<string> {
     username: "postgres",
     encoding: "UTF8",
     auth: "trust",
-    // The builtin provider gives the same C.UTF-8 on every system, also where the C library has none.
+    // The builtin provider gives the same C.UTF-8 on every system, also where the C library has
+    // none.
     "locale-provider": "builtin",
     "builtin-locale": "C.UTF-8",
     locale: "C",
@@ -114,13 +122,15 @@ async function buildTemplate(request: TemplateRequest): Promise<string> {
   );
   if (exitCode !== 0) throw diagnoseOutput("initdb could not make a data directory", output);
   await createDefaultDatabase(request, data);
-  // In the cache it is root's, so that no other process of that user can change what later servers begin with.
+  // In the cache it belongs to root, so that no other process of that user can change it.
   if (identity) changeOwner(data, { uid: 0, gid: 0 });
   writeFileSync(join(directory, "manifest.json"), JSON.stringify(listFiles(data)));
   return directory;
 }
 
-/** Once here instead of at every start: PostgreSQL takes longer to create a database than to start. */
+/**
+ * Once here instead of at every start: PostgreSQL takes longer to create a database than to start.
+ */
 async function createDefaultDatabase(request: TemplateRequest, data: string): Promise<void> {
   const { exitCode, output } = await runProgram(
     join(request.binaries, "bin", "postgres"),
@@ -134,7 +144,9 @@ async function createDefaultDatabase(request: TemplateRequest, data: string): Pr
   }
 }
 
-/** Every directory (with a trailing slash) and file (with its size) below `root`, relative to it. */
+/**
+ * Every directory (with a trailing slash) and file (with its size) below `root`, relative to it.
+ */
 function listFiles(root: string): Record<string, number> {
   const found: Record<string, number> = {};
   for (const entry of readdirSync(root, { withFileTypes: true, recursive: true })) {

@@ -1,8 +1,8 @@
 /**
- * Decides whether what lies in a data directory may be believed. Other users of the machine can plant directories,
- * records and links wherever everybody may write, so owner and mode are checked before anything is read or run, and no
- * symbolic link is followed. Root is believed everywhere; beyond root, only the user of this process is, and for root
- * the owner of the directory that it was told to serve.
+ * Decides which files in a data directory to trust. Other users of the machine can plant
+ * directories, records and links in public places. So this checks owner and mode before anything is
+ * read or run, and follows no symbolic links. It trusts root and the user of this process. If that
+ * is root, it also trusts the owner of the directory that it serves.
  */
 import {
   chmodSync,
@@ -24,18 +24,21 @@ export const initialisingMarker = "pawl-initialising";
 
 const writableByOthers = 0o022;
 
-/** Refuses a data directory that somebody else made, or could have put something into. `directory` holds no links. */
+/**
+ * Refuses a data directory that another user made or could have written to. `directory` contains no
+ * links.
+ */
 export function requireTrustedDirectory(directory: string): void {
   const found = lstatSync(directory);
   if (!found.isDirectory()) throw untrusted(directory, "is not a directory", "Name another directory");
   requireOwner(directory, found);
   if ((found.mode & writableByOthers) !== 0) {
-    // An empty one is as good as new, once nobody else can write to it.
+    // An empty directory is safe once nobody else can write to it.
     if (listDirectory(directory).length === 0) chmodSync(directory, 0o700);
     if ((lstatSync(directory).mode & writableByOthers) !== 0 || listDirectory(directory).length > 0) {
       throw untrusted(
         directory,
-        `can be written by other users (mode ${octal(found.mode)}), who may have changed what is in it`,
+        `can be written by other users (mode ${octal(found.mode)}), who may have changed its content`,
         `If you know all of it, close it (chmod -R go-w ${directory}); else name another directory`,
       );
     }
@@ -44,7 +47,8 @@ export function requireTrustedDirectory(directory: string): void {
   for (const name of listDirectory(directory)) {
     const entry = lstatSync(join(directory, name), { throwIfNoEntry: false });
     if (entry === undefined || isTrusted(entry.uid) || isBeingFilled(directory)) continue;
-    // Root gives the directory away when all is in it, and removes the marker then: look again at whose it is.
+    // Root gives the directory away when all is in it, and removes the marker then: look again at
+    // whose it is.
     if (!trustedOwners(directory)(entry.uid)) throw planted(join(directory, name), entry);
   }
 }
@@ -85,7 +89,10 @@ export function readTrusted(file: string, isTrusted: Owners): string {
   }
 }
 
-/** Whether one of these users listens there: after a reboot anybody can make a directory of the same name in /tmp. */
+/**
+ * Whether one of these users listens there: after a reboot anybody can make a directory of the same
+ * name in /tmp.
+ */
 export function isTrustedSocket(socketPath: string, isTrusted: Owners): boolean {
   const directory = lstatSync(dirname(socketPath), { throwIfNoEntry: false });
   const socket = lstatSync(socketPath, { throwIfNoEntry: false });
@@ -98,7 +105,8 @@ function requireOwner(directory: string, { uid: owner }: Stats): void {
   const uid = userId();
   if (owner === uid) return;
   if (uid !== 0) throw foreignOwner(directory, owner);
-  // Root serves the directories of others, where they are at home. In a public place anybody can have put it there.
+  // Root serves the directories of others, where they are at home. In a public place anybody can
+  // have put it there.
   if (isServerUser(owner)) return;
   const parent = lstatSync(dirname(directory));
   if ((parent.mode & 0o002) === 0 || parent.uid === owner) return;

@@ -1,7 +1,7 @@
 /**
- * The directory where initialised data directories and copied binaries are kept between servers. It lies in a
- * directory that everybody can write, so it is used only when it is ours and nobody else can change it: what is
- * planted there by another user is never run. Without a trustworthy cache everything still works, only slower.
+ * The cache for initialised data directories and copied binaries. It is in a public directory, so
+ * it is used only if it is ours and nobody else can change it. Files that another user planted are
+ * never run. Without a trustworthy cache everything works, but slower.
  */
 import { chmodSync, lstatSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -10,7 +10,8 @@ import { systemCodeOf } from "./errors.js";
 export function trustedCache(base: string): string | undefined {
   const uid = process.getuid?.() ?? 0;
   const directory = join(base, `pawl-postgres-cache-${uid}`);
-  // Root's cache holds binaries that the unprivileged server runs: it may pass through, but neither list nor write.
+  // Root's cache holds binaries that the unprivileged server runs: it may pass through, but neither
+  // list nor write.
   const mode = uid === 0 ? 0o711 : 0o700;
   try {
     mkdirSync(directory, { mode });
@@ -32,8 +33,8 @@ function isPrivate(directory: string): boolean {
 }
 
 /**
- * Moves a finished directory into the cache in one step, so that nobody ever sees half of it. When somebody else was
- * first, theirs stays and ours is dropped: both are the same.
+ * Moves a finished directory into the cache in one step, so that nobody sees half of it. If another
+ * process was first, its copy stays and ours is dropped: both are the same.
  */
 export function publish(finished: string, cached: string): boolean {
   try {

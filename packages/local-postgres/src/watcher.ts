@@ -1,11 +1,13 @@
 /**
- * A tiny shell process that outlives a supervisor killed with -9. It reads the process id of the postmaster from a
- * pipe that the supervisor holds; when the pipe closes without a farewell it ends that postmaster and removes the
- * runtime directory. On a system without a shell the next start cleans up instead.
+ * A tiny shell process that outlives a supervisor killed with -9. It reads the process id of the
+ * postmaster from a pipe that the supervisor holds; When the pipe closes without a farewell, it
+ * ends that postmaster and removes the runtime directory. On a system without a shell, the next
+ * start cleans up instead.
  */
 import { spawn, type ChildProcess } from "node:child_process";
 
-// $1: the runtime directory; $2: the first signal. A line is the current process id, or "none", or "farewell".
+// $1: the runtime directory; $2: the first signal. A line is the current process id, or "none", or
+// "farewell".
 const script = `
 pid=none
 while read -r line; do

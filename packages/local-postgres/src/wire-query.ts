@@ -1,7 +1,7 @@
 /**
- * Runs one statement on the server through its unix socket, in PostgreSQL's own protocol: the launcher needs four
- * small statements, which does not justify a dependency on a driver. The socket trusts its user, so there is no
- * authentication to implement.
+ * Runs one statement on the server through its unix socket, in PostgreSQL's own protocol. The
+ * launcher needs only four small statements, which does not justify a driver. The socket trusts its
+ * user, so there is no authentication to implement.
  */
 import { connect } from "node:net";
 

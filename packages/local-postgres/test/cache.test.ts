@@ -1,4 +1,6 @@
-/** The cached data directory: quick when it is good, never trusted when it could be somebody else's. */
+/**
+ * The cached data directory: quick when it is good, never trusted when it could be somebody else's.
+ */
 import {
   chmodSync,
   chownSync,
@@ -44,7 +46,7 @@ describe("a template", () => {
     expect(statSync(join(base, cacheName)).mode & 0o066).toBe(0);
   });
 
-  it("belongs to the one who made it, whoever runs the servers", () => {
+  it("belongs to the user who made it, also if another user runs the servers", () => {
     const data = join(templateIn(base), "data");
     const owners = ["", "postgresql.conf", "base"].map((name) => statSync(join(data, name)).uid);
     expect(new Set(owners)).toEqual(new Set([process.getuid?.()]));

@@ -66,13 +66,14 @@ it("an install without optional dependencies is told how to get them", async () 
 
 it("a system without the C library of the binaries (musl) is told so", async () => {
   const project = installProject(temporaryDirectory(0o755), { withBinaries: true });
-  // The kernel reports a missing interpreter as it reports a missing loader: as a file that does not exist.
+  // The kernel reports a missing interpreter as it reports a missing loader: as a file that does
+  // not exist.
   writeFileSync(join(project.libraries, "..", "bin", "postgres"), "#!/lib/no-such-loader\n");
   const failure = await new UserProcess({}, project).failed();
   expect(failure).toMatchObject({ code: "UnsupportedPlatform", message: /need glibc/ });
 });
 
-it("a full disk is DiskFull, and what was begun is removed", async () => {
+it("a full disk is DiskFull, and leaves no half-made directory", async () => {
   const small = temporaryDirectory(0o755);
   const mounted = runCommand(["mount", "-t", "tmpfs", "-o", "size=20m,mode=1777", "none", small]);
   if (!mounted) {

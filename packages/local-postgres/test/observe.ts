@@ -1,5 +1,6 @@
 /**
- * What tests can see from outside: whether a process runs, what a server answers, and waiting until something holds.
+ * What tests can see from outside: whether a process runs, what a server answers, and waiting until
+ * something holds.
  */
 import { spawnSync } from "node:child_process";
 import {
@@ -21,8 +22,8 @@ import { afterAll } from "vitest";
 export const isRoot = process.getuid?.() === 0;
 
 /**
- * Every test file has a temporary directory of its own, where it can see whatever is left behind. In memory when there
- * is plenty: each server means more than a thousand small files.
+ * Every test file has a temporary directory of its own, where it can see whatever is left behind.
+ * In memory when there is plenty: each server means more than a thousand small files.
  */
 export const temporaryBase = mkdtempSync(join(isRoomy("/dev/shm") ? "/dev/shm" : tmpdir(), "lp-test-"));
 chmodSync(temporaryBase, 0o1777);
@@ -123,7 +124,10 @@ function linuxProcessField(pid: number, field: "state" | "ppid" | "uid"): string
   }
 }
 
-/** The directory with everything that must vanish with the server; its path is part of the socket's URL. */
+/**
+ * The directory with everything that must vanish with the server; its path is part of the socket's
+ * URL.
+ */
 export function runtimeDirectoryOf(url: string): string {
   return dirname(new URL(url).searchParams.get("host") ?? "");
 }

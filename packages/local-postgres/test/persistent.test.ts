@@ -1,4 +1,7 @@
-/** Servers on a directory that stays: shared by those who name it, and recovered from every kind of end. */
+/**
+ * Servers on a directory that stays: shared by those who name it, and recovered from every kind of
+ * end.
+ */
 import { cpSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Client } from "pg";
@@ -8,7 +11,9 @@ import { isGone, isRunning, parentOf, processesMentioning, query, runtimeDirecto
 import { stopAtEnd, temporaryDirectory, until } from "./observe.js";
 import { UserProcess } from "./user-process.js";
 
-/** A base backup by hand, with the lock file and the server's record, which do not concern the copy. */
+/**
+ * A base backup by hand, with the lock file and the server's record, which do not concern the copy.
+ */
 async function copyWhileRunning(server: { url: string; directory: string }, target: string): Promise<string> {
   const client = new Client(server.url);
   await client.connect();

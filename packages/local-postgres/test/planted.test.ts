@@ -1,4 +1,7 @@
-/** What another user of the machine has planted is neither read nor run: each test is a real user against another. */
+/**
+ * What another user of the machine has planted is neither read nor run: each test is a real user
+ * against another.
+ */
 import {
   chmodSync,
   chownSync,
@@ -159,7 +162,7 @@ describe("the directory for temporary files", () => {
     }
   };
 
-  it("is passed over if everybody can replace what is in it", () => {
+  it("is passed over if everybody can replace its content", () => {
     const directory = temporaryDirectory(0o777);
     expect(chosen(directory)).not.toBe(directory);
     chmodSync(directory, 0o1777);
@@ -175,7 +178,7 @@ describe("the directory for temporary files", () => {
 });
 
 describe.skipIf(!isRoot)("root", () => {
-  it("believes what is not its own only while another process of root fills the directory", () => {
+  it("trusts files of another owner only while another process of root fills the directory", () => {
     const directory = temporaryDirectory(0o700);
     const marker = join(directory, "pawl-initialising");
     const file = join(directory, "PG_VERSION");

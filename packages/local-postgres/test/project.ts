@@ -1,6 +1,7 @@
 /**
- * An installed project of its own: this package and its binaries copied into a node_modules elsewhere, the way an
- * install with --ignore-scripts leaves them, that is without the links between library versions.
+ * An installed project of its own: this package and its binaries copied into a node_modules
+ * elsewhere, the way an install with --ignore-scripts leaves them, that is without the links
+ * between library versions.
  */
 import { cpSync, lstatSync, mkdirSync } from "node:fs";
 import { createRequire } from "node:module";

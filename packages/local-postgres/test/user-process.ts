@@ -1,5 +1,6 @@
 /**
- * Runs the fixtures as real processes: what this package promises is about processes that come, go and are killed.
+ * Runs the fixtures as real processes: what this package promises is about processes that come, go
+ * and are killed.
  */
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";

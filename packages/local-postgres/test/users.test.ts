@@ -38,12 +38,17 @@ const showIdentity = [
 
 let readable: Project | undefined;
 
-/** A project that every user can read, wherever this repository is (below a home that only its owner enters, say). */
+/**
+ * A project that every user can read, wherever this repository is (below a home that only its owner
+ * enters, say).
+ */
 function readableProject(): Project {
   return (readable ??= installProject(temporaryDirectory(0o755), { withBinaries: true }));
 }
 
-/** Starts a server as somebody, sees it answer, and lets it go. Answers with the user who ran it. */
+/**
+ * Starts a server as somebody, sees it answer, and lets it go. Answers with the user who ran it.
+ */
 async function runServer(options: object, settings: UserSettings): Promise<number> {
   const user = new UserProcess(options, { ...settings, afterwards: "stop" });
   const server = await user.started();

@@ -145,7 +145,7 @@ describe("mistakes", () => {
     });
     await serve([poison]);
     const error = await pawl.result((await pawl.start(poison)).runId).catch((thrown: unknown) => thrown);
-    expect((error as RunFailed).error.message).toMatch(/not an Error was thrown: .*when it is looked at/);
+    expect((error as RunFailed).error.message).toMatch(/not an Error was thrown: .*when it is read/);
   });
 
   it("a bad definition is refused where it is written", () => {

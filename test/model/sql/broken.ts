@@ -24,8 +24,8 @@ export const faults: readonly Fault[] = [
   },
   {
     says: "a claim that does not say that a wait has timed out",
-    of: "claim",
-    piece: "timed_out = r.timed_out or r.status = 'awaiting_signal'",
+    of: "take_claims",
+    piece: "timed_out = r.timed_out or (r.status = 'awaiting_signal' and p_signals = 0)",
     instead: "timed_out = r.timed_out",
   },
   {

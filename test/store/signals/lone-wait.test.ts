@@ -10,7 +10,7 @@ await register(database, "worker");
 endRunsAfterEach(database);
 
 const signal = async (runId: string, name: string, payload: unknown, dedupKey: string | null = null) =>
-  (await store.signal([{ runId, name, payload: JSON.stringify(payload), dedupKey }], { patient: true }))
+  (await store.signal([{ runId, name, payload: JSON.stringify(payload), dedupKey }], { patient: false }))
     .verdicts;
 
 /** A workflow that has recorded "before" and is suspended for these steps. */

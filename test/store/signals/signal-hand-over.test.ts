@@ -37,7 +37,7 @@ async function signalOffering(
   const sent = [{ runId, name, payload: '{"n":1}', dedupKey }];
   return {
     claimId,
-    ...(await store.signal(sent, { patient: true, offer: { workerId, claimId, queues } })),
+    ...(await store.signal(sent, { patient: false, offer: { workerId, claimId, queues } })),
   };
 }
 

@@ -1,6 +1,6 @@
 /**
- * How long a job waits before it is tried again, unless its definition says otherwise. Called by the engine with
- * the number of the attempt that just failed, counted from 0.
+ * The default backoff of jobs: how long a job waits before its next attempt. Called by the engine
+ * with the number of the attempt that failed, counted from 0.
  */
 
 const maxMs = 300_000;

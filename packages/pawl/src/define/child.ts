@@ -1,19 +1,19 @@
 /**
- * `child`: a run that `ctx.spawn` is to start. It is plain data that does nothing by itself; the engine makes a run
- * of it, as `start` would, when it commits the spawn. Called by users in their steps. Input and options are checked
- * when the run is made, so that their errors can say which of the children is meant.
+ * `child`: describes a run that `ctx.spawn` will start. It is plain data: the engine starts the run
+ * when it commits the spawn. Called by users in their steps. The engine checks input and options
+ * when it makes the run, so that an error can name the child.
  */
 
 import { type DefinitionOf, type InputOf, isDefinition, type StartTarget } from "./definition.js";
 import { InvalidOption } from "../values/errors.js";
-import { isMarked } from "../values/mark.js";
+import { hasBrand } from "../values/brand.js";
 import { checkName } from "../values/names.js";
 import { show } from "../values/show.js";
 import type { StartArguments, StartOptions } from "./start-options.js";
 
 const made: unique symbol = Symbol("pawl.child");
 
-/** A run to be started by `ctx.spawn`, made by `child`. */
+/** A run that `ctx.spawn` will start. Made by `child`. */
 export interface Child {
   readonly [made]: true;
   readonly target: StartTarget;
@@ -23,7 +23,7 @@ export interface Child {
 
 const noOptions: StartOptions = Object.freeze({});
 
-/** A child of a definition, or of one known by name only, with the input and options that `start` takes. */
+/** Describes a child: a definition or its name, with the input and options that `start` takes. */
 export function child<Target extends StartTarget>(
   target: Target,
   ...[input, options = noOptions]: StartArguments<InputOf<DefinitionOf<Target>>>
@@ -31,9 +31,9 @@ export function child<Target extends StartTarget>(
   return Object.freeze({ [made]: true as const, target: checkTarget(target), input, options });
 }
 
-/** Whether `child` made it. */
+/** Whether `child` made this value. */
 export function isChild(value: unknown): value is Child {
-  return isMarked(value, made);
+  return hasBrand(value, made);
 }
 
 function checkTarget(target: unknown): StartTarget {

@@ -1,7 +1,7 @@
 /**
- * What the code of a user sees as `ctx`: who it is, how often it was tried, what it works on, and the helpers that
- * make outcomes. Types only; the executor makes the objects, with `stepHelpers` as their helpers. The helpers are
- * members of function type and not methods, because they may be destructured.
+ * The `ctx` of jobs and steps: identity, attempt, state and the helpers that make outcomes. Types
+ * only; the executor makes the objects and adds `stepHelpers`. The helpers are members of function
+ * type, not methods, because users may destructure them.
  */
 
 import type { Child } from "./child.js";
@@ -24,15 +24,18 @@ import type { Status } from "../values/phase.js";
 import type { MatchOf, PayloadOf, ReceivedSignal, SignalMap } from "./signal.js";
 import type { Transaction } from "./transaction.js";
 
-/** What jobs and steps have in common. */
+/** The members that jobs and steps share. */
 interface RunContext {
   readonly runId: string;
   /** The name and version of the definition. */
   readonly name: string;
   readonly version: number;
-  /** How often this was tried before: 0 at first. */
+  /** The number of attempts before this one: 0 at first. */
   readonly attempt: number;
-  /** Aborted when the run is cancelled or the claim is lost: whatever is done from then on is not recorded. */
+  /**
+   * Aborted when the run is cancelled or the worker loses the claim. Later results are not
+   * recorded.
+   */
   readonly signal: AbortSignal;
   readonly log: Logger;
 }
@@ -40,28 +43,32 @@ interface RunContext {
 /** The first argument of a job's `run`. */
 export interface JobContext extends RunContext {
   /**
-   * Runs SQL in the very transaction that commits the result: `return ctx.transaction(async (tx) => …)`. What it returns is the result;
-   * if it throws, all is rolled back and the attempt has failed. It is called again if the database went away while it ran.
+   * Runs SQL in the transaction that commits the result: `return ctx.transaction(async (tx) => …)`.
+   * Its return value is the result. If it throws, the transaction rolls back and the attempt fails.
+   * Pawl calls it again if it loses the database while it runs.
    */
   readonly transaction: <Result>(work: (tx: Transaction) => Promise<Result>) => Promise<Result>;
 }
 
-/** A run that `ctx.spawn` started, as the step that follows sees it. */
+/** A run that `ctx.spawn` started, as the next step sees it. */
 export interface ChildRun {
   readonly runId: string;
   /** The name of its definition. */
   readonly name: string;
-  /** "running" only if it was not waited for. */
+  /** "running" only if the parent did not wait for it. */
   readonly status: Status;
   readonly output: Json | null;
   readonly error: ErrorRecord | null;
-  /** False if its key was taken: this is the run that holds it, which is not waited for. */
+  /**
+   * False if its key was taken. Then this is the run that holds the key; the parent did not wait
+   * for it.
+   */
   readonly created: boolean;
 }
 
 /**
- * The argument of a step. `State` is what it reads, `Signals` what its definition declares, `Given` what may be given
- * for the next step.
+ * The argument of a step. `State` is the state it reads, `Signals` the declared signals, `Given`
+ * the state it may pass on.
  */
 export interface StepContext<
   Step extends string = string,
@@ -71,17 +78,20 @@ export interface StepContext<
 > extends RunContext {
   readonly step: Step;
   readonly state: State;
-  /** After `awaitSignal`: the signals that it waited for, oldest first. Consumed when the run goes on. */
+  /**
+   * After `awaitSignal`: the awaited signals, oldest first. Consumed when the run moves to another
+   * step.
+   */
   readonly awaited: readonly ReceivedSignal<Signals>[];
-  /** All signals that were there when the step began and are not consumed, oldest first. */
+  /** All signals in the inbox when the step began, oldest first. */
   readonly inbox: readonly ReceivedSignal<Signals>[];
-  /** After `awaitSignal`: whether the timeout passed before a signal came. */
+  /** After `awaitSignal`: whether the timeout passed before a signal arrived. */
   readonly timedOut: boolean;
-  /** After `spawn`: the children, in the order in which they were given. */
+  /** After `spawn`: the children, in the order you passed them. */
   readonly children: readonly ChildRun[];
   /** Go to `step`. */
   readonly next: (step: Step, state: Given, options?: NextOptions) => Next;
-  /** This step again, after `delay`. */
+  /** Run this step again after `delay`. */
   readonly retry: (state: Given, delay: Duration) => Retry;
   /** Go to `nextStep` when a signal of one of these names arrives, or the timeout passes. */
   readonly awaitSignal: <Name extends keyof Signals & string>(
@@ -90,18 +100,21 @@ export interface StepContext<
     state: Given,
     options?: AwaitOptions<MatchOf<PayloadOf<Signals[Name]>>>,
   ) => AwaitSignal;
-  /** Start these children and go to `nextStep` when all of them have ended, however they did. */
+  /**
+   * Start these children and go to `nextStep` when all have completed, failed or been cancelled.
+   */
   readonly spawn: (nextStep: Step, children: readonly Child[], state: Given) => Spawn;
   /**
-   * Runs SQL in the very transaction that commits the outcome: `return ctx.transaction(async (tx) => { …; return ctx.next(…) })`. If
-   * it throws, all is rolled back, and it is an error of the step. It is called again if the database went away while it ran.
+   * Runs SQL in the transaction that commits the outcome: `return ctx.transaction(async (tx) => {
+   * …; return ctx.next(…) })`. If it throws, the transaction rolls back and the step fails with
+   * that error. Pawl calls it again if it loses the database while it runs.
    */
   readonly transaction: <Returned extends Outcome>(
     work: (tx: Transaction) => Promise<Returned>,
   ) => Promise<Returned>;
-  /** The run is done. */
+  /** Complete the run with this result. */
   readonly done: DoneHelper;
-  /** The run has failed. An error, a text or any other value is recorded as the reason. */
+  /** Fail the run. Pawl records the reason: an error, a string or any other value. */
   readonly stop: (reason: unknown) => Stop;
 }
 

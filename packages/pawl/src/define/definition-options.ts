@@ -1,6 +1,6 @@
 /**
- * The options that every kind of definition takes, with their defaults, and their checks. Called by `job`, `machine`
- * and `workflow` when a definition is made, so that a mistake shows where it was written and not in a worker.
+ * The options that every kind of definition takes, with defaults and checks. Called by `job`,
+ * `machine` and `workflow`, so that a mistake shows in the definition and not in a worker.
  */
 
 import type { DefinitionFields } from "./definition.js";
@@ -12,17 +12,20 @@ import { checkSignals } from "./signal.js";
 /** The options of every definition. */
 export interface DefinitionOptions<Name extends string, Signals> {
   readonly name: Name;
-  /** A run finishes on the version it was started with: raise it when running ones could not go on. Default 1. */
+  /**
+   * A run finishes on the version it started with. Raise it if existing runs cannot continue.
+   * Default 1.
+   */
   readonly version?: number | undefined;
   /** Default "default". */
   readonly queue?: string | undefined;
   /** Lower runs first. Default 0. */
   readonly priority?: number | undefined;
-  /** How long a terminal run is kept. Default "30d". */
+  /** How long Pawl keeps a run after its end. Default "30d". */
   readonly retention?: Duration | undefined;
-  /** How many crashes of its worker, without progress, a run survives. */
+  /** How many worker crashes without progress a run survives. */
   readonly maxCrashes?: number | undefined;
-  /** The signals that may be sent to a run, for the types of names and payloads. */
+  /** The signals that a run accepts: types of their names and payloads. */
   readonly signals?: Signals | undefined;
 }
 
@@ -30,7 +33,7 @@ const defaults = { version: 1, queue: "default", priority: 0, retention: "30d" }
 
 const names = ["name", "version", "queue", "priority", "retention", "maxCrashes", "signals"] as const;
 
-/** The common part of a definition, and the checked object for the options of its kind. */
+/** Checks the options: the part that all definitions share, and the options of this kind. */
 export function checkDefinition<Kind extends DefinitionFields["kind"], Name extends string>(
   kind: Kind,
   given: unknown,
@@ -55,7 +58,7 @@ export function checkDefinition<Kind extends DefinitionFields["kind"], Name exte
   return { base, own: options };
 }
 
-/** An option given as undefined is an option left out. */
+/** An option that is undefined counts as missing. */
 function withoutUndefined<Options extends object>(options: Options): Partial<Options>;
 function withoutUndefined(options: object): object {
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));

@@ -1,8 +1,8 @@
 /**
- * What `job`, `machine` and `workflow` make: frozen, plain data with every option filled in, which the engine consumes, and
- * the types that the client reads off it. The types of input, output and signals live in a member that does
- * not exist at run time. Used by the engine (`JobDefinition`, `MachineDefinition`, `WorkflowDefinition`), by `serve` (`AnyDefinition`) and by
- * the client (`InputOf`, `OutputOf`, `RunId`, `SignalArguments`).
+ * The definitions that `job`, `machine` and `workflow` make: frozen, plain data with all options
+ * filled in. The types of input, output and signals are in a member that does not exist at run
+ * time. Used by the engine (`JobDefinition`, `MachineDefinition`, `WorkflowDefinition`), by `serve`
+ * (`AnyDefinition`) and by the client (`InputOf`, `OutputOf`, `RunId`, `SignalArguments`).
  */
 
 import type { JobContext, StepContext } from "./context.js";
@@ -21,17 +21,20 @@ interface Types<Input, Output, Signals> {
   readonly signals: Signals;
 }
 
-/** The methods of definitions. `api/serve.ts` adds its own, so that what is pure here need not know of it. */
+/**
+ * The methods of definitions. `api/serve.ts` adds them, so that this room imports nothing from
+ * there.
+ */
 export interface DefinitionMethods {}
 
 export const definitionMethods = {} as DefinitionMethods;
 
-/** A definition: frozen data with those methods. */
+/** Makes a definition: frozen data with those methods. */
 export function makeDefinition<Fields extends object>(fields: Fields): Readonly<Fields> & DefinitionMethods {
   return Object.freeze(Object.assign(Object.create(definitionMethods) as DefinitionMethods, fields));
 }
 
-/** What every definition has. */
+/** The fields and methods of every definition. */
 interface DefinitionBase extends DefinitionFields, DefinitionMethods {}
 
 export interface DefinitionFields {
@@ -41,7 +44,7 @@ export interface DefinitionFields {
   readonly queue: string;
   readonly priority: number;
   readonly retentionMs: number;
-  /** How many crashes without progress a run survives; `null`: any number. */
+  /** How many crashes without progress a run survives; `null` means any number. */
   readonly maxCrashes: number | null;
   readonly [types]?: Types<unknown, unknown, SignalMap>;
 }
@@ -49,7 +52,9 @@ export interface DefinitionFields {
 export interface JobDefinition extends DefinitionBase {
   readonly kind: "job";
   readonly maxAttempts: number;
-  /** How long to wait after the attempt that failed: a duration, if the user's function keeps to its type. */
+  /**
+   * Returns the wait after a failed attempt: a duration, if the user's function keeps to its type.
+   */
   readonly backoff: (attempt: number) => unknown;
   readonly input: Schema | undefined;
   readonly output: Schema | undefined;
@@ -77,7 +82,7 @@ export type AnyDefinition = JobDefinition | MachineDefinition | WorkflowDefiniti
 
 const kinds: readonly unknown[] = ["job", "machine", "workflow"] satisfies AnyDefinition["kind"][];
 
-/** Whether it is a definition, of this copy of Pawl or of another one in the same process. */
+/** Whether it is a definition, of this copy of Pawl or of another in the same process. */
 export function isDefinition(value: unknown): value is AnyDefinition {
   return isObject(value) && kinds.includes(value.kind) && "retentionMs" in value;
 }
@@ -125,41 +130,44 @@ export function reserve<Name extends string, Input, Output, Signals extends Sign
 
 type TypesOf<Definition extends DefinitionBase> = NonNullable<Definition[typeof types]>;
 
-/** What a run of this definition is started with. */
+/** The input of a run of this definition. */
 export type InputOf<Definition extends DefinitionBase> = TypesOf<Definition>["input"];
 
-/** What a run of this definition gives as its result. */
+/** The result of a run of this definition. */
 export type OutputOf<Definition extends DefinitionBase> = TypesOf<Definition>["output"];
 
-/** The signals that this definition declares; any, if it declares none. */
+/** The signals that this definition declares; any signal if it declares none. */
 type SignalsOf<Definition extends DefinitionBase> = TypesOf<Definition>["signals"];
 
-/** The names of the signals that can be sent to a run of this definition. */
+/** The names of the signals that you can send to a run of this definition. */
 export type SignalNameOf<Definition extends DefinitionBase> = keyof SignalsOf<Definition> & string;
 
-/** What may be sent as the payload of one of these signals: anything but null, if it is not declared. */
+/** The payload type of one of these signals; anything but null if it is not declared. */
 type SignalPayloadOf<Definition extends DefinitionBase, Name extends SignalNameOf<Definition>> = NonNullable<
   Encodable<PayloadOf<SignalsOf<Definition>[Name]>>
 >;
 
-/** What `signal` takes after the name: the payload may be left out where `{}`, which is then sent, is one. */
+/**
+ * The arguments of `signal` after the name. The payload is optional if `{}` is valid; then `{}` is
+ * sent.
+ */
 export type SignalArguments<Definition extends DefinitionBase, Name extends SignalNameOf<Definition>> =
   NoPayload extends SignalPayloadOf<Definition, Name>
     ? [payload?: SignalPayloadOf<Definition, Name>, options?: SignalOptions]
     : [payload: SignalPayloadOf<Definition, Name>, options?: SignalOptions];
 
-/** What a run can be started from: a definition, or the name of one. */
+/** A definition, or the name of one. */
 export type StartTarget = AnyDefinition | string;
 
-/** The definition that a target is known to be; of a name nothing is known. */
+/** The definition of a target. A name carries no types. */
 export type DefinitionOf<Target extends StartTarget> = Target extends AnyDefinition ? Target : AnyDefinition;
 
 declare const definition: unique symbol;
 
-/** The id of a run, which knows the definition it was started with. A plain string serves as well, untyped. */
+/** The id of a run, typed by its definition. A plain string works too, without types. */
 export type RunId<Definition extends DefinitionBase = AnyDefinition> = string & {
   readonly [definition]?: Definition;
 };
 
-/** The definition that a run id knows of; of a plain string nothing is known. */
+/** The definition of a run id. A plain string carries no types. */
 export type DefinitionOfRun<Id extends RunId> = Id extends RunId<infer Definition> ? Definition : never;

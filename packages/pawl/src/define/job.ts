@@ -1,7 +1,8 @@
 /**
- * `job`: one function that runs to completion, with retries. The unit of durability is the whole function: it is
- * run again from the start after an error or a crash, until it returns, throws `NonRetryable` or has used up its
- * attempts; crashes count as attempts. Called by users; gives the frozen definition that the engine consumes.
+ * `job`: one function that runs to completion, with retries. After an error or a crash the engine
+ * runs the whole function again, until it returns, throws `NonRetryable` or has used up its
+ * attempts. Crashes count as attempts. Called by users; returns the frozen definition that the
+ * engine reads.
  */
 
 import { defaultBackoff } from "./backoff.js";
@@ -25,20 +26,23 @@ export interface JobOptions<
   Signals,
 > extends DefinitionOptions<Name, Signals> {
   /**
-   * What the input must be. Without it, `run` says the type of its input itself and nothing is checked: a type of
-   * JSON, since that is what it gets (a `Date` only with a schema that revives it).
+   * The schema of the input. Without it, annotate the type in `run`; Pawl then checks nothing.
+   * `run` gets JSON: a `Date` only if the schema makes one from a string.
    */
   readonly input?: Schema<Input, Parsed> | undefined;
-  /** What the result must be. */
+  /** The schema of the result. */
   readonly output?: Schema<Accepted, Output> | undefined;
   readonly run: (ctx: JobContext, input: Parsed) => Result | Promise<Result>;
-  /** How often it is tried in all. Default 20. */
+  /** The number of attempts, including the first. Default 20. */
   readonly maxAttempts?: number | undefined;
-  /** How long to wait after the attempt that failed, counted from 0. Default: 1 s, doubled each time, at most 5 min. */
+  /**
+   * The wait after a failed attempt, counted from 0. Default: 1 s, doubled each time, at most 5
+   * min.
+   */
   readonly backoff?: ((attempt: number) => Duration) | undefined;
 }
 
-/** Refuses, at compile time and at `run`, a result that JSON cannot carry. */
+/** A result that JSON cannot represent is a compile error at `run`. */
 interface ReturnsJson<Result> {
   readonly run: (...given: never) => JsonSafe<Result> | Promise<JsonSafe<Result>>;
 }

@@ -1,8 +1,9 @@
 /**
- * `machine`: named steps over a typed state. Each step gets `ctx` and returns one outcome that `ctx` made; the outcome
- * and the new state are committed before the next step begins. The types check, on the offending argument, the
- * names of steps and of awaited signals, the state that is passed on, the initial step and that every step returns an outcome; the output
- * is the union over all `ctx.done` calls. Called by users; gives the frozen definition that the engine consumes.
+ * `machine`: named steps over a typed state. Each step gets `ctx` and returns one outcome that
+ * `ctx` made. Pawl commits the outcome and the new state before the next step begins. The types
+ * check step names, signal names, the next state, the initial step, and that every step returns an
+ * outcome; each error points to the wrong argument. The output is the union over all `ctx.done`
+ * calls. Called by users; returns the frozen definition that the engine reads.
  */
 
 import type { StandardSchemaV1 } from "@standard-schema/spec";
@@ -22,11 +23,11 @@ import type { SignalMap } from "./signal.js";
 /** The state of a machine that declares none: any object, read as JSON. */
 type UntypedState = Unchecked<object, { readonly [member: string]: Json | undefined }>;
 
-/** What may be given as the next state: a schema takes what it gave out, a type alone also what it is started with. */
+/** The type of the next state: the output of a schema; for a type alone, also its input. */
 type Given<State extends Schema> =
   State extends Unchecked<infer Input, unknown> ? Input : StandardSchemaV1.InferOutput<State>;
 
-/** Refuses, at compile time and at `state`, a schema whose output JSON cannot carry. */
+/** A schema whose output JSON cannot represent is a compile error at `state`. */
 type StorableSchema<State extends Schema> = Schema<unknown, JsonSafe<StandardSchemaV1.InferOutput<State>>>;
 
 /** The `ctx` of the steps of a machine. */
@@ -39,7 +40,7 @@ type MachineContext<Step extends string, State extends Schema, Signals extends S
 
 type Returned = Outcome | Promise<Outcome>;
 
-/** The results of the `done` outcomes among what the steps return. */
+/** The results of the `done` outcomes that the steps return. */
 type ResultOf<Outcomes> = Outcomes extends Done<infer Result> ? Result : never;
 
 /** The options of `machine`. */
@@ -51,17 +52,17 @@ export interface MachineOptions<
   State extends Schema,
   Signals extends SignalMap,
 > extends DefinitionOptions<Name, Signals> {
-  /** What the state must be: a schema, or `type<T>()`. The input of a run is its first state. */
+  /** The type of the state: a schema, or `type<T>()`. The input of a run is its first state. */
   readonly state?: (State & StorableSchema<State>) | undefined;
-  /** The names of the steps come from the first part, what each returns from the second. */
+  /** TypeScript infers the step names from the first part and the return types from the second. */
   readonly steps: { readonly [K in Step]: (ctx: MachineContext<Step, State, Signals>) => Returned } & {
     readonly [K in keyof Returns]: (ctx: MachineContext<Step, State, Signals>) => Returns[K];
   };
-  /** What to do about a value that a step threw. Default: `ctx.stop(error)`. */
+  /** Returns the outcome for an error that a step threw. Default: `ctx.stop(error)`. */
   readonly handle?: ((error: unknown, ctx: MachineContext<Step, State, Signals>) => Handled) | undefined;
 }
 
-/** The first step; may be left out only if one is called "start". */
+/** The first step. Required unless a step is called "start". */
 type InitialOption<Step extends string> = "start" extends Step
   ? { readonly initial?: NoInfer<Step> | undefined }
   : { readonly initial: NoInfer<Step> };

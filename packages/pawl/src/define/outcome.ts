@@ -1,14 +1,14 @@
 /**
- * What a step can return. Outcomes are plain data made by the helpers of `ctx`; they do nothing by themselves. The
- * helpers are functions of this module and use no `this`, so they work when destructured from `ctx` and cost
- * nothing per step. `checkOutcome` is called by the executor on whatever a step or `handle` returned: a wrong one is
- * an error of that step, with a message that shows it, and never a stuck run.
+ * The outcomes that a step can return. They are plain data that the helpers of `ctx` make. The
+ * helpers use no `this`, so they work when destructured and cost nothing per step. The executor
+ * calls `checkOutcome` on the value that a step or `handle` returned. A wrong value is an error of
+ * that step, never a stuck run.
  */
 
 import type { Child } from "./child.js";
 import { type Duration, toMilliseconds } from "../values/duration.js";
 import { InvalidOption, InvalidOutcome } from "../values/errors.js";
-import { isMarked } from "../values/mark.js";
+import { hasBrand } from "../values/brand.js";
 import {
   checkAwaitOptions,
   checkChildren,
@@ -17,34 +17,36 @@ import {
   checkState,
   checkStep,
   type StepNames,
-} from "./outcome-parts.js";
+} from "./outcome-checks.js";
 import type { RateLimit } from "./rate-limit.js";
 import { show } from "../values/show.js";
 
-// Tells an outcome made by `ctx` from an object that a user's step happens to return.
+// The brand of outcomes that `ctx` made, see `values/brand.ts`.
 const made: unique symbol = Symbol("pawl.outcome");
 
 interface Made {
   readonly [made]: true;
 }
 
-/** What `next` may change of the run. */
+/** The options of `ctx.next`. */
 export interface NextOptions {
-  /** Lower runs first; kept as it is if left out. */
+  /** Lower runs first. Default: unchanged. */
   readonly priority?: number | undefined;
-  /** Runs that share a key never execute at the same time; kept as it is if left out, dropped by null. */
+  /** Runs that share a key execute one at a time. Default: unchanged; null removes the key. */
   readonly partitionKey?: string | null | undefined;
-  /** The limit that this step falls under, with its retries: a name, or `{ name, key }` for a bucket per key. */
+  /**
+   * The rate limit of this step and its retries: a name, or `{ name, key }` for a bucket per key.
+   */
   readonly rateLimit?: RateLimit | undefined;
-  /** How many tokens of that limit each try takes. Default 1. */
+  /** How many tokens each attempt takes. Default 1. */
   readonly weight?: number | undefined;
 }
 
-/** What a run waits for besides the names of signals. */
+/** The options of `ctx.awaitSignal`. */
 export interface AwaitOptions<Match extends object = object> {
-  /** Go on after this long without a signal. Default: wait as long as it takes. */
+  /** Continue after this long without a signal. Default: wait forever. */
   readonly timeout?: Duration | undefined;
-  /** Only signals whose payload contains these members, with these values. Default: any payload. */
+  /** Match only signals whose payload contains these members. Default: any payload. */
   readonly match?: Match | undefined;
 }
 
@@ -86,7 +88,7 @@ export interface Done<Result = unknown> extends Made {
   readonly result: Result;
 }
 
-/** The run has failed, for a reason that the step knows. */
+/** The run fails for a reason that the step gives. */
 export interface Stop extends Made {
   readonly kind: "stop";
   readonly reason: unknown;
@@ -96,7 +98,7 @@ export type Outcome<Result = unknown> = Next | Retry | AwaitSignal | Spawn | Don
 
 const noOptions: NextOptions & AwaitOptions = Object.freeze({});
 
-/** The helpers of `ctx`; the types of a definition narrow what they take. */
+/** The helpers of `ctx`. The types of a definition narrow their arguments. */
 export const stepHelpers = Object.freeze({
   next: (step: string, state: unknown, options: NextOptions = noOptions): Next => ({
     [made]: true,
@@ -132,7 +134,7 @@ export function awaitedNames({ names }: AwaitSignal): readonly string[] {
   return typeof names === "string" ? [names] : [...new Set(names)];
 }
 
-/** The outcome that `who` (a step, or handle) returned, if it is one that can be carried out. */
+/** Checks the value that a step or `handle` returned. `who` names it in errors. */
 export function checkOutcome(returned: unknown, steps: StepNames, who: string): Outcome {
   if (!isOutcome(returned)) throw new InvalidOutcome(`${who} returned ${explain(returned)}`);
   try {
@@ -146,7 +148,7 @@ export function checkOutcome(returned: unknown, steps: StepNames, who: string): 
 }
 
 function isOutcome(value: unknown): value is Outcome {
-  return isMarked(value, made);
+  return hasBrand(value, made);
 }
 
 function checkParts(outcome: Outcome, steps: StepNames): void {
@@ -180,9 +182,8 @@ function checkParts(outcome: Outcome, steps: StepNames): void {
 }
 
 function explain(returned: unknown): string {
-  const allowed =
-    "a step returns what ctx.next, ctx.retry, ctx.awaitSignal, ctx.spawn, ctx.done or ctx.stop made";
-  if (returned === undefined) return `undefined, perhaps for want of a "return"; ${allowed}`;
-  if (typeof returned === "function") return `${show(returned)}, perhaps one that was not called; ${allowed}`;
+  const allowed = "a step must return ctx.next, ctx.retry, ctx.awaitSignal, ctx.spawn, ctx.done or ctx.stop";
+  if (returned === undefined) return `undefined; did you forget "return"? ${allowed}`;
+  if (typeof returned === "function") return `${show(returned)}; did you forget to call it? ${allowed}`;
   return `${show(returned)}; ${allowed}`;
 }

@@ -1,7 +1,7 @@
 /**
- * The rate limit of a step: which limit it falls under, and how many tokens it takes. Given on the transition into
- * the step or at start; the limits themselves belong to the database, so that only names are checked here. Called by
- * the checks of `ctx.next` and of the options of start.
+ * The rate limit of a step: the name of the limit and the number of tokens. Users pass it to
+ * `ctx.next` or at start. The limits themselves are in the database, so this file checks only
+ * names. Called by the checks of `ctx.next` and of the options of start.
  */
 
 import { InvalidOption } from "../values/errors.js";
@@ -9,22 +9,25 @@ import { checkName } from "../values/names.js";
 import { checkInteger, checkOptions, checkString, isObject } from "../values/options.js";
 import { show } from "../values/show.js";
 
-/** A limit by its name, or one of its buckets: `{ name, key }` has one for every key. */
+/** The name of a limit, or `{ name, key }` for a bucket per key. */
 export type RateLimit = string | { readonly name: string; readonly key: string };
 
-/** What a claim takes: this many tokens of the bucket with this key; `null` is the bucket of the limit itself. */
+/**
+ * The tokens that a claim takes, and the key of their bucket. `null` is the bucket of the limit
+ * itself.
+ */
 export interface Tokens {
   readonly name: string;
   readonly key: string | null;
   readonly weight: number;
 }
 
-/** The tokens that the options `rateLimit` and `weight` mean; `null` if they ask for none. */
+/** Checks the options `rateLimit` and `weight`; `null` if there is no limit. */
 export function checkRateLimit(rateLimit: unknown, weight: unknown): Tokens | null {
   if (rateLimit === undefined) {
     if (weight === undefined) return null;
     throw new InvalidOption(
-      `weight has no meaning without rateLimit: it is the number of tokens to take of that limit (it is ${show(weight)})`,
+      `weight is ${show(weight)}, but rateLimit is missing; weight is the number of tokens to take from that limit`,
     );
   }
   return {
@@ -44,7 +47,7 @@ function checkBucket(given: unknown): Omit<Tokens, "weight"> {
   const { name, key } = checkOptions(given, ["name", "key"], "rateLimit");
   if (key === undefined) {
     throw new InvalidOption(
-      `rateLimit ${show(given)} has no key; give the name alone for the one bucket of the limit`,
+      `rateLimit ${show(given)} has no key; pass the name alone for one bucket, or add a key for a bucket per key`,
     );
   }
   return { name: checkName("limit", name), key: checkString(key, "the key of rateLimit", { maxBytes: 256 }) };

@@ -1,6 +1,7 @@
 /**
- * How often a step of a workflow is tried, and how long it waits in between. Given with the step, checked at the
- * call, so that a mistake fails where it was written. Used by the engine, which keeps the counter and the due time in the database.
+ * The retry policy of a workflow step: number of attempts and backoff. Users pass it with the step;
+ * `checkRetries` checks it at the call. The engine keeps the counter and the due time in the
+ * database.
  */
 
 import { type Duration, toMilliseconds } from "../values/duration.js";
@@ -8,21 +9,23 @@ import { InvalidOption } from "../values/errors.js";
 import { checkInteger, checkOneOf, checkOptions } from "../values/options.js";
 import { show } from "../values/show.js";
 
-/** How long to wait before the next try. */
+/** How long to wait before the next attempt. */
 export interface Backoff {
-  /** The same each time, growing by `base`, or doubled each time. Default "exp". */
+  /** "fixed": always `base`; "linear": grows by `base`; "exp": doubles each time. Default "exp". */
   readonly kind?: "fixed" | "linear" | "exp" | undefined;
   /** The first wait. Default "1s". */
   readonly base?: Duration | undefined;
   /** The longest wait. Default "60s". */
   readonly max?: Duration | undefined;
-  /** The part of each wait that is left to chance, so that many do not come back at once: 0 to 1. Default 0.2. */
+  /**
+   * The random part of each wait, 0 to 1, so that many retries do not come at once. Default 0.2.
+   */
   readonly jitter?: number | undefined;
 }
 
 /** The option `retry` of a step. */
 export interface Retries {
-  /** How often it is tried in all. Default 3. */
+  /** The number of attempts, including the first. Default 3. */
   readonly attempts?: number | undefined;
   readonly backoff?: Backoff | undefined;
 }
@@ -38,7 +41,7 @@ export interface RetryPolicy {
 
 const usual: RetryPolicy = { attempts: 3, kind: "exp", baseMs: 1_000, maxMs: 60_000, jitter: 0.2 };
 
-/** `of` says whose it is: `step "charge"`. */
+/** Checks a `retry`. `of` names its step in errors: `step "charge"`. */
 export function checkRetries(given: unknown, of: string): RetryPolicy {
   if (given === undefined) return usual;
   if (typeof given === "number") {
@@ -65,7 +68,7 @@ export function checkRetries(given: unknown, of: string): RetryPolicy {
   };
 }
 
-/** How long to wait after the attempt that failed, counted from 0. `chance` is a number from 0 to 1. */
+/** The wait after a failed attempt, counted from 0. `chance` is a random number from 0 to 1. */
 export function backoffMs(
   { kind, baseMs, maxMs, jitter }: RetryPolicy,
   attempt: number,

@@ -1,8 +1,9 @@
 /**
- * Schemas of states, inputs and outputs: anything that implements Standard Schema (zod, valibot, arktype and
- * others), or a TypeScript type alone. What a schema gives out is stored as JSON and parsed again on every load, so
- * a schema must accept its own output; `checkStable` says so at the first start instead of losing a run later.
- * Parsing stays synchronous when the schema is. Called by the definitions, the start of runs and the executor.
+ * Schemas of states, inputs and outputs: any schema that implements Standard Schema (zod, valibot,
+ * arktype and others), or a TypeScript type alone. Pawl stores the output of a schema as JSON and
+ * parses it again on every load, so a schema must accept its own output. `checkStable` refuses an
+ * unstable schema at the first start, before a run can fail. Parsing is synchronous if the schema
+ * is. Called by the definitions, the start of runs and the executor.
  */
 
 import type { StandardSchemaV1 } from "@standard-schema/spec";
@@ -24,7 +25,7 @@ export type Schema<Input = unknown, Output = Input> = StandardSchemaV1<Input, Ou
 
 declare const uncheckedInput: unique symbol;
 
-/** A type without a check at run time; the member that tells it from a schema exists only for the compiler. */
+/** A type without a check at run time. Its member exists only for the compiler. */
 export interface Unchecked<Input, Output> extends Schema<Input, Output> {
   readonly [uncheckedInput]: Input;
 }
@@ -33,13 +34,13 @@ const unchecked: Schema = Object.freeze({
   "~standard": Object.freeze({ version: 1, vendor: "pawl", validate: (value: unknown) => ({ value }) }),
 });
 
-/** A state or input that has a TypeScript type and is not checked at run time: `state: type<{ n: number }>()`. */
+/** A TypeScript type without a check at run time: `state: type<{ n: number }>()`. */
 export function type<T extends JsonObject<T>>(): Unchecked<Encodable<T>, Jsonify<T>>;
 export function type(): Schema {
   return unchecked;
 }
 
-/** The option of a definition that takes a schema; `undefined` where there is nothing to check at run time. */
+/** Checks an option that takes a schema; `undefined` if there is nothing to check at run time. */
 export function checkSchema(value: unknown, what: string): Schema | undefined {
   if (value === undefined || value === unchecked) return undefined;
   if (isSchema(value)) return value;
@@ -58,7 +59,7 @@ function isSchema(value: unknown): value is Schema {
 
 const refusals = { InvalidInput, InvalidOutcome, InvalidState };
 
-/** The value that the schema makes of `value`; a promise only if the schema is asynchronous. */
+/** Parses `value` with the schema. Returns a promise only if the schema is asynchronous. */
 export function parse(schema: Schema, value: unknown, error: keyof typeof refusals, what: string): unknown {
   const refuse = (message: string, cause?: unknown) => {
     const options = cause === undefined ? undefined : { cause };
@@ -66,7 +67,7 @@ export function parse(schema: Schema, value: unknown, error: keyof typeof refusa
   };
   const accept = (result: StandardSchemaV1.Result<unknown>): unknown => {
     if (result.issues === undefined) return result.value;
-    throw refuse(`${what} is not what its schema allows: ${describeIssues(what, result.issues)}`);
+    throw refuse(`${what} does not match its schema: ${describeIssues(what, result.issues)}`);
   };
   const threw = (cause: unknown) => refuse(`the schema of ${what} threw: ${show(cause)}`, cause);
 
@@ -83,8 +84,8 @@ export function parse(schema: Schema, value: unknown, error: keyof typeof refusa
 }
 
 /**
- * What is stored of `value`, once it is sure that the schema will accept it again and leave it as it is.
- * A refusal of `value` itself is `InvalidInput`.
+ * Parses and encodes `value`, and checks that the schema accepts the result again unchanged. If the
+ * schema refuses `value` itself, throws `InvalidInput`.
  */
 export function checkStable(
   schema: Schema,
@@ -107,7 +108,7 @@ function checkOutput(
   const stored = toJson(output, what, limitBytes);
   const compare = (again: unknown): Encoded => {
     if (toJson(again, what, limitBytes).text === stored.text) return stored;
-    throw unstable(what, `it made ${show(again)} of its own output ${show(stored.value)}`);
+    throw unstable(what, `it returned ${show(again)} for its own output ${show(stored.value)}`);
   };
   const refuse = (cause: unknown): never => {
     throw unstable(what, isA(cause, Error) ? cause.message : show(cause), cause);
@@ -123,8 +124,8 @@ function checkOutput(
 
 function unstable(what: string, problem: string, cause?: unknown): SchemaNotStable {
   return new SchemaNotStable(
-    `the schema of ${what} is not stable: its output is stored as JSON and parsed by it again on every load, ` +
-      `and must come through unchanged, but ${problem}`,
+    `the schema of ${what} is not stable: Pawl stores its output as JSON and parses it again on every load, ` +
+      `so the schema must return its own output unchanged, but ${problem}`,
     cause === undefined ? undefined : { cause },
   );
 }

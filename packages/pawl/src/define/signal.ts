@@ -1,7 +1,7 @@
 /**
- * The signals that a definition knows: `signals: { paid: signal<{ amount: number }>() }`. They type the names and
- * payloads that are sent (`pawl.signal`), awaited (`ctx.awaitSignal`) and received (`ctx.awaited`), and nothing else:
- * at run time only their names are checked. Called in definitions.
+ * The signals of a definition: `signals: { paid: signal<{ amount: number }>() }`. They give types
+ * to the names and payloads in `pawl.signal`, `ctx.awaitSignal` and `ctx.awaited`. At run time Pawl
+ * checks only the names. Called in definitions.
  */
 
 import { InvalidOption } from "../values/errors.js";
@@ -20,19 +20,19 @@ export interface SignalType<Payload> {
 /** The signals of a definition by name. */
 export type SignalMap = Readonly<Record<string, SignalType<unknown>>>;
 
-/** What is sent with a signal that was declared without a payload. */
+/** The payload of a signal that is declared without one. */
 export type NoPayload = Readonly<Record<string, never>>;
 
 /** The type of the payload of a signal. */
 export type PayloadOf<S> = S extends SignalType<infer Payload> ? Payload : never;
 
-/** The options of sending a signal. */
+/** The options of `pawl.signal`. */
 export interface SignalOptions {
-  /** The same key sent to the same run again is not received again, not even once the first was consumed. */
+  /** A run receives each key once, even after it consumed the first signal. */
   readonly dedupKey?: string | undefined;
 }
 
-/** A signal as a step sees it. `name` tells which of the declared ones it is. */
+/** A signal as a step receives it. `name` tells which one it is. */
 export type ReceivedSignal<Signals extends SignalMap = SignalMap> = {
   [Name in keyof Signals & string]: {
     readonly name: Name;
@@ -43,7 +43,7 @@ export type ReceivedSignal<Signals extends SignalMap = SignalMap> = {
 
 type ReceivedPayload<Payload> = unknown extends Payload ? Json : Jsonify<Payload>;
 
-/** What an await can ask of a payload: some of its members. Only objects have any; of an untyped one, any object. */
+/** The type of `match`: some members of the payload. For an untyped payload, any object. */
 export type MatchOf<Payload> = unknown extends Payload
   ? object
   : Payload extends object
@@ -52,7 +52,7 @@ export type MatchOf<Payload> = unknown extends Payload
       : PartOf<Encodable<Payload>>
     : never;
 
-/** Any part of `T`: lists match if they contain the items, objects if they contain the members. */
+/** Any part of `T`: arrays match if they contain the items, objects if they contain the members. */
 type PartOf<T> = unknown extends T
   ? T
   : T extends readonly (infer Item)[]
@@ -65,14 +65,16 @@ type PartOf<T> = unknown extends T
 
 const marker: SignalType<never> = Object.freeze({});
 
-/** Declares a signal. A payload is an object, a list or a plain value, but never `null`. */
+/** Declares a signal. Its payload is any JSON value but `null`. */
 export function signal(): SignalType<NoPayload>;
 export function signal<Payload extends JsonObject<Payload>>(): SignalType<NonNullable<Payload>>;
 export function signal(): SignalType<never> {
   return marker;
 }
 
-/** Checks the names of the signals that a definition declares, and that each was made by `signal`. */
+/**
+ * Checks the names of the signals that a definition declares, and that each was made by `signal`.
+ */
 export function checkSignals(given: unknown): void {
   if (given === undefined) return;
   if (!isObject(given)) throw new InvalidOption(`signals must be an object, not ${show(given)}`);

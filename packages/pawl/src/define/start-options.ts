@@ -1,6 +1,6 @@
 /**
- * What a run can be started with besides its input. Types only, because `start` and `child` take the same; checked
- * where a run is made of them.
+ * The options of `start` and `child`. Types only; `run/new-run.ts` checks them when it makes the
+ * run.
  */
 
 import type { Duration } from "../values/duration.js";
@@ -13,31 +13,42 @@ export interface StartOptions {
   readonly queue?: string | undefined;
   /** Lower runs first. Default: the priority of the definition. */
   readonly priority?: number | undefined;
-  /** Runs that share a key never execute at the same time. At most 512 bytes. */
+  /** Runs that share a key execute one at a time, in order. At most 512 bytes. */
   readonly partitionKey?: string | undefined;
-  /** The limit that the first step falls under, with its retries: a name, or `{ name, key }` for a bucket per key. */
+  /**
+   * The rate limit of the first step and its retries: a name, or `{ name, key }` for a bucket per
+   * key.
+   */
   readonly rateLimit?: RateLimit | undefined;
-  /** How many tokens of that limit each try takes. Default 1. */
+  /** How many tokens each attempt takes. Default 1. */
   readonly weight?: number | undefined;
-  /** Run it not before this much time has passed. */
+  /** Wait this long before the run begins. */
   readonly delay?: Duration | undefined;
-  /** Run it not before this time. */
+  /** Do not begin before this time. */
   readonly at?: Date | string | undefined;
-  /** While a run with this key is in its unique scope, starting another returns that one. At most 512 bytes. */
+  /**
+   * While a run with this key is in its unique scope, `start` returns that run. At most 512 bytes.
+   */
   readonly uniqueKey?: string | Uint8Array | undefined;
-  /** The phases in which the unique key is taken. Default: all that are not terminal. */
+  /** The phases in which the run holds its unique key. Default: all that are not terminal. */
   readonly uniqueScope?: readonly Phase[] | undefined;
-  /** The same key of the same definition name never starts a second run, until the first is swept. */
+  /** Per definition name, a key starts one run only, until retention deletes that run. */
   readonly idempotencyKey?: string | undefined;
-  /** How long to keep the run once it is terminal. Default: the retention of the definition. */
+  /** How long to keep the run after its end. Default: the retention of the definition. */
   readonly retention?: Duration | undefined;
   /** Machines: begin at this step. */
   readonly step?: string | undefined;
-  /** Starts by name: this version. Default: the highest that a live worker serves, else the highest registered. */
+  /**
+   * For a start by name. Default: the highest version that a live worker serves, else the highest
+   * registered.
+   */
   readonly version?: number | undefined;
 }
 
-/** What `start` and `child` take after the definition: the input may be left out where nothing is expected. */
+/**
+ * The arguments of `start` and `child` after the definition. The input is optional if it may be
+ * undefined.
+ */
 export type StartArguments<Input> = undefined extends Input
   ? [input?: Input, options?: StartOptions]
   : [input: Input, options?: StartOptions];

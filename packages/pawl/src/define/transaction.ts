@@ -1,6 +1,9 @@
-/** A transaction on Pawl's database that user code writes in, and that commits together with the outcome of its step. Types only. */
+/**
+ * The transaction that user code writes in. It commits together with the outcome of its step. Types
+ * only.
+ */
 
-/** The open transaction: a client of `pg`. It is begun and ended by the engine. */
+/** The open transaction: a client of `pg`. The engine begins and ends it. */
 export interface Transaction {
   query<Row extends object = Record<string, unknown>>(
     text: string,

@@ -1,6 +1,7 @@
 /**
- * What the body of a workflow sees as `ctx`: who it is, and the steps that the engine records. Types only; the engine
- * makes the objects. The steps are members of function type and not methods, because they may be destructured.
+ * The `ctx` of a workflow: its identity, and the steps that the engine records. Types only; the
+ * engine makes the objects. The steps are members of function type, not methods, because users may
+ * destructure them.
  */
 
 import type { DefinitionOf, InputOf, OutputOf, StartTarget } from "./definition.js";
@@ -18,27 +19,30 @@ export interface WorkflowContext<Signals extends SignalMap = SignalMap> {
   /** The name and version of the definition. */
   readonly name: string;
   readonly version: number;
-  /** Aborted when the run is cancelled, the claim is lost or the body has ended: nothing done from then on is recorded. */
+  /**
+   * Aborted on cancellation, loss of the claim or the end of the body. Later results are not
+   * recorded.
+   */
   readonly signal: AbortSignal;
   readonly log: Logger;
   readonly step: WorkflowSteps<Signals>;
 }
 
-/** What the function of a step gets. */
+/** The argument of a step's function. */
 export interface StepRun {
-  /** How often this step has failed before: 0 at first. */
+  /** The number of failed attempts before this one: 0 at first. */
   readonly attempt: number;
-  /** Aborted like `ctx.signal`, and when the step takes longer than the worker's `maxStepDuration`. */
+  /** Aborted like `ctx.signal`, and when the step exceeds the worker's `maxStepDuration`. */
   readonly signal: AbortSignal;
 }
 
 /** The options of `step.run` and `step.transaction`. */
 export interface StepOptions {
-  /** Default: 3 attempts, 1 s apart, then 2 s, with a jitter of 20 %. */
+  /** Default: 3 attempts with a backoff of 1 s, then 2 s, and a jitter of 20 %. */
   readonly retry?: Retries | undefined;
 }
 
-/** What `waitForEvent` can ask of an event. */
+/** The options of `waitForEvent`. */
 export interface EventOptions<
   Event extends string,
   Payload,
@@ -48,16 +52,19 @@ export interface EventOptions<
   readonly event?: Event | undefined;
   /** Members that the payload must have. */
   readonly match?: MatchOf<Payload> | undefined;
-  /** How long to wait. Default: for ever. */
+  /** How long to wait. Default: forever. */
   readonly timeout?: Timeout | undefined;
 }
 
-/** Null only if there is a timeout. */
+/** Includes null only if there is a timeout. */
 type Received<Payload, Timeout> =
   | (unknown extends Payload ? Json : Jsonify<Payload>)
   | (Timeout extends Duration ? null : never);
 
-/** One signature and no overloads, so that each mistake is an error of its own argument. Without `event`, the name is that of a signal. */
+/**
+ * One signature without overloads, so that the compiler blames the wrong argument. Without `event`,
+ * the step name is the name of a signal.
+ */
 interface WaitForEvent<Signals extends SignalMap> {
   <
     const Name extends string,
@@ -73,26 +80,32 @@ type InvokeArguments<Input> = undefined extends Input
   ? [input?: Input, options?: StartOptions]
   : [input: Input, options?: StartOptions];
 
-/** The steps of a workflow. Each name may be used once in a run: in a loop, put the index into it. */
+/** The steps of a workflow. Use each name once per run: in a loop, add the index to it. */
 export interface WorkflowSteps<Signals extends SignalMap = SignalMap> {
-  /** Calls the function, once it is recorded never again, and gives its result. Throws `StepFailed` when its attempts are used up. */
+  /**
+   * Calls the function and returns its result. A recorded step is never called again. Throws
+   * `StepFailed` when its attempts are used up.
+   */
   readonly run: <Result>(
     name: string,
     fn: ((step: StepRun) => Result | Promise<Result>) &
       ((step: StepRun) => JsonSafe<NoInfer<Result>> | Promise<JsonSafe<NoInfer<Result>>>),
     options?: StepOptions,
   ) => Promise<Jsonify<Result>>;
-  /** Waits for this long, or until this time. */
+  /** Waits this long, or until this time. */
   readonly sleep: (name: string, until: Duration | Date) => Promise<void>;
-  /** Waits for a signal and gives its payload, or null once the timeout has passed. */
+  /** Waits for a signal and returns its payload, or null after the timeout. */
   readonly waitForEvent: WaitForEvent<Signals>;
-  /** Starts a run and gives its result when it has ended. Throws `ChildFailed`. */
+  /** Starts a run, waits for its end and returns its result. Throws `ChildFailed`. */
   readonly invoke: <Target extends StartTarget>(
     name: string,
     target: Target,
     ...rest: InvokeArguments<InputOf<DefinitionOf<Target>>>
   ) => Promise<OutputOf<DefinitionOf<Target>>>;
-  /** Runs SQL in the very transaction that records the step: its effects happen exactly once. Throws `StepFailed`. */
+  /**
+   * Runs SQL in the transaction that records the step: its writes happen exactly once. Throws
+   * `StepFailed`.
+   */
   readonly transaction: <Result>(
     name: string,
     fn: ((tx: Transaction, step: StepRun) => Promise<Result>) &

@@ -1,7 +1,8 @@
 /**
- * `workflow`: an ordinary async function whose steps are recorded. The outcome of each `ctx.step.*` is committed before
- * the function goes on. After a crash, or a wait that took it off its worker, it is run again from the top, and what is recorded is not done again but
- * given back. Called by users; gives the frozen definition that the engine consumes.
+ * `workflow`: an ordinary async function whose steps are recorded. Pawl commits the outcome of each
+ * `ctx.step.*` before the function continues. After a crash or a long wait the engine runs the
+ * function again from the top, and recorded steps return their stored results. Called by users;
+ * returns the frozen definition that the engine reads.
  */
 
 import { makeDefinition, type Workflow, type WorkflowDefinition } from "./definition.js";
@@ -23,16 +24,16 @@ export interface WorkflowOptions<
   Signals extends SignalMap,
 > extends DefinitionOptions<Name, Signals> {
   /**
-   * What the input must be. Without it, `run` says the type of its input itself and nothing is checked: a type of
-   * JSON, since that is what it gets (a `Date` only with a schema that revives it).
+   * The schema of the input. Without it, annotate the type in `run`; Pawl then checks nothing.
+   * `run` gets JSON: a `Date` only if the schema makes one from a string.
    */
   readonly input?: Schema<Input, Parsed> | undefined;
-  /** What the result must be. */
+  /** The schema of the result. */
   readonly output?: Schema<Accepted, Output> | undefined;
   readonly run: (ctx: WorkflowContext<NoInfer<Signals>>, input: Parsed) => Promise<Result>;
 }
 
-/** Refuses, at compile time and at `run`, a result that JSON cannot carry. */
+/** A result that JSON cannot represent is a compile error at `run`. */
 interface ReturnsJson<Result> {
   readonly run: (...given: never) => Promise<JsonSafe<Result>>;
 }

@@ -8,7 +8,7 @@
  */
 
 import type { Logger } from "../values/logger.js";
-import { monotonicMs } from "../values/monotonic.js";
+import { monotonicMs } from "../values/monotonic-clock.js";
 import type { HeartbeatAddress } from "./connection.js";
 import { type ConfirmedHeartbeat, type HeartbeatReport, lostAfter } from "./thread.js";
 import { ThreadHost } from "./thread-host.js";

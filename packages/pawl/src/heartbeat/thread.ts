@@ -8,7 +8,7 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { BeatLines } from "../store/beat-lines.js";
 import { lowestClaimId } from "../values/claim-id.js";
-import { monotonicMs } from "../values/monotonic.js";
+import { monotonicMs } from "../values/monotonic-clock.js";
 import { type HeartbeatAddress, openHeartbeat } from "./connection.js";
 
 /** Without a confirmed heartbeat, a lease counts as lost after this part of it. */

@@ -1,8 +1,9 @@
 /**
- * Typed events: what a process does with its runs, told to whoever listens. Everything that the metrics count is an event. They are told at
- * once, after what they tell is committed; a listener that throws, or whose promise rejects, is logged, and can change nothing.
- * Events carry names, ids and times, never inputs, states, payloads or results. A worker has one of these, and the clients of its process
- * tell it of their starts, signals and cancellations through the hub.
+ * Typed events of a process. The metrics count them, and users listen to them. Pawl emits an event
+ * after the change is committed. If a listener throws or rejects, Pawl logs it and carries on.
+ * Events contain names, ids and times, never inputs, states, payloads or results. Each worker owns
+ * one `Events`. The clients of its process report starts, signals and cancellations to it through
+ * the hub.
  */
 
 import { InvalidOption } from "../values/errors.js";
@@ -19,7 +20,7 @@ interface OfRun {
 }
 
 interface OfStep extends OfRun {
-  /** The name of the step; `run` of a job, which has but one. */
+  /** The name of the step; `run` for a job. */
   readonly step: string;
   readonly kind: StepKind;
   /** Counted from 0. */
@@ -28,76 +29,86 @@ interface OfStep extends OfRun {
 
 /** The events by name. */
 export interface EventMap {
-  /** A run was started, by a client of this process or as a child. Not those started in a transaction of yours, by SQL, or through a server, which counts them. */
+  /**
+   * A client of this process started a run, or a worker started a child. Not emitted for starts
+   * inside your own transaction, by SQL or through a server; the server emits its own.
+   */
   readonly "run.started": {
-    /** null: a child that a machine has spawned. */
+    /** Null for a child that a machine spawned. */
     readonly runId: string | null;
     readonly name: string;
-    /** null: started by its name only. */
+    /** Null for a start by name. */
     readonly version: number | null;
     readonly parentId: string | null;
   };
-  /** A worker begins, or goes on, to execute a run. */
+  /** A worker begins to execute a run, or continues it. */
   readonly "run.claimed": OfRun & { readonly queue: string; readonly attempt: number };
-  /** Its claim has ended: the run has ended, waits for something, is to be tried again, or was let go. */
+  /**
+   * The worker no longer holds the claim: the run ended, waits, will be retried, or was released.
+   */
   readonly "run.released": OfRun & { readonly queue: string };
   /** A run has ended. */
   readonly "run.completed": {
     readonly runId: string;
     readonly name: string;
     readonly status: Exclude<Status, "running">;
-    /** The code, or else the name, of the error of a run that has failed. */
+    /** The code, or else the name, of the error of a failed run. */
     readonly code: string | null;
-    /** Since it was started; null of a run that was cancelled. */
+    /** Since its start; null for a cancelled run. */
     readonly durationMs: number | null;
   };
   /**
-   * A run has entered its unique scope while its key was taken, and gave the key up. Told by who made it enter: a commit, a claim or
-   * a cancellation; if it was a signal, the end of a child or of a worker, by the next claim of the run.
+   * A run entered its unique scope while another run held its key, and lost the key. Emitted by the
+   * process whose commit, claim or cancellation moved it. If a signal or the end of a child or
+   * worker moved it, the next claim of the run emits it.
    */
   readonly "run.unique_lost": OfRun;
-  /** A step is begun: its function is called. Not of waits. */
+  /** The worker is about to call the function of a step. Not emitted for waits. */
   readonly "step.started": OfStep;
   /** A step has completed. */
   readonly "step.completed": OfStep & {
-    /** How long its function took; null of a wait. */
+    /** How long its function took; null for a wait. */
     readonly durationMs: number | null;
   };
-  /** A step has failed for good. */
+  /** A step failed and will not be retried. */
   readonly "step.failed": OfStep & { readonly durationMs: number | null };
-  /** A step is to be tried again. */
+  /** An attempt failed, and the step will be retried. */
   readonly "step.retried": OfStep & { readonly durationMs: number; readonly delayMs: number };
-  /** A client of this process has put a signal into an inbox. */
+  /** A client of this process delivered a signal. */
   readonly "signal.delivered": {
     readonly runId: string;
     /** The definition of that run. */
     readonly name: string;
     readonly event: string;
   };
-  /** A queue was looked at, and so many runs were claimed there; 0: an empty look. */
+  /** The worker polled a queue and claimed this many runs; 0 for an empty poll. */
   readonly claim: { readonly queue: string; readonly runs: number; readonly durationMs: number };
-  /** So many runs were found for which their rate limit had no token, and were put off. */
+  /** This many runs were postponed, because their rate limit had no token. */
   readonly "run.throttled": { readonly queue: string; readonly runs: number };
-  /** A run made every claim of its queue fail, and was set aside; `message` is what the database said. */
+  /**
+   * A run made every claim of its queue fail and was set aside. `message` is the database error.
+   */
   readonly "run.set_aside": {
     readonly queue: string;
     readonly runId: string;
     readonly code: string;
     readonly message: string;
   };
-  /** Outcomes (`commit`) or journal entries (`record`) were written together. */
+  /** One batch of outcomes (`commit`) or journal entries (`record`) was written. */
   readonly flush: {
     readonly what: "commit" | "record";
     readonly size: number;
     readonly durationMs: number;
   };
-  /** What a step did was not recorded, because the claim on its run was lost. */
+  /** The outcome of a step was not recorded, because the worker had lost its claim. */
   readonly "commit.stale": OfRun;
-  /** Runs of dead workers are runnable again. */
+  /** Runs of dead workers were made runnable again. */
   readonly "reaper.reaped": { readonly runs: number };
   /** Runs past their retention were deleted. */
   readonly "sweeper.swept": { readonly runs: number };
-  /** The worker could not confirm its heartbeats: its steps are aborted, and it goes on under a new id. */
+  /**
+   * The worker could not confirm its heartbeats. It aborts its steps and registers under a new id.
+   */
   readonly "lease.lost": { readonly reason: string };
 }
 
@@ -125,30 +136,31 @@ const names: Readonly<Record<EventName, true>> = {
   "lease.lost": true,
 };
 
-/** What is asked before an event is made, so that one that nobody hears costs next to nothing. */
+/**
+ * Call `hears` before you build an event, so that an event without listeners costs almost nothing.
+ */
 export interface Emitter {
   hears(name: EventName): boolean;
   emit<Name extends EventName>(name: Name, event: EventMap[Name]): void;
 }
 
+const none: readonly EventListener<EventName>[] = [];
+
 export class Events implements Emitter {
   readonly #logger: Logger;
-  /** Lists that are never changed, only replaced: one may be walked over meanwhile. */
-  readonly #listeners = Object.fromEntries(Object.keys(names).map((name) => [name, []])) as unknown as Record<
-    EventName,
-    readonly EventListener<EventName>[]
-  >;
+  /** Each list is replaced, never changed: `emit` may be walking over it. */
+  readonly #listeners = new Map<EventName, readonly EventListener<EventName>[]>();
 
   constructor(logger: Logger) {
     this.#logger = logger;
   }
 
-  /** Calls the listener at every such event; the function it gives takes that back. */
+  /** Calls the listener at every such event. Call the returned function to remove it. */
   on<Name extends EventName>(name: Name, listener: EventListener<Name>): () => void {
     checkFunction(listener, "the listener");
     const checked = checkEvent(name);
-    const others = this.#listeners[checked].filter((one) => one !== listener);
-    this.#listeners[checked] = [...others, listener as EventListener<EventName>];
+    const others = this.#listenersOf(checked).filter((one) => one !== listener);
+    this.#listeners.set(checked, [...others, listener as EventListener<EventName>]);
     return () => this.off(name, listener);
   }
 
@@ -164,26 +176,33 @@ export class Events implements Emitter {
 
   off<Name extends EventName>(name: Name, listener: EventListener<Name>): void {
     const checked = checkEvent(name);
-    this.#listeners[checked] = this.#listeners[checked].filter((one) => one !== listener);
+    this.#listeners.set(
+      checked,
+      this.#listenersOf(checked).filter((one) => one !== listener),
+    );
   }
 
   hears(name: EventName): boolean {
-    return this.#listeners[name].length > 0;
+    return this.#listenersOf(name).length > 0;
   }
 
   emit<Name extends EventName>(name: Name, event: EventMap[Name]): void {
-    for (const listener of this.#listeners[name]) {
+    for (const listener of this.#listenersOf(name)) {
       try {
         const returned: unknown = listener(event);
-        if (returned instanceof Promise) returned.catch((error: unknown) => this.#complain(name, error));
+        if (returned instanceof Promise) returned.catch((error: unknown) => this.#logFailure(name, error));
       } catch (error) {
-        this.#complain(name, error);
+        this.#logFailure(name, error);
       }
     }
   }
 
-  #complain(name: EventName, error: unknown): void {
-    this.#logger.error({ err: error, event: name }, "pawl: a listener has failed");
+  #listenersOf(name: EventName): readonly EventListener<EventName>[] {
+    return this.#listeners.get(name) ?? none;
+  }
+
+  #logFailure(name: EventName, error: unknown): void {
+    this.#logger.error({ err: error, event: name }, `pawl: a listener of the event "${name}" failed`);
   }
 }
 
@@ -191,6 +210,6 @@ function checkEvent(given: unknown): EventName {
   if (typeof given === "string" && Object.hasOwn(names, given)) return given as EventName;
   const known = Object.keys(names);
   throw new InvalidOption(
-    `there is no event ${show(given)}${typeof given === "string" ? suggest(given, known) : ""}; there are ${known.join(", ")}`,
+    `there is no event ${show(given)}; the events are ${known.join(", ")}${typeof given === "string" ? suggest(given, known) : ""}`,
   );
 }

@@ -1,13 +1,14 @@
 /**
- * Counters, gauges and histograms, and their text for Prometheus (exposition format 0.0.4). Each has a bounded number of series: what
- * comes after that is counted under `other`, so that no name that users make up can fill anybody's memory. Counting is two look-ups in
- * maps: texts are made when they are asked for. Used by `metrics.ts` and by the server.
+ * Counters, gauges and histograms in the text format of Prometheus (exposition format 0.0.4). Each
+ * metric has a bounded number of series. Label values beyond the bound count as `other`, so names
+ * that users make up cannot fill the memory. Counting is two map lookups; the text is built on
+ * request. Used by `metrics.ts`, `gauges.ts` and the server.
  */
 
-/** How many values the first label of a metric may have, and its second for each of these. */
+/** The most values of the first label, and of the second label for each value of the first. */
 const maxFirst = 200;
 const maxSecond = 100;
-/** How many series one metric may have. */
+/** The most series of one metric. */
 const maxSeries = 2_000;
 const rest = "other";
 
@@ -51,7 +52,7 @@ class Family<Series> {
     return series;
   }
 
-  /** All of them, each with its labels as text. */
+  /** All series, each with its labels as text. */
   *[Symbol.iterator](): Generator<[labels: string, series: Series]> {
     const [one, two] = this.#labels;
     for (const [first, inner] of this.#series) {
@@ -66,7 +67,7 @@ class Family<Series> {
 const escape = (value: string): string =>
   value.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n");
 
-/** What every metric can do. */
+/** Any metric. */
 export interface Metric {
   lines(): string[];
 }
@@ -86,7 +87,7 @@ export class Counter implements Metric {
   constructor(described: Described) {
     this.#described = described;
     this.#family = new Family(described.labels ?? [], () => ({ value: 0 }));
-    // Without labels there is one series, and it is there from the beginning.
+    // A metric without labels has one series, which is present from the beginning.
     if (described.labels === undefined) this.add(0);
   }
 
@@ -101,10 +102,10 @@ export class Counter implements Metric {
   }
 }
 
-/** The value of a gauge, with the values of its labels. */
+/** A value of a gauge, with its label values. */
 export type Reading = readonly [value: number, first?: string, second?: string];
 
-/** What is read when it is asked for. */
+/** A value that is read when the text is requested. */
 export class Gauge implements Metric {
   readonly #described: Described;
   readonly #read: () => Iterable<Reading>;
@@ -170,7 +171,7 @@ export class Histogram implements Metric {
 
 export const expositionType = "text/plain; version=0.0.4; charset=utf-8";
 
-/** The text of these metrics. */
+/** These metrics as text for Prometheus. */
 export function expose(metrics: Iterable<Metric>): string {
   return `${[...metrics].flatMap((metric) => metric.lines()).join("\n")}\n`;
 }

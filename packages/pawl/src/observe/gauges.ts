@@ -1,16 +1,17 @@
 /**
- * What the metrics show of a database: depth and age of its queues, runs that nobody serves, that are put off, blocked or executed, and live
- * workers. Read by one bounded call, at most every ten seconds, however often it is asked for. Used by the server and by workers that are told to.
+ * The gauges of a database: depth and age of its queues; unserved, throttled, blocked and executing
+ * runs; live workers. One bounded call reads them, at most every ten seconds, however often
+ * Prometheus scrapes. Used by the server, and by workers with `metrics: { database: true }`.
  */
 
 import type { StoredGauge } from "../store/store.js";
 import { expose, Gauge, type Reading } from "./exposition.js";
 
 const keptMs = 10_000;
-/** What is more than this is not counted. */
-const most = 10_000;
+/** Counting stops here. */
+const maxCounted = 10_000;
 
-export type ReadGauges = (most: number) => Promise<readonly StoredGauge[]>;
+export type ReadGauges = (maxCounted: number) => Promise<readonly StoredGauge[]>;
 
 export class Gauges {
   readonly #read: ReadGauges;
@@ -28,20 +29,22 @@ export class Gauges {
       labels: readonly string[] = [],
     ): Gauge => new Gauge({ name, help, labels }, () => this.#readings(gauge));
     this.#gauges = [
-      of("depth", "pawl_queue_depth", `Runs that are due and wait for a worker, up to ${most}.`, ["queue"]),
-      of("age", "pawl_queue_age_seconds", "How long the first of them has been due.", ["queue"]),
-      of("unserved", "pawl_unserved_runs", `Runs that no live worker serves, up to ${most}.`, [
+      of("depth", "pawl_queue_depth", `Runs that are due and wait for a worker, up to ${maxCounted}.`, [
+        "queue",
+      ]),
+      of("age", "pawl_queue_age_seconds", "How long the oldest due run has waited.", ["queue"]),
+      of("unserved", "pawl_unserved_runs", `Runs that no live worker serves, up to ${maxCounted}.`, [
         "workflow",
         "version",
       ]),
-      of("throttled", "pawl_throttled_runs", "Runs that their rate limit has put off.", ["limit"]),
-      of("executing", "pawl_executing_runs", "Runs that workers execute, wherever.", ["workflow"]),
-      of("blocked", "pawl_blocked_runs", `Runs that wait for their partition key, up to ${most}.`),
-      of("workers", "pawl_workers", "Workers that are alive."),
+      of("throttled", "pawl_throttled_runs", "Runs postponed by their rate limit.", ["limit"]),
+      of("executing", "pawl_executing_runs", "Runs that workers of all processes execute.", ["workflow"]),
+      of("blocked", "pawl_blocked_runs", `Runs that wait for their partition key, up to ${maxCounted}.`),
+      of("workers", "pawl_workers", "Live workers."),
     ];
   }
 
-  /** Their text. Rejects if the database cannot be asked. */
+  /** The gauges as text. Rejects if the database is unreachable. */
   async text(): Promise<string> {
     if (performance.now() - this.#readAtMs >= keptMs) {
       this.#reading ??= this.#refresh().finally(() => (this.#reading = undefined));
@@ -51,7 +54,7 @@ export class Gauges {
   }
 
   async #refresh(): Promise<void> {
-    this.#known = await this.#read(most);
+    this.#known = await this.#read(maxCounted);
     this.#readAtMs = performance.now();
   }
 

@@ -1,4 +1,4 @@
-/** `GET /metrics` of a worker, on a port of its own: for Prometheus. Owned by the worker. */
+/** Serves `GET /metrics` of a worker on its own port, for Prometheus. Owned by the worker. */
 
 import { createServer, type Server } from "node:http";
 import type { Logger } from "../values/logger.js";
@@ -14,13 +14,13 @@ export class MetricsServer {
       if (request.method !== "GET" || request.url?.replace(/\?.*$/s, "") !== "/metrics") {
         response
           .writeHead(404, { "content-type": "text/plain" })
-          .end("there is GET /metrics, and nothing else\n");
+          .end("not found; this port serves GET /metrics only\n");
         return;
       }
       read().then(
         (text) => response.writeHead(200, { "content-type": expositionType }).end(text),
         (error: unknown) => {
-          logger.warn({ err: error }, "pawl: the metrics could not be read");
+          logger.warn({ err: error }, "pawl: could not read the metrics");
           response.writeHead(503, { "content-type": "text/plain" }).end("unavailable\n");
         },
       );
@@ -28,14 +28,14 @@ export class MetricsServer {
     this.#server.unref();
   }
 
-  /** Begins to listen; rejects if the port cannot be had. */
+  /** Begins to listen. Rejects if the port is not available. */
   listen(port: number, host: string): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#server.once("error", reject);
       this.#server.listen(port, host, () => {
         this.#server.off("error", reject);
         this.#server.on("error", (error) =>
-          this.#logger.error({ err: error }, "pawl: the port of the metrics failed"),
+          this.#logger.error({ err: error }, "pawl: the metrics server failed"),
         );
         resolve();
       });

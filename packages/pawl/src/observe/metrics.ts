@@ -1,6 +1,6 @@
 /**
- * The metrics of one process, counted from its events (`events.ts`): what it did itself, and nothing that it would have to ask the database for.
- * Owned by a worker, or by a server.
+ * The metrics of one process, counted from its events (`events.ts`). They never query the database.
+ * Owned by a worker or a server.
  */
 
 import { type IntervalHistogram, monitorEventLoopDelay } from "node:perf_hooks";
@@ -18,7 +18,7 @@ export class Metrics {
   readonly #offs: readonly (() => void)[];
   readonly #lag: IntervalHistogram = monitorEventLoopDelay({ resolution: lagResolutionMs });
 
-  /** `inFlight`: how many runs are executed just now, by definition; they are added up. */
+  /** `inFlight` reads how many runs execute now, per definition. */
   constructor(events: Pick<Events, "on">, inFlight: () => Iterable<Reading> = () => []) {
     const started = new Counter({
       name: "workflow_runs_started_total",
@@ -27,13 +27,13 @@ export class Metrics {
     });
     const completed = new Counter({
       name: "workflow_runs_completed_total",
-      help: "Runs that have ended in this process, or were cancelled by it.",
+      help: "Runs that ended in this process or were cancelled by it.",
       labels: ["workflow", "status"],
     });
     const executed = new Gauge(
       {
         name: "workflow_runs_in_flight",
-        help: "Runs that this process executes at the moment.",
+        help: "Runs that this process executes now.",
         labels: ["workflow"],
       },
       inFlight,
@@ -41,7 +41,7 @@ export class Metrics {
     const runDuration = new Histogram(
       {
         name: "workflow_run_duration_seconds",
-        help: "From the start of a run to its end, waits included.",
+        help: "Time from the start of a run to its end, including waits.",
         labels: ["workflow"],
       },
       runSeconds,
@@ -49,88 +49,88 @@ export class Metrics {
     const stepDuration = new Histogram(
       {
         name: "workflow_step_duration_seconds",
-        help: "How long the code of a step took.",
+        help: "Duration of the code of a step.",
         labels: ["workflow", "step"],
       },
       stepSeconds,
     );
     const retries = new Counter({
       name: "workflow_step_retries_total",
-      help: "Steps that are to be tried again.",
+      help: "Attempts that failed and will be retried.",
       labels: ["workflow", "step"],
     });
     const failures = new Counter({
       name: "pawl_step_failures_total",
-      help: "Steps that have failed for good.",
+      help: "Steps that failed and will not be retried.",
       labels: ["workflow", "step"],
     });
     const signals = new Counter({
       name: "workflow_signals_total",
-      help: "Signals that clients of this process have delivered.",
+      help: "Signals delivered by clients of this process.",
       labels: ["workflow", "event"],
     });
     const swept = new Counter({
       name: "workflow_retention_swept_total",
-      help: "Runs past their retention that were deleted.",
+      help: "Runs deleted after their retention.",
     });
     const claims = new Counter({
       name: "pawl_claims_total",
-      help: "Looks at a queue that found runs.",
+      help: "Polls of a queue that found runs.",
       labels: ["queue"],
     });
     const claimed = new Counter({
       name: "pawl_claimed_runs_total",
-      help: "Runs claimed by looks at a queue.",
+      help: "Runs claimed by polls of a queue.",
       labels: ["queue"],
     });
     const empty = new Counter({
       name: "pawl_empty_polls_total",
-      help: "Looks at a queue that found nothing.",
+      help: "Polls of a queue that found nothing.",
       labels: ["queue"],
     });
     const claimDuration = new Histogram(
-      { name: "pawl_claim_duration_seconds", help: "How long a look at a queue took." },
+      { name: "pawl_claim_duration_seconds", help: "Duration of a poll of a queue." },
       callSeconds,
     );
     const batch = new Histogram(
       {
         name: "pawl_flush_batch_size",
-        help: "Outcomes or journal entries written together.",
+        help: "Outcomes or journal entries per batch.",
         labels: ["what"],
       },
       batchSizes,
     );
     const flushDuration = new Histogram(
-      { name: "pawl_flush_duration_seconds", help: "How long such a write took.", labels: ["what"] },
+      { name: "pawl_flush_duration_seconds", help: "Duration of the write of a batch.", labels: ["what"] },
       callSeconds,
     );
     const stale = new Counter({
       name: "pawl_stale_commits_total",
-      help: "Outcomes that were dropped, because the claim was lost.",
+      help: "Outcomes dropped because the worker had lost its claim.",
       labels: ["workflow"],
     });
     const reaped = new Counter({
       name: "pawl_reaped_runs_total",
-      help: "Runs taken from dead workers.",
+      help: "Runs reclaimed from dead workers.",
     });
     const throttled = new Counter({
       name: "pawl_throttled_total",
-      help: "Times that a run was put off by its rate limit.",
+      help: "Times that a rate limit postponed a run.",
       labels: ["queue"],
     });
     const uniqueLost = new Counter({
       name: "pawl_unique_lost_total",
-      help: "Runs that gave up their unique key, because it was taken meanwhile.",
+      help: "Runs that lost their unique key to another run.",
       labels: ["workflow"],
     });
     const leases = new Counter({
       name: "pawl_leases_lost_total",
-      help: "Times that a worker could not confirm its heartbeats and aborted its steps.",
+      help: "Times that a worker lost its lease and aborted its steps.",
     });
     const lag = new Gauge(
       {
         name: "pawl_event_loop_lag_seconds",
-        help: "How late timers of this process fired since the last look.",
+        help: "Delay of timers of this process since the last scrape.",
         labels: ["quantile"],
       },
       () => this.#readLag(),
@@ -199,7 +199,7 @@ export class Metrics {
     this.#lag.enable();
   }
 
-  /** All of them as Prometheus reads them. */
+  /** The metrics as text for Prometheus. */
   text(): string {
     return expose(this.#all);
   }
@@ -209,7 +209,7 @@ export class Metrics {
     this.#lag.disable();
   }
 
-  /** What the timer that measures it waits for anyway is no lag. */
+  /** Subtracts the resolution of the timer, which is not lag. */
   #readLag(): Reading[] {
     const seconds = (nanoseconds: number): number =>
       Math.max(nanoseconds / 1e9 - lagResolutionMs / 1e3, 0) || 0;

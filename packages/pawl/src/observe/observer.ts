@@ -1,6 +1,7 @@
 /**
- * What a worker tells of its executions, as events and as spans: one place for both, so that the engine says once what happens. Without
- * listeners and without a provider of traces it makes nothing. Called by the worker, the executor, `commit.ts` and the bodies of workflows.
+ * Reports executions as events and as spans, so that the engine reports each fact once. Without
+ * listeners and without a trace provider it allocates nothing. Called by the worker, the executor,
+ * `commit.ts` and the bodies of workflows.
  */
 
 import { performance } from "node:perf_hooks";
@@ -11,7 +12,7 @@ import { type OpenSpan, openRunSpan } from "./tracing.js";
 
 const unknown = -1;
 
-/** Which attempt at which step. */
+/** One attempt at a step. */
 export interface Attempt {
   readonly name: string;
   readonly kind: StepKind;
@@ -19,19 +20,21 @@ export interface Attempt {
   readonly attempt: number;
 }
 
-/** What has become of it, once that is committed. */
+/** How an attempt ended, after the commit. */
 export type StepEnd = "step.completed" | "step.failed" | "step.retried";
 
-/** What is known of an attempt at a step while somebody looks. Kept by who carries it out: nothing is made for it that lives on. */
+/**
+ * The measurements of an attempt. The caller embeds these fields, so observing allocates nothing.
+ */
 export interface Watched {
-  /** When its code was called; -1: nobody looks, or its end is told. */
+  /** When its code was called; -1 if nobody observes it, or its end was reported. */
   calledMs: number;
-  /** How long its code took; -1: it has not returned. */
+  /** How long its code took; -1 while it runs. */
   tookMs: number;
   stepSpan: OpenSpan | null;
 }
 
-/** A run while a worker executes it, as far as it is told of. */
+/** The fields of an execution that events and spans need. */
 export interface Observed extends Watched {
   readonly runId: string;
   readonly definition: { readonly name: string; readonly version: number };
@@ -40,11 +43,11 @@ export interface Observed extends Watched {
   readonly startedMs: number;
   /** The trace context that the run was started with. */
   readonly trace: string | null;
-  /** The span of this stretch of execution. */
+  /** The span of this execution. */
   span: OpenSpan | null;
-  /** What its end, if it came to that, has made of it. */
+  /** The status after this execution. */
   status: "running" | "completed" | "failed";
-  /** The code of the error that it ended with. */
+  /** The code of the error that ended the run. */
   failure: string | null;
 }
 
@@ -55,7 +58,7 @@ export class Observer {
     this.#events = events;
   }
 
-  /** A claimed run is about to be executed. */
+  /** A worker is about to execute a claimed run. */
   begin(execution: Observed): void {
     const { runId, definition, queue, attempt } = execution;
     execution.span = openRunSpan(execution);
@@ -64,7 +67,7 @@ export class Observer {
     this.#events.emit("run.claimed", { runId, name, version, queue, attempt });
   }
 
-  /** Its claim has ended, one way or the other. */
+  /** The claim has ended. */
   end(execution: Observed): void {
     this.stepDropped(execution);
     execution.span?.end({ status: execution.status, error: execution.failure });
@@ -75,7 +78,7 @@ export class Observer {
     this.#events.emit("run.released", { runId, name, version, queue });
   }
 
-  /** The code of a step is about to be called. */
+  /** The worker is about to call the code of a step. */
   stepBegins(execution: Observed, watched: Watched, at: Attempt): void {
     const events = this.#events;
     const { span } = execution;
@@ -91,13 +94,13 @@ export class Observer {
     watched.calledMs = performance.now();
   }
 
-  /** It has returned: its time ends here, and not when its outcome is committed. */
+  /** The code of the step returned. Its duration ends here, not at the commit. */
   stepReturned(watched: Watched): void {
     if (watched.calledMs === unknown || watched.tookMs !== unknown) return;
     watched.tookMs = performance.now() - watched.calledMs;
   }
 
-  /** Its outcome is committed. The first that is said of the end of an attempt counts. */
+  /** The outcome is committed. Only the first report of the end of an attempt counts. */
   stepEnded(execution: Observed, watched: Watched, at: Attempt, event: StepEnd, delayMs = 0): void {
     if (watched.calledMs === unknown) return;
     this.stepReturned(watched);
@@ -114,12 +117,14 @@ export class Observer {
     }
   }
 
-  /** Nothing of it is recorded, as far as is known; without effect if its end is told. */
+  /**
+   * The outcome was not recorded, as far as the worker knows. No effect if the end was reported.
+   */
   stepDropped(watched: Watched): void {
     if (watched.calledMs !== unknown) endStep(watched, "dropped");
   }
 
-  /** A sleep, an event or an invoked run is over. */
+  /** A sleep, a wait for an event or an invoked run ended. */
   waited(execution: Observed, step: string, kind: StepKind, isFailed: boolean): void {
     const name = isFailed ? "step.failed" : "step.completed";
     if (this.#events.hears(name)) {
@@ -128,7 +133,7 @@ export class Observer {
     execution.span?.step(step, kind, 0).end({ error: isFailed ? "StepFailed" : null });
   }
 
-  /** A run has ended: durably. `error` is what is recorded of it. */
+  /** The end of the run is committed. `error` is the recorded error. */
   ended(execution: Observed, error: string | null): void {
     if (execution.span === null && !this.#events.hears("run.completed")) return;
     const { runId, definition, startedMs } = execution;
@@ -152,7 +157,7 @@ export class Observer {
     }
   }
 
-  /** What was done is not recorded: the claim is lost. */
+  /** The outcome is not recorded, because the worker lost its claim. */
   stale({ runId, definition }: Observed): void {
     if (!this.#events.hears("commit.stale")) return;
     this.#events.emit("commit.stale", { runId, name: definition.name, version: definition.version });
@@ -163,7 +168,7 @@ export class Observer {
   }
 }
 
-/** What its span says of the end of an attempt. */
+/** The error of the span of an attempt. */
 const errorOf = { "step.completed": null, "step.failed": "StepFailed", "step.retried": "retried" } as const;
 
 function endStep(watched: Watched, error: string | null): void {

@@ -1,9 +1,10 @@
 /**
- * OpenTelemetry, by its API alone: without a registered provider nothing is made here. A run keeps the trace context of who started it
- * (`runs.trace`, a W3C traceparent), so all its spans, in whatever process and however many days apart, are of one trace. `workflow.run` is one
- * stretch of execution, from claim to suspension or end: waits are the gaps between them. `workflow.step` is one attempt at a step, or the moment at
- * which a wait ended. `workflow.signal` belongs to who sends, with a link to the run. Attributes are names and ids; nothing that
- * users pass in ever becomes one.
+ * OpenTelemetry spans, through the API only: without a registered provider this makes nothing. A
+ * run keeps the trace context of its starter (`runs.trace`, a W3C traceparent), so all its spans
+ * are in one trace, across processes and days. `workflow.run` is one execution, from claim to
+ * suspension or end; waits are the gaps between them. `workflow.step` is one attempt at a step, or
+ * the end of a wait. `workflow.signal` belongs to the sender and links to the run. Attributes are
+ * names and ids, never values that users pass in. Called by the observer and the clients.
  */
 
 import { createHash } from "node:crypto";
@@ -22,7 +23,7 @@ import type { Status } from "../values/phase.js";
 import type { StepKind } from "../store/journal.js";
 import type { NewRun, NewSignal, SignalTarget } from "../store/store.js";
 
-/** The tracer of the registered provider; null: there is none, and whatever would be made of it is not. */
+/** The tracer of the registered provider; null if there is none. */
 function activeTracer(): Tracer | null {
   const provider = trace.getTracerProvider() as ReturnType<typeof trace.getTracerProvider> & {
     getDelegateTracer?(name: string): Tracer | undefined;
@@ -31,7 +32,7 @@ function activeTracer(): Tracer | null {
   return provider.getDelegateTracer("pawl") ?? null;
 }
 
-/** A run as its spans see it. */
+/** The fields of a run that its spans need. */
 export interface TracedRun {
   readonly runId: string;
   readonly definition: { readonly name: string; readonly version: number };
@@ -40,7 +41,7 @@ export interface TracedRun {
   readonly trace: string | null;
 }
 
-/** A span that is open, and the context in which user code runs meanwhile. */
+/** An open span, and the context in which user code runs. */
 export class OpenSpan {
   readonly #span: Span;
   readonly #tracer: Tracer;
@@ -54,7 +55,7 @@ export class OpenSpan {
     this.context = trace.setSpan(parent, span);
   }
 
-  /** What a run stores that is started by it. */
+  /** The trace context for runs that are started inside this span. */
   get traceparent(): string {
     return writeTraceparent(this.#span.spanContext());
   }
@@ -63,7 +64,7 @@ export class OpenSpan {
     return context.with(this.context, fn);
   }
 
-  /** One attempt at a step of it. */
+  /** Opens the span of an attempt at a step. */
   step(name: string, kind: StepKind, attempt: number): OpenSpan {
     const span = this.#tracer.startSpan(
       "workflow.step",
@@ -81,7 +82,7 @@ export class OpenSpan {
     return new OpenSpan(span, this.context, this.#tracer, this.#run);
   }
 
-  /** Errors are named by their code: their messages may quote what users have passed in. */
+  /** Records the code of an error, not its message, which may quote values of users. */
   end({ status, error }: { readonly status?: Status; readonly error?: string | null } = {}): void {
     if (status !== undefined) this.#span.setAttribute("status", status);
     if (error !== undefined && error !== null) {
@@ -91,7 +92,7 @@ export class OpenSpan {
   }
 }
 
-/** Begins a stretch of execution of a run; null without a provider. */
+/** Opens the span of an execution; null without a provider. */
 export function openRunSpan(run: TracedRun): OpenSpan | null {
   const tracer = activeTracer();
   if (tracer === null) return null;
@@ -105,7 +106,7 @@ export function openRunSpan(run: TracedRun): OpenSpan | null {
   return new OpenSpan(span, parent, tracer, run);
 }
 
-/** Starts runs as part of the caller's trace, or, if it has none, of a new one that begins here. */
+/** Starts runs within the caller's trace, or within a new one if the caller has none. */
 export async function startTraced<Answer>(
   runs: readonly NewRun[],
   send: (runs: readonly NewRun[]) => Promise<Answer>,
@@ -132,7 +133,10 @@ function withTrace(runs: readonly NewRun[], spanContext: SpanContext): NewRun[] 
   return runs.map((run) => ({ ...run, trace: run.trace ?? traceparent }));
 }
 
-/** Sends a signal; its span is one of the caller's trace, with a link to the run, or else one of the run's trace. */
+/**
+ * Sends a signal. Its span is in the caller's trace with a link to the run, or else in the run's
+ * trace.
+ */
 export async function signalTraced<Answer extends { readonly target: SignalTarget | null }>(
   { runId, name: event }: NewSignal,
   send: () => Promise<Answer>,
@@ -155,7 +159,9 @@ export async function signalTraced<Answer extends { readonly target: SignalTarge
   return answer;
 }
 
-/** The trace of a run: the stored one, or else one that all processes make of it alike. */
+/**
+ * The trace of a run: the stored one, or else one derived from its id, the same in every process.
+ */
 function traceOf({ trace: stored, runId, startedMs }: TracedRun): SpanContext {
   const read = readTraceparent(stored);
   if (read !== null) return read;
@@ -167,7 +173,7 @@ function writeTraceparent({ traceId, spanId, traceFlags }: SpanContext): string 
   return `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, "0")}`;
 }
 
-/** The text, if it is a trace context; else null. */
+/** The text if it is a valid traceparent, else null. */
 export function checkTraceparent(text: unknown): string | null {
   return typeof text === "string" && readTraceparent(text) !== null ? text : null;
 }

@@ -15,7 +15,7 @@ import type { AnyDefinition } from "../define/definition.js";
 import type { Attempt, Observed } from "../observe/observer.js";
 import type { ClaimedRun } from "../store/store.js";
 import { retryCall } from "../timing/retry-delay.js";
-import { monotonicMs } from "../values/monotonic.js";
+import { monotonicMs } from "../values/monotonic-clock.js";
 import { Control } from "./control.js";
 import { Progress } from "./progress.js";
 import { StepTransaction } from "./transaction.js";

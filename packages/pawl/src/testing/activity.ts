@@ -1,4 +1,7 @@
-/** What the workers of a test ask of the database: how much of it is under way, and whether anything comes of it. */
+/**
+ * Counts the store calls of a test's workers: how many are in flight, and how many made progress.
+ * Written by `crashable-store.ts`, read by `settle.ts`.
+ */
 
 export class Activity {
   #inFlight = 0;
@@ -16,22 +19,25 @@ export class Activity {
     return this.#inFlight;
   }
 
-  /** How many calls have made a difference so far: all but looks that found nothing. */
+  /** How many calls have made progress so far: all but polls that found nothing. */
   get progress(): number {
     return this.#progress;
   }
 
-  /** How many steps each run has executed since the last `countSteps`: outcomes, and entries of journals. */
+  /**
+   * How many steps each run has executed since the last `countSteps`: outcomes, and entries of
+   * journals.
+   */
   get steps(): ReadonlyMap<string, number> {
     return this.#steps;
   }
 
-  /** Counts steps anew. */
+  /** Resets the step counts. */
   countSteps(): void {
     this.#steps = new Map();
   }
 
-  /** A run has executed a step. */
+  /** Counts one step of this run. */
   step(runId: string): void {
     this.#steps.set(runId, (this.#steps.get(runId) ?? 0) + 1);
   }
@@ -44,17 +50,17 @@ export class Activity {
   end(isProgress: boolean): void {
     this.#inFlight--;
     if (isProgress) this.#progress++;
-    this.tell();
+    this.notify();
   }
 
-  /** Something else has happened that `changed` is to report. */
-  tell(): void {
+  /** Wakes everyone who waits in `changed`. */
+  notify(): void {
     const waiting = this.#waiting;
     this.#waiting = [];
     for (const wake of waiting) wake();
   }
 
-  /** Resolves when a call has ended, or after this time. */
+  /** Resolves when a call ends, on `notify`, or after this time. */
   changed(longestMs: number): Promise<void> {
     return new Promise((resolve) => {
       const timer = setTimeout(resolve, longestMs);

@@ -1,15 +1,15 @@
 /**
- * `t.crashEverywhere`: executes a definition once without a crash and once more to see that it does the same twice, then once for every place at
- * which something is committed and for both sides of it, with a worker that dies there and another that takes over. What happened and what
- * came out is compared each time. The workers die by being cut off from their store (`mortal-store.ts`).
+ * `t.crashEverywhere`: executes a definition twice without a crash, to see that it does the same.
+ * Then it executes it once for each commit and each side of it, with a worker that dies there and
+ * another that takes over. It compares effects and result each time. A worker dies by being cut off
+ * from its store (`crashable-store.ts`). Called by `test-pawl.ts`.
  */
 
 import { isDeepStrictEqual } from "node:util";
-import type { AnyDefinition, DefinitionOf, InputOf, RunId } from "../define/definition.js";
+import type { AnyDefinition, InputOf, RunId } from "../define/definition.js";
 import { InvalidOption } from "../values/errors.js";
 import { checkFunction, checkOptions } from "../values/options.js";
 import { show } from "../values/show.js";
-import type { StartArguments } from "../define/start-options.js";
 import {
   type CrashChange,
   type CrashPoint,
@@ -17,38 +17,39 @@ import {
   makeReport,
   type RunEnd,
 } from "./crash-report.js";
-import type { Write, WriteWatch } from "./mortal-store.js";
+import type { Write, WriteWatch } from "./crashable-store.js";
 import type { TestPawl } from "./test-pawl.js";
 import type { TestWorkers } from "./test-workers.js";
 
 export interface CrashOptions<Definition extends AnyDefinition = AnyDefinition> {
   /**
-   * What has happened outside of the run, as data: the mails sent, the rows written. Asked for after every execution. Either what has
-   * happened since it was last asked (`() => mails.splice(0)`), or use `reset`.
+   * Returns the side effects of an execution as data: the mails sent, the rows written. Called
+   * after every execution. Return only the new ones (`() => mails.splice(0)`), or clear them in
+   * `reset`.
    */
   readonly effects: () => unknown;
-  /** Called before every execution, to forget the effects of the one before. */
+  /** Called before every execution, to clear the effects of the previous one. */
   readonly reset?: (() => unknown) | undefined;
   /**
-   * Brings a run to its end: sends its signals, lets time pass. Workers may die meanwhile. Default: time passes as long as something is
-   * due.
+   * Brings a run to its end: sends its signals, advances the clock. Workers may die meanwhile.
+   * Default: advance the clock while something is due.
    */
   readonly drive?: ((runId: RunId<Definition>) => unknown) | undefined;
 }
 
-/** What this needs of a test. */
+/** The parts of a test that `crashEverywhere` uses. */
 export interface CrashStage {
   readonly test: Pick<TestPawl, "pawl" | "serve" | "drain">;
   readonly workers: TestWorkers;
-  /** Lets time pass from due time to due time, until it is enough or nothing is due any more. */
+  /** Advances the clock from due time to due time, until `isEnough`, or nothing more is due. */
   goOn(isEnough: () => Promise<boolean>): Promise<void>;
 }
 
-/** What came of one execution. */
+/** The effects and result of one execution. */
 interface Trial {
   readonly effects: unknown;
   readonly result: RunEnd;
-  /** Where the worker died; null: nowhere. */
+  /** Where the worker died; null if it did not. */
   readonly point: CrashPoint | null;
 }
 
@@ -120,27 +121,28 @@ class Trials<Definition extends AnyDefinition> {
     return makeReport(`${name}@${version}`, points, changed);
   }
 
-  /** One execution, whose worker dies at the place with this number. */
+  /** One execution, whose worker dies at the crash point with this number. */
   async #trial(at: number | null): Promise<Trial> {
     const { workers, test } = this.#stage;
     const { reset, effects, drive } = this.#functions;
     await reset();
-    const fate = new Fate(at);
-    workers.watch(fate);
-    const given = [this.#input] as unknown as StartArguments<InputOf<DefinitionOf<Definition>>>;
-    const { runId } = await test.pawl.start(this.#definition, ...given);
+    const plan = new CrashPlan(at);
+    workers.watch(plan);
+    // Widened, since the compiler cannot relate a generic definition to the arguments of `start`.
+    const definition: AnyDefinition = this.#definition;
+    const { runId } = await test.pawl.start(definition, this.#input);
     let result: RunEnd;
     try {
       if (drive !== undefined) await drive(runId);
       await this.#stage.goOn(() => this.#hasEnded(runId));
       result = await this.#endOf(runId);
     } catch (error) {
-      if (fate.death === null) throw error;
+      if (plan.death === null) throw error;
       result = { status: "open", output: null, error: String(error) };
     } finally {
       workers.watch(null);
     }
-    const point = fate.death === null ? null : await this.#pointOf(fate.death);
+    const point = plan.death === null ? null : await this.#pointOf(plan.death);
     return { effects: structuredClone(await effects()), result, point };
   }
 
@@ -163,13 +165,13 @@ class Trials<Definition extends AnyDefinition> {
   }
 }
 
-/** Counts the places at which something is committed, and lets the worker die at one of them. */
-class Fate implements WriteWatch {
-  /** Where it has died; null: nowhere yet. */
+/** Counts the crash points, and makes the worker die at one of them. */
+class CrashPlan implements WriteWatch {
+  /** Where the worker died; null if it has not yet. */
   death: Death | null = null;
   readonly #at: number | null;
   #count = 0;
-  /** By run: the step that it is at, or has recorded last. */
+  /** By run: its current step, or the one it recorded last. */
   readonly #steps = new Map<string, string>();
 
   constructor(at: number | null) {
@@ -177,7 +179,7 @@ class Fate implements WriteWatch {
   }
 
   diesAt(write: Write, side: "before" | "after"): boolean {
-    // A question whether it is time writes nothing.
+    // `due` only asks whether a time has come and writes nothing.
     if (write.kind === "entry" && write.entry.change.op === "due") return false;
     const step = this.#steps.get(write.runId) ?? null;
     if (side === "after") this.#follow(write);
@@ -195,7 +197,7 @@ class Fate implements WriteWatch {
   }
 }
 
-/** What was being written when the worker died, and the step that the run was at. */
+/** The write at which the worker died, and the step of the run. */
 interface Death {
   readonly write: Write;
   readonly side: "before" | "after";
@@ -216,14 +218,14 @@ function toPoint({ write, side, step }: Death, definition: AnyDefinition): Crash
 
 function tooManyPoints(name: string): InvalidOption {
   return new InvalidOption(
-    `${name} commits something at more than ${maxPoints} places: give t.crashEverywhere an input that makes it do less`,
+    `${name} has more than ${maxPoints} crash points; give t.crashEverywhere an input that needs fewer steps`,
   );
 }
 
 function refuseOpen({ status, error }: RunEnd): void {
   if (status !== "open") return;
   throw new InvalidOption(
-    `t.crashEverywhere needs a run that ends: ${error}. Give it what it waits for with drive: (runId) => t.pawl.signal(runId, …)`,
+    `t.crashEverywhere needs a run that ends, but it does not: ${error}. Send the signals it waits for with drive: (runId) => t.pawl.signal(runId, …)`,
   );
 }
 
@@ -231,9 +233,9 @@ function refuseDifference(first: Trial, second: Trial): void {
   for (const what of ["effects", "result"] as const) {
     if (isDeepStrictEqual(first[what], second[what])) continue;
     throw new InvalidOption(
-      `t.crashEverywhere cannot compare the ${what}: without any crash they were ${show(first[what], 200)} the first time and ` +
-        `${show(second[what], 200)} the second time. Give only what does not change from run to run, and forget what was ` +
-        "before: effects: () => mails.splice(0), or reset",
+      `t.crashEverywhere cannot compare the ${what}: two executions without a crash differ, ${show(first[what], 200)} and then ` +
+        `${show(second[what], 200)}. Return only values that are the same in every run, and clear them before each ` +
+        "execution: effects: () => mails.splice(0), or reset",
     );
   }
 }

@@ -1,28 +1,31 @@
-/** What `crashEverywhere` found: the places at which a worker died, those after which something was different, and a text about it. Pure. */
+/**
+ * The report of `crashEverywhere`: the crash points, those that changed something, and a text.
+ * Pure.
+ */
 
 import { show } from "../values/show.js";
 
-/** A place at which the worker died. */
+/** A point at which the worker died. */
 export interface CrashPoint {
-  /** The definition of the run that was being written. */
+  /** The definition of the run whose write crashed. */
   readonly definition: string;
-  /** The step that had been executed last; null: of a job, or before the first step. */
+  /** The last executed step; null for a job, or before the first step. */
   readonly after: string | null;
-  /** What was being committed: the step, the result of the whole run, or that the run waits. */
+  /** The kind of commit: a step, the result of the run, or a wait. */
   readonly commit: "step" | "result" | "wait";
-  /** Whether the worker died before or after the commit. Before it, the step is executed again. */
+  /** Whether the worker died before or after the commit. If before, the step executes again. */
   readonly side: "before" | "after";
 }
 
-/** A place at which a crash made a difference. */
+/** A crash point that changed something. */
 export interface CrashChange extends CrashPoint {
-  /** The effects, if they were others than without a crash. */
+  /** The effects, if they differ from those without a crash. */
   readonly effects?: { readonly expected: unknown; readonly found: unknown };
-  /** What came out, if it was something else. */
+  /** The end of the run, if it differs. */
   readonly result?: { readonly expected: RunEnd; readonly found: RunEnd };
 }
 
-/** How a run ended: its output or its error; or that it did not, and why. */
+/** How a run ended: its output or its error. `open` if it did not end; `error` says why. */
 export interface RunEnd {
   readonly status: "completed" | "failed" | "cancelled" | "open";
   readonly output: unknown;
@@ -30,10 +33,10 @@ export interface RunEnd {
 }
 
 export interface CrashReport {
-  /** At how many places the worker died, each in an execution of its own. */
+  /** The number of crash points, each tried in its own execution. */
   readonly points: number;
   readonly changed: readonly CrashChange[];
-  /** The same in words. */
+  /** The report as text. */
   readonly text: string;
 }
 

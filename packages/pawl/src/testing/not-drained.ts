@@ -1,10 +1,12 @@
-/** What `drain` and `advance` throw when they give up: what keeps each run, in sentences. */
+/**
+ * The error of `drain` and `advance` when they give up. It says for each run why it is not at rest.
+ */
 
 import type { Why } from "../api/why.js";
 
-/** Runs execute for too long, or never come to rest. */
+/** Runs execute for too long, or execute steps without end. */
 export class NotDrained extends Error {
-  /** Why each of the runs makes no progress, at most ten of them. */
+  /** Why each run makes no progress, for at most ten runs. */
   readonly runs: readonly Why[];
 
   constructor(problem: string, runs: readonly Why[]) {

@@ -1,4 +1,6 @@
-/** The options of `testPawl` and `t.serve`: their types, defaults and checks. */
+/**
+ * The options of `testPawl` and `t.serve`: types, defaults and checks. Called by `test-pawl.ts`.
+ */
 
 import type { AnyDefinition } from "../define/definition.js";
 import { type Duration, toMilliseconds } from "../values/duration.js";
@@ -10,24 +12,27 @@ import { checkDefinitions, checkLogger, type ServeOptions } from "../worker/opti
 import { checkUrl } from "../store/postgres/database.js";
 
 export interface TestPawlOptions {
-  /** Served from the beginning, as by `t.serve`. Default: none. */
+  /** Definitions to serve from the beginning, as with `t.serve`. Default: none. */
   readonly definitions?: readonly AnyDefinition[] | undefined;
-  /** A server on which databases may be created. Default: a local one of `@pawl/local-postgres`. */
+  /**
+   * A PostgreSQL server where the test may create databases. Default: one of
+   * `@pawl/local-postgres`.
+   */
   readonly url?: string | undefined;
-  /** What time it is when the test begins. Default: the present. */
+  /** The time at which the test begins. Default: the current time. */
   readonly now?: Date | undefined;
-  /** How long, in real time, something may execute without any progress before `drain` gives up. Default "3s". */
+  /** How long, in real time, `drain` waits without progress before it gives up. Default "3s". */
   readonly patience?: Duration | undefined;
   /**
-   * How many steps one run may execute until `drain` gives up, because it will never come to rest; all runs together a hundred times
-   * as many. Default 1,000.
+   * How many steps one run may execute before `drain` gives up. All runs together may execute a
+   * hundred times as many. Default 1,000.
    */
   readonly maxSteps?: number | undefined;
-  /** Default: nothing is logged. */
+  /** Default: no logging. */
   readonly logger?: Logger | undefined;
 }
 
-/** What `serve` takes, but for where the runs are and how often a worker looks: that is the test's. */
+/** The options of `serve` that make sense in a test. The test sets database, polling and lease. */
 export type TestServeOptions = Pick<
   ServeOptions,
   | "queues"
@@ -83,7 +88,7 @@ export function checkTestServe(options: unknown): TestServeOptions {
   return checkOptions(options, serveNames, "the options of t.serve") as TestServeOptions;
 }
 
-/** A date that is one. */
+/** Checks that it is a valid date. */
 export function checkMoment(given: unknown, what: string): Date {
   if (given instanceof Date && !Number.isNaN(given.getTime())) return given;
   throw new InvalidOption(

@@ -1,6 +1,7 @@
 /**
- * A database for one test alone, copied from the template of its server, and the test's own connections to it. At least one of them is
- * open as long as it lives: by that other processes see that it is in use. Made and closed by `test-pawl.ts`.
+ * The private database of one test, copied from the template of its server, and the connections of
+ * the test. At least one connection stays open, so that other processes see that the database is in
+ * use. Made and closed by `test-pawl.ts`.
  */
 
 import { randomBytes } from "node:crypto";
@@ -12,9 +13,9 @@ import { databaseName, forgetServer, schema, type TestServer, testServer } from 
 
 export interface PrivateDatabase {
   readonly url: string;
-  /** Runs a statement that answers with one JSON value. */
+  /** Runs a statement that returns one JSON value. */
   ask<Answer>(text: string, values?: readonly unknown[]): Promise<Answer>;
-  /** Drops it, whoever is still connected. */
+  /** Drops the database and closes all connections to it. */
   drop(): Promise<void>;
 }
 
@@ -47,17 +48,17 @@ export async function privateDatabase(url: string | undefined): Promise<PrivateD
   };
 }
 
-/** Copies the template. A local server may have ended since it was last used: then it is started again. */
+/** Copies the template. If the local server has ended since its last use, starts it again. */
 async function create(url: string | undefined, name: string): Promise<TestServer> {
   for (let isFirst = true; ; isFirst = false) {
     const server = await testServer(url);
     try {
       await server.admin.query(`create database ${quoteName(name)} template ${quoteName(server.template)}`);
-      // It would take longer to compile what a test looks for than to find it.
+      // In a small database the JIT compiler takes longer than the queries.
       await server.admin.query(`alter database ${quoteName(name)} set jit = off`);
       return server;
     } catch (error) {
-      // 3D000: the template is gone, because the data of the server were deleted.
+      // 3D000: the template does not exist: somebody deleted the data of the server.
       const isGone = isOutage(error) || (error as { code?: unknown }).code === "3D000";
       if (!isFirst || !isGone) throw explain(error, { url: server.urlOf(name), schema });
       forgetServer(url);

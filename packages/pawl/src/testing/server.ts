@@ -1,7 +1,7 @@
 /**
- * The server that the databases of tests are made on: the one of a URL, or a local one that all processes of this working directory
- * share and that ends with the last of them. It has a migrated database to copy, made by whoever comes first. Used by
- * `private-database.ts`.
+ * The PostgreSQL server for the databases of tests: the one of a URL, or a local one. All processes
+ * of this working directory share the local one, and it ends with the last of them. The first
+ * process makes a migrated database as the template to copy. Used by `private-database.ts`.
  */
 
 import { createHash } from "node:crypto";
@@ -19,14 +19,14 @@ import { clockSql } from "./test-clock.js";
 /** The schema of Pawl in every database of a test. */
 export const schema = "pawl";
 
-/** What the names of databases begin with. */
+/** The prefix of the names of databases. */
 const prefix = "pawl_test_";
-/** A database that nobody is connected to is left over once it is this old: who makes one connects at once. */
+/** A database of this age without connections is left over: its test would be connected. */
 const leftOverMs = 60_000;
 const maxLeftOver = 50;
 
 export interface TestServer {
-  /** For statements on databases. */
+  /** Creates and drops databases. */
   readonly admin: pg.Pool;
   /** The name of the database to copy. */
   readonly template: string;
@@ -34,7 +34,7 @@ export interface TestServer {
   urlOf(database: string): string;
 }
 
-/** What `@pawl/local-postgres` exports, as far as it is used here. */
+/** The part of `@pawl/local-postgres` that is used here. */
 interface LocalPostgresModule {
   readonly startLocalPostgres: (options: {
     directory: string;
@@ -42,12 +42,12 @@ interface LocalPostgresModule {
   }) => Promise<{ url: string }>;
 }
 
-/** Nothing of a test has to survive a power failure. */
+/** A test need not survive a power failure. */
 const settings = { max_connections: 300, fsync: "off", full_page_writes: "off", synchronous_commit: "off" };
 const local = "";
 const servers = new Map<string, Promise<TestServer>>();
 
-/** The server of this URL, or (undefined) the local one. Once for all tests of this process. */
+/** The server of this URL, or the local one for undefined. All tests of this process share it. */
 export function testServer(url: string | undefined): Promise<TestServer> {
   const key = url ?? local;
   let server = servers.get(key);
@@ -61,13 +61,13 @@ export function testServer(url: string | undefined): Promise<TestServer> {
   return server;
 }
 
-/** The server has gone: the next who asks looks for it again. */
+/** Forgets a server that has ended, so that the next call starts or connects again. */
 export function forgetServer(url: string | undefined): void {
   servers.delete(url ?? local);
 }
 
 async function prepare(url: string | undefined): Promise<TestServer> {
-  // Never stopped: the local server notices the end of this process, however it ends.
+  // Never stopped: the local server notices when this process ends.
   const address = url ?? (await startLocal());
   const admin = openPool(address, 2);
   const template = `pawl_template_${await fingerprint()}`;
@@ -80,7 +80,8 @@ async function prepare(url: string | undefined): Promise<TestServer> {
   turn.on("error", () => {});
   try {
     await turn.connect();
-    // One process at a time, by the lock of a transaction, on a connection that does nothing else: databases are made outside of any.
+    // One process at a time. The lock needs its own connection: `create database` runs outside of
+    // transactions.
     await turn.query("begin");
     await turn.query("select pg_advisory_xact_lock(hashtextextended($1, 0))", [template]);
     await makeTemplate(admin, template, urlOf);
@@ -102,7 +103,7 @@ async function startLocal(): Promise<string> {
     module = (await import(name)) as LocalPostgresModule;
   } catch (error) {
     throw new Refused(
-      "testPawl has no Postgres: run npm install --save-dev @pawl/local-postgres, or pass the url of a server on which it may " +
+      "testPawl found no Postgres; run npm install --save-dev @pawl/local-postgres, or pass the url of a server where it may " +
         'create databases, such as testPawl({ url: "postgres://localhost:5432/postgres" })',
       { cause: error },
     );
@@ -114,13 +115,13 @@ async function startLocal(): Promise<string> {
     return (await module.startLocalPostgres({ directory, settings })).url;
   } catch (error) {
     throw new Refused(
-      `the local Postgres for tests cannot start: ${(error as Error).message}. Its data, in ${directory}, may be deleted at any time`,
+      `the local Postgres for tests did not start: ${(error as Error).message}. You may delete its data directory, ${directory}, at any time`,
       { cause: error },
     );
   }
 }
 
-/** Of everything that the template is made of, so that a changed one is never taken for it. */
+/** A hash of everything that the template is made from, so that a change makes a new template. */
 async function fingerprint(): Promise<string> {
   const { versions, fingerprint: functions } = await readSchema();
   const hash = createHash("sha256").update(clockSql).update(functions);
@@ -128,7 +129,7 @@ async function fingerprint(): Promise<string> {
   return hash.digest("hex").slice(0, 16);
 }
 
-/** Makes the database to copy, unless another process has: under another name, until it is complete. */
+/** Makes the template unless it exists. It has a draft name until it is complete. */
 async function makeTemplate(
   admin: pg.Pool,
   template: string,
@@ -150,7 +151,7 @@ async function makeTemplate(
   await admin.query(`alter database ${quoteName(draft)} rename to ${quoteName(template)}`);
 }
 
-/** Drops the databases of tests that were killed. A living test is always connected to its own. */
+/** Drops the databases of killed tests. A running test is always connected to its own. */
 async function dropLeftOver(admin: pg.Pool): Promise<void> {
   const { rows } = await admin.query<{ name: string }>(
     `select d.datname as name from pg_database d where starts_with(d.datname, $1)
@@ -159,12 +160,12 @@ async function dropLeftOver(admin: pg.Pool): Promise<void> {
   );
   for (const { name } of rows) {
     if (Date.now() - bornAtMs(name) < leftOverMs) continue;
-    // Somebody else may have dropped it, or be connected by now.
+    // Another process may have dropped it or connected to it.
     await admin.query(`drop database if exists ${quoteName(name)}`).catch(() => {});
   }
 }
 
-/** The name of a new database, which tells when it was made. */
+/** The name of a new database. It contains the creation time. */
 export function databaseName(random: string): string {
   return `${prefix}${Date.now().toString(36)}_${random}`;
 }

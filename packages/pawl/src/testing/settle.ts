@@ -1,7 +1,7 @@
 /**
- * Waits until nothing in a test's database can move unless time passes or a signal comes. What the database holds and what the workers of the
- * test do are looked at together: at rest is a moment at which no call of theirs is under way, no run that they could claim is due,
- * and all that they hold waits. Used by `test-pawl.ts`.
+ * Waits until a test is at rest: nothing can happen unless time passes or a signal arrives. At rest
+ * means: no call of a worker is in flight, no run that they could claim is due, and all runs that
+ * they hold wait. Used by `test-pawl.ts`.
  */
 
 import type { Pawl } from "../api/pawl.js";
@@ -9,26 +9,28 @@ import { NotDrained } from "./not-drained.js";
 import type { PrivateDatabase } from "./private-database.js";
 import type { TestWorkers } from "./test-workers.js";
 
-/** How long a function may run beside a timer of its workflow until the clock is moved all the same. */
+/**
+ * How long to wait for a function that runs beside a timer of its workflow, before the clock moves.
+ */
 const besideMs = 200;
-const lookMs = 20;
-/** So many times the patience, if there is progress but no end of it. */
+const pollMs = 20;
+/** With progress but without an end, give up after this many times the patience. */
 const patienceRounds = 20;
 const maxExplained = 10;
-/** So many times the steps of one run, all runs together may execute. */
+/** All runs together may execute this many times the steps of one run. */
 const maxStepsOfAll = 100;
 
-/** One look at the database, all of it of one moment. */
-interface Look {
-  /** The runs that are claimed, and whether steps of theirs wait for a time. */
+/** The state of the database at one moment. */
+interface Snapshot {
+  /** The claimed runs, and whether a step of each waits for a time. */
   readonly held: readonly { readonly runId: string; readonly isTimed: boolean }[];
-  /** The queues that have due runs which a living worker serves. */
+  /** The queues with due runs that a live worker serves. */
   readonly due: readonly string[];
-  /** Runs are set aside, because of their keys or because nobody served them, or are past their retention: something may be left to do. */
+  /** Some runs are blocked, unserved or past their retention, so a repair may find work. */
   readonly isLeft: boolean;
 }
 
-const lookSql = `
+const snapshotSql = `
   select jsonb_build_object(
     'held', coalesce((
       select jsonb_agg(jsonb_build_object('runId', r.id::text, 'isTimed', exists (
@@ -52,8 +54,8 @@ export interface SettleOptions {
 }
 
 /**
- * Resolves when nothing can move. With `passBeside`, a function that does not return is not waited for, if its workflow waits for a time beside
- * it: what is to happen first is a matter of the clock.
+ * Resolves when the test is at rest. With `passBeside`, it does not wait for a function whose
+ * workflow also waits for a time: then the clock decides which happens first.
  */
 export async function settle(
   { database, workers, pawl, patienceMs, maxSteps }: SettleOptions,
@@ -66,12 +68,12 @@ export async function settle(
   let repairedAt = -1;
   activity.countSteps();
   await workers.revive();
-  workers.hint({ clockMoved });
+  workers.wake({ clockMoved });
   for (;;) {
     if (workers.isCrashed) await workers.revive();
     const calls = activity.calls;
     const isBusy = activity.inFlight > 0;
-    const look = await database.ask<Look>(lookSql);
+    const snapshot = await database.ask<Snapshot>(snapshotSql);
     const nowMs = performance.now();
     if (activity.progress !== progress) {
       ({ progress } = activity);
@@ -83,33 +85,33 @@ export async function settle(
       throw await giveUpOnEndless(pawl, activity.steps, lastedMs);
     }
     if (isBusy || activity.calls !== calls || workers.isCrashed) {
-      // Something went on meanwhile: what was seen says nothing.
-      if (activity.inFlight > 0) await activity.changed(lookMs);
+      // Something happened meanwhile, so the snapshot is out of date.
+      if (activity.inFlight > 0) await activity.changed(pollMs);
       continue;
     }
-    const isDue = look.due.some((queue) => workers.hasSlot(queue));
-    const unrested = unrestedOf(look, workers, passBeside && nowMs - sinceMs >= besideMs);
+    const isDue = snapshot.due.some((queue) => workers.hasSlot(queue));
+    const unrested = unrestedOf(snapshot, workers, passBeside && nowMs - sinceMs >= besideMs);
     const isQuiet = !isDue && unrested.length === 0;
-    if (isQuiet && (!look.isLeft || repairedAt === progress)) return;
+    if (isQuiet && (!snapshot.isLeft || repairedAt === progress)) return;
     if (nowMs - sinceMs > patienceMs) {
       const problem =
-        `nothing has happened for ${patienceMs} ms, and yet not all is at rest. ` +
-        "A step that waits for something in the test must get it before, and one that takes longer needs testPawl({ patience })";
+        `no progress for ${patienceMs} ms, but these runs are not at rest. ` +
+        "If a step waits for something from the test, provide it first; if it takes longer, raise testPawl({ patience })";
       throw await giveUp(pawl, unrested, problem);
     }
     if (repairedAt !== progress) {
-      // Runs that were set aside, whose worker is dead, or that are too old: once, after whatever went on last.
+      // Repairs once after the last progress: blocked runs, runs of dead workers, expired runs.
       repairedAt = progress;
       await workers.repair();
     } else {
-      await activity.changed(lookMs);
+      await activity.changed(pollMs);
     }
-    if (isDue) workers.hint({ clockMoved: false });
+    if (isDue) workers.wake({ clockMoved: false });
   }
 }
 
-/** The runs that do not only wait. */
-function unrestedOf({ held }: Look, workers: TestWorkers, passBeside: boolean): string[] {
+/** The runs that are not waiting. */
+function unrestedOf({ held }: Snapshot, workers: TestWorkers, passBeside: boolean): string[] {
   const timed = new Set(passBeside ? held.filter(({ isTimed }) => isTimed).map(({ runId }) => runId) : []);
   const executing = workers.executing();
   const resting = new Set(executing.filter(({ isAtRest }) => isAtRest).map(({ runId }) => runId));
@@ -117,7 +119,9 @@ function unrestedOf({ held }: Look, workers: TestWorkers, passBeside: boolean): 
   return [...all].filter((runId) => !resting.has(runId) && !timed.has(runId));
 }
 
-/** One run goes on and on, or all of them together do, as when each starts the next. */
+/**
+ * Whether one run executes too many steps, or all runs together do, as when each starts the next.
+ */
 function isEndless(steps: ReadonlyMap<string, number>, maxSteps: number): boolean {
   let sum = 0;
   for (const count of steps.values()) {
@@ -138,8 +142,8 @@ async function giveUpOnEndless(
   return giveUp(
     pawl,
     busiest.map(([runId]) => runId),
-    `there is no end of it: in ${lastedMs} ms ${steps.size} runs have executed ${all} steps, most of them ${counts}. ` +
-      "A run comes to rest when it ends or waits for a time or a signal; if it only takes many steps, allow them by testPawl({ maxSteps })",
+    `the runs do not come to rest: in ${lastedMs} ms ${steps.size} runs have executed ${all} steps, most of them ${counts}. ` +
+      "A run is at rest when it ends or waits for a time or a signal; if it needs this many steps, raise testPawl({ maxSteps })",
   );
 }
 

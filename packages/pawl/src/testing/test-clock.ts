@@ -1,12 +1,12 @@
 /**
- * The clock of a test's database: it stands still until it is moved, and never goes back. Due times, backoff, limits and retention follow it;
- * leases do not. Used by `test-pawl.ts`.
+ * The clock of a test's database. It stands still until the test moves it, and never goes back. Due
+ * times, backoff, rate limits and retention follow it; leases do not. Used by `test-pawl.ts`.
  */
 
 import { InvalidOption } from "../values/errors.js";
 import type { PrivateDatabase } from "./private-database.js";
 
-/** What makes the clock of a migrated database one that can be moved. */
+/** Replaces the clock of a migrated database by one that the test can move. */
 export const clockSql = `
   create schema pawl_testing;
   create table pawl_testing.clock (at timestamptz not null);
@@ -16,8 +16,9 @@ export const clockSql = `
 `;
 
 /**
- * To the next due time after now, or else to $1 (if that is not infinity): of a run, of a step whose body is alive, or of the retention of a run. What the
- * clock stands at, in milliseconds and exactly, and whether that was something's time.
+ * Moves the clock to the next due time, but at most to $1; if nothing is due, to $1 unless that is
+ * infinity. Due times are those of runs, of steps whose body is alive, and of retention. Returns
+ * the time, and whether something is due at it.
  */
 const moveSql = `
   update pawl_testing.clock c set at = greatest(c.at, coalesce(n.at, case when $1::timestamptz < 'infinity' then $1::timestamptz end)) from (
@@ -33,14 +34,14 @@ const moveSql = `
   returning jsonb_build_object('at', c.at, 'ms', extract(epoch from c.at) * 1000, 'isDue', n.at is not null,
     'isThere', c.at >= $1::timestamptz) as answer`;
 
-interface Stand {
+interface Time {
   readonly ms: number;
 }
 
-export interface Move extends Stand {
-  /** Something was due at that time. */
+export interface Move extends Time {
+  /** Something is due at that time. */
   readonly isDue: boolean;
-  /** It stands where it was to be moved to. */
+  /** The clock has reached its target. */
   readonly isThere: boolean;
 }
 
@@ -53,9 +54,9 @@ export class TestClock {
     this.#nowMs = nowMs;
   }
 
-  /** The clock of a new database, at this time, or else at the present one. */
+  /** Sets the clock of a new database to this time, or to the current time. */
   static async set(database: PrivateDatabase, at: Date | null): Promise<TestClock> {
-    const { ms } = await database.ask<Stand>(
+    const { ms } = await database.ask<Time>(
       `update pawl_testing.clock c set at = coalesce($1::timestamptz, date_trunc('milliseconds', clock_timestamp()))
        returning jsonb_build_object('ms', extract(epoch from c.at) * 1000) as answer`,
       [at === null ? null : at.toISOString()],
@@ -67,7 +68,7 @@ export class TestClock {
     return this.#nowMs;
   }
 
-  /** The exact time that is so much later. */
+  /** The exact time after this many milliseconds. */
   later(ms: number): Promise<string> {
     return this.#database.ask<string>(
       "select to_jsonb(c.at + $1 * interval '1 millisecond') as answer from pawl_testing.clock c",
@@ -75,15 +76,15 @@ export class TestClock {
     );
   }
 
-  /** The exact time of a date, which must not be before the present one. */
+  /** The exact time of a date, which must not be in the past of this clock. */
   until(date: Date): string {
     if (date.getTime() >= Math.floor(this.#nowMs)) return date.toISOString();
     throw new InvalidOption(
-      `the clock cannot go back to ${date.toISOString()}: it is ${new Date(this.#nowMs).toISOString()} in this test. Begin earlier with testPawl({ now })`,
+      `the clock cannot go back to ${date.toISOString()}: it is ${new Date(this.#nowMs).toISOString()} in this test. Start the test earlier with testPawl({ now })`,
     );
   }
 
-  /** Moves on, to the next due time, but not beyond `to`; without that, it stays where it is if nothing is due. */
+  /** Moves to the next due time, but not beyond `to`. Without `to`, stays if nothing is due. */
   async move(to = "infinity"): Promise<Move> {
     const moved = await this.#database.ask<Move>(moveSql, [to]);
     this.#nowMs = moved.ms;

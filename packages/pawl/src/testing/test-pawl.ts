@@ -1,6 +1,6 @@
 /**
- * `testPawl`: an engine for one test, on a database of its own, with a clock that stands still until the test moves it. Everything that is
- * made here is gone after `close`.
+ * `testPawl`: an engine for one test, with its own database and a clock that stands still until the
+ * test moves it. `close` removes all of it. Called by users in their tests.
  */
 
 import { connect } from "../api/connect.js";
@@ -24,41 +24,47 @@ import { TestClock } from "./test-clock.js";
 import { TestWorkers } from "./test-workers.js";
 
 export interface TestPawl extends AsyncDisposable {
-  /** The ordinary client. */
+  /** The usual client. */
   readonly pawl: Pawl;
-  /** The database of this test, with the schema of Pawl in it. Yours to use too. */
+  /** The URL of the test's database, which contains Pawl's schema. You may use it too. */
   readonly url: string;
-  /** Serves definitions until the test is closed, or the worker stopped. Resolves once it claims. */
+  /**
+   * Serves definitions until you close the test or stop the worker. Resolves when the worker
+   * claims.
+   */
   serve(definitions: readonly AnyDefinition[], options?: TestServeOptions): Promise<Worker>;
-  /** What time it is in this test. */
+  /** The current time of the test's clock. */
   now(): Date;
   /**
-   * Lets time pass. Everything that falls due meanwhile happens in the order of its time, with the clock at that time: sleeps, timeouts,
-   * retries, delayed starts, rate limits, retention, and what they lead to. Resolves as `drain` does.
+   * Advances the clock. Everything that falls due on the way happens in order, with the clock at
+   * its time: sleeps, timeouts, retries, delayed starts, rate limits and retention. Resolves like
+   * `drain`.
    */
   advance(duration: Duration): Promise<void>;
-  /** Lets time pass until this date. Time never goes back. */
+  /** Advances the clock to this date. The clock never goes back. */
   at(date: Date): Promise<void>;
   /**
-   * Resolves when nothing can move unless time passes or a signal comes: every run has ended, waits, is due later, or nobody serves it.
-   * Throws `NotDrained` if something executes for too long, or goes on without end.
+   * Resolves when the test is at rest: every run has ended, waits, is due later, or has no worker.
+   * Then nothing happens unless time passes or a signal arrives. Throws `NotDrained` if a step runs
+   * for too long, or runs execute steps without end.
    */
   drain(): Promise<void>;
   /**
-   * Drops the workers in the middle of what they do, as `kill -9` would. What they have not committed is lost, and their runs are
-   * runnable again, with one crash more. New workers take over with the next `drain` or `advance`, or the one that is under way.
+   * Kills the workers in the middle of their work, as `kill -9` would. Uncommitted work is lost.
+   * Their runs become runnable again, with one more crash. New workers take over in the current or
+   * the next `drain` or `advance`.
    */
   crash(): Promise<void>;
   /**
-   * Executes a definition again and again, each time with a worker that dies at another place, before or after something is committed, and
-   * tells after which steps that changed what happened (`effects`) or what came out.
+   * Executes a definition once for every crash point: before and after each commit, the worker dies
+   * and another takes over. Reports the crash points that changed the `effects` or the result.
    */
   crashEverywhere<Definition extends AnyDefinition>(
     definition: Definition,
     input: InputOf<Definition>,
     options: CrashOptions<Definition>,
   ): Promise<CrashReport>;
-  /** Drops the workers and the database. Waits for no step. */
+  /** Stops the workers without waiting for their steps, and drops the database. */
   close(): Promise<void>;
 }
 
@@ -68,7 +74,7 @@ export async function testPawl(options: TestPawlOptions = {}): Promise<TestPawl>
   const database = await privateDatabase(settings.url);
   let test: Test | undefined;
   try {
-    // It is a copy of the template only for as long as it takes to make one.
+    // A copied database refuses workers until it is adopted.
     await database.ask("select to_jsonb(a.was_copy) as answer from pawl.adopt() a");
     test = new Test(database, await TestClock.set(database, settings.now), settings);
     if (settings.definitions.length > 0) await test.serve(settings.definitions);
@@ -89,7 +95,7 @@ class Test implements TestPawl {
   readonly #workers: TestWorkers;
   readonly #patienceMs: number;
   readonly #maxSteps: number;
-  /** The last thing that was asked for: one at a time. */
+  /** The last operation. Operations run one at a time. */
   #last: Promise<unknown> = Promise.resolve();
   #closed: Promise<void> | undefined;
 
@@ -164,7 +170,7 @@ class Test implements TestPawl {
     await this.#database.drop();
   }
 
-  /** From due time to due time, each with all that follows from it. */
+  /** Moves from due time to due time, and settles after each. */
   async #pass(to: string): Promise<void> {
     await this.#settle({ clockMoved: false, passBeside: true });
     for (let isThere = false; !isThere;) {
@@ -173,7 +179,7 @@ class Test implements TestPawl {
     }
   }
 
-  /** As far into the future as there is something due, unless it is enough. */
+  /** Moves from due time to due time, until `isEnough`, or nothing is due. */
   async #goOn(isEnough: () => Promise<boolean>): Promise<void> {
     await this.#settle({ clockMoved: false, passBeside: true });
     while (!(await isEnough()) && (await this.#clock.move()).isDue) {
@@ -202,6 +208,7 @@ class Test implements TestPawl {
   }
 
   #checkOpen(): void {
-    if (this.#closed !== undefined) throw new Unavailable("this test was closed: its database is gone");
+    if (this.#closed !== undefined)
+      throw new Unavailable("this test was closed, and its database was dropped");
   }
 }

@@ -1,7 +1,7 @@
 /**
- * The workers of a test: those it serves definitions with, and after a crash those that take over from them. They share the connections of
- * one store, make no heartbeats (nothing but the test ends their claims) and sweep nothing (the test does). Owned by
- * `test-pawl.ts`.
+ * The workers of a test, and the workers that take over after a crash. They share the connections
+ * of one store. They send no heartbeats and do not sweep: the test ends claims and sweeps itself.
+ * Owned by `test-pawl.ts`.
  */
 
 import type { AnyDefinition } from "../define/definition.js";
@@ -16,7 +16,7 @@ import type { Worker } from "../api/serve.js";
 import { addressKey } from "../store/postgres/database.js";
 import { PostgresStore } from "../store/postgres/postgres-store.js";
 import { Activity } from "./activity.js";
-import { MortalStore, type WriteWatch } from "./mortal-store.js";
+import { CrashableStore, type WriteWatch } from "./crashable-store.js";
 import type { TestServeOptions } from "./options.js";
 import type { PrivateDatabase } from "./private-database.js";
 import { schema } from "./server.js";
@@ -24,15 +24,15 @@ import { schema } from "./server.js";
 const connections = 5;
 const batch = 1_000;
 const closeMs = 1_000;
-/** Nobody beats: a claim ends by `crash`, or with the test. */
+/** Without heartbeats, a claim ends by `crash` or with the test. */
 const timings = { lease: "1d", heartbeat: "1h", drainTimeout: "1s", sweepInterval: false } as const;
 
-/** What was asked to be served, and the worker that does; null: it has crashed, and none has taken over yet. */
+/** One call of `serve`, and its worker; null after a crash, until another takes over. */
 interface Serving {
   readonly settings: ServeSettings;
-  /** Of all that serve it, one after the other. */
+  /** Shared by the worker and its successors. */
   readonly events: Events;
-  living: { readonly engine: EngineWorker; readonly mortal: MortalStore } | null;
+  living: { readonly engine: EngineWorker; readonly crashable: CrashableStore } | null;
 }
 
 export class TestWorkers {
@@ -43,7 +43,7 @@ export class TestWorkers {
   readonly #logger: Logger;
   readonly #servings = new Set<Serving>();
   #watch: WriteWatch | null = null;
-  /** The crashes that are being dealt with. */
+  /** Resolves when all crashes so far have been handled. */
   #crashing: Promise<unknown> = Promise.resolve();
   #crashes = 0;
   #isClosed = false;
@@ -57,12 +57,12 @@ export class TestWorkers {
     this.#hub.clock.stop();
   }
 
-  /** The definitions that are served, whether or not a worker lives just now. */
+  /** The served definitions, also while their worker is dead. */
   get definitions(): AnyDefinition[] {
     return [...this.#servings].flatMap(({ settings }) => settings.definitions);
   }
 
-  /** A crash is being dealt with, or nobody has taken over since. */
+  /** Whether a crash is being handled, or no worker has taken over yet. */
   get isCrashed(): boolean {
     return this.#crashes > 0 || [...this.#servings].some(({ living }) => living === null);
   }
@@ -90,18 +90,20 @@ export class TestWorkers {
     };
   }
 
-  /** Has everything that was served before a crash served again. */
+  /** Starts new workers for those that have crashed. */
   async revive(): Promise<void> {
     await this.#crashing;
     await this.#beginAll();
   }
 
-  /** Lets somebody watch what the workers write and have them die at it; the next take over at once. */
+  /**
+   * Sets the watch that sees all writes and can make workers die. New workers take over at once.
+   */
   watch(watch: WriteWatch | null): void {
     this.#watch = watch;
   }
 
-  /** All workers die, and their claims end at once. */
+  /** Kills all workers and ends their claims at once. */
   crash(): Promise<void> {
     return this.#survive(() => this.#crash());
   }
@@ -112,11 +114,11 @@ export class TestWorkers {
       serving.living = null;
       return living === null ? [] : [living];
     });
-    // First of all, so that nothing of what they do meanwhile gets through.
-    const cutOff = dead.map(({ mortal }) => mortal.cutOff());
+    // First, so that no further call of theirs gets through.
+    const cutOff = dead.map(({ crashable }) => crashable.cutOff());
     await Promise.all(dead.map(({ engine }) => engine.abandon()));
     await Promise.all(cutOff);
-    const ids = dead.flatMap(({ mortal }) => mortal.workerIds);
+    const ids = dead.flatMap(({ crashable }) => crashable.workerIds);
     await this.#database.ask(
       `with gone as (delete from ${schema}.workers w where w.id = any ($1::text[]) returning w.id)
        select to_jsonb(count(*)) as answer from gone`,
@@ -125,7 +127,10 @@ export class TestWorkers {
     await this.repair();
   }
 
-  /** What workers do now and then: the claims of the dead end, what is blocked without need is let in, what is too old goes. */
+  /**
+   * Does the work of the sweeper: reclaims runs of dead workers, repairs stuck runs, deletes
+   * expired runs.
+   */
   async repair(): Promise<void> {
     let marks: string | null = null;
     for (let again = true; again && !this.#isClosed;) {
@@ -137,19 +142,19 @@ export class TestWorkers {
     while (last !== null && !this.#isClosed);
   }
 
-  /** The clock was moved, or something else has happened that workers may not know of: all of them look. */
-  hint({ clockMoved }: { clockMoved: boolean }): void {
+  /** Makes all workers poll, because the clock moved or because of something they cannot know. */
+  wake({ clockMoved }: { clockMoved: boolean }): void {
     if (clockMoved) this.#hub.clock.moved();
     const queues = new Set([...this.#servings].flatMap(({ settings }) => [...settings.queues.keys()]));
     this.#hub.claimable([...queues].map((queue) => ({ queue, priority: -32_768, microseconds: 0 })));
   }
 
-  /** What they execute just now. */
+  /** The runs that the workers execute now. */
   executing(): ReturnType<EngineWorker["executing"]> {
     return [...this.#servings].flatMap(({ living }) => living?.engine.executing() ?? []);
   }
 
-  /** Whether a worker has a slot free for a run of this queue. */
+  /** Whether a worker has a free slot for a run of this queue. */
   hasSlot(queue: string): boolean {
     for (const { settings, living } of this.#servings) {
       const executed = living?.engine.executing().filter((execution) => execution.queue === queue) ?? [];
@@ -158,21 +163,21 @@ export class TestWorkers {
     return false;
   }
 
-  /** Drops all workers, whatever they do. */
+  /** Abandons all workers without waiting for their steps. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.#crashing;
     const living = [...this.#servings].flatMap((serving) => serving.living ?? []);
     this.#servings.clear();
-    for (const { mortal } of living) void mortal.cutOff();
+    for (const { crashable } of living) void crashable.cutOff();
     await Promise.all(living.map(({ engine }) => engine.abandon()));
-    // A statement of a user's may take longer: it ends with the database.
+    // A statement of user code may take longer; dropping the database ends it.
     await giveUpAfter(closeMs, this.store.close());
   }
 
   async #begin(serving: Serving): Promise<void> {
     if (this.#isClosed) throw new Unavailable("this test was closed");
-    const mortal = new MortalStore({
+    const crashable = new CrashableStore({
       store: this.store,
       activity: this.activity,
       watch: () => this.#watch,
@@ -181,7 +186,7 @@ export class TestWorkers {
     const engine = new EngineWorker(
       serving.settings,
       async () => ({
-        store: mortal.store,
+        store: crashable.store,
         hub: this.#hub,
         heartbeat: null,
         sweeps: false,
@@ -190,41 +195,41 @@ export class TestWorkers {
       }),
       serving.events,
     );
-    serving.living = { engine, mortal };
+    serving.living = { engine, crashable };
     try {
       await engine.ready;
     } catch (error) {
-      // It has crashed before it was ready.
+      // The worker crashed before it was ready.
       if (serving.living?.engine !== engine) return;
       serving.living = null;
       throw error;
     }
-    // What was started before anybody served it is placed now.
+    // Runs that were started by name before now get their definition.
     await this.repair();
-    this.hint({ clockMoved: false });
+    this.wake({ clockMoved: false });
   }
 
   async #beginAll(): Promise<void> {
     for (const serving of this.#servings) if (serving.living === null) await this.#begin(serving);
   }
 
-  /** A watch has had a worker die: all of them do, and others take over. */
+  /** A watch made a worker die: kills all workers and starts others. */
   #die(): void {
     const dying = this.#survive(async () => {
       await this.#crash();
       await this.#beginAll();
     });
     dying.catch((error: unknown) => {
-      this.#logger.error({ err: error }, "pawl: nobody took over after a crash, trying again");
+      this.#logger.error({ err: error }, "pawl: no worker took over after a crash, trying again");
     });
   }
 
-  /** One crash after the other. */
+  /** Handles crashes one after the other. */
   #survive(work: () => Promise<void>): Promise<void> {
     this.#crashes++;
     const done = this.#crashing.then(work).finally(() => {
       this.#crashes--;
-      this.activity.tell();
+      this.activity.notify();
     });
     this.#crashing = done.catch(() => {});
     return done;

@@ -1,6 +1,6 @@
 /**
- * Text as bytes, by what every runtime has: this runs in browsers too, so there is no `Buffer` here. Used wherever a length in bytes is
- * checked, or bytes have to travel as text.
+ * Converts text to bytes and back. It runs in browsers too, so it uses no `Buffer`. Called wherever
+ * a limit counts bytes, or bytes travel as text.
  */
 
 const encoder = new TextEncoder();
@@ -16,7 +16,10 @@ export function byteLength(text: string): number {
   return encoder.encode(text).length;
 }
 
-/** Whether a text is longer than this in UTF-8. No code unit takes more than three bytes, so that short ones need not be measured. */
+/**
+ * Whether a text is longer than this in UTF-8. A code unit takes at most three bytes, so short
+ * texts are not measured.
+ */
 export function isLongerThan(text: string, bytes: number): boolean {
   return text.length * 3 > bytes && byteLength(text) > bytes;
 }
@@ -28,7 +31,7 @@ export function toBase64(bytes: Uint8Array): string {
   return btoa(units);
 }
 
-/** The bytes of a base64 text, with or without its padding; undefined if it is none. */
+/** The bytes of a base64 text, with or without its padding; undefined if it is not base64. */
 export function fromBase64(text: string): Uint8Array<ArrayBuffer> | undefined {
   if (!/^[A-Za-z0-9+/]*={0,2}$/.test(text)) return undefined;
   try {
@@ -38,12 +41,12 @@ export function fromBase64(text: string): Uint8Array<ArrayBuffer> | undefined {
   }
 }
 
-/** A text as base64 that may stand in a URL. */
+/** A text as base64 that is safe in a URL. */
 export function toBase64Url(text: string): string {
   return toBase64(toBytes(text)).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 }
 
-/** The text of `toBase64Url`; throws if it is none. */
+/** Decodes the result of `toBase64Url`; throws on anything else. */
 export function fromBase64Url(encoded: string): string {
   const units = atob(encoded.replaceAll("-", "+").replaceAll("_", "/"));
   return decoder.decode(Uint8Array.from(units, (unit) => unit.charCodeAt(0)));

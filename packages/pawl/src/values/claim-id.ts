@@ -1,17 +1,18 @@
 /**
- * Makes the ids of claims: 63 bits, never 0, the upper 26 of them the time, so that those of one process grow and a beat can ask
- * for the latest alone; the rest is random. Random because a claim is committed asynchronously: after a crash of the database a
- * counter could issue the same number twice, and a zombie could commit under it.
+ * Makes claim ids of 63 bits, never 0. The upper 26 bits are the time, so the ids of one process
+ * grow and a heartbeat can ask for the latest only. The other bits are random. Claims are committed
+ * asynchronously: after a database crash, a counter could issue the same number twice, and a zombie
+ * could commit under it.
  */
 
 import { randomFillSync } from "node:crypto";
-import { monotonicMs } from "./monotonic.js";
+import { monotonicMs } from "./monotonic-clock.js";
 
 const randomBits = 37n;
 const tickMs = 16_384;
 const ticks = 2 ** 26;
 
-/** Random numbers, drawn many at a time: that costs as much as one. */
+/** Random numbers, drawn in bulk: drawing many costs as much as drawing one. */
 const drawn = new BigUint64Array(256);
 let used = drawn.length;
 
@@ -24,7 +25,7 @@ export function newClaimId(): string {
   return (lowestAt(monotonicMs()) + (random === 0n ? 1n : random)).toString();
 }
 
-/** No claim id that this process makes at this time, or later, is lower. */
+/** The lowest claim id that this process can make at this time or later. */
 export function lowestClaimId(atMs: number): string {
   return lowestAt(Math.max(0, atMs)).toString();
 }

@@ -1,6 +1,6 @@
 /**
- * The logger when none is given: warnings and errors go to standard error, the rest is silent. Details are reduced to
- * what an operator needs; payloads never reach any logger.
+ * The default logger: writes warnings and errors to standard error and drops the rest. Pawl passes
+ * no payload to any logger. `connect` and `serve` use it if no logger is given.
  */
 
 import type { Logger, LogMethod } from "./logger.js";

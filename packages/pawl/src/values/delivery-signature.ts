@@ -1,6 +1,6 @@
 /**
- * What is signed in a delivery to a URL, and with which key. The server signs with it, and
- * `verifyDelivery` checks with it, so that both mean the same bytes. Pure, for every runtime.
+ * Defines which bytes of a delivery are signed, and with which key. The server signs and
+ * `verifyDelivery` checks with this one file, so they agree. Pure; works in every runtime.
  */
 
 import { fromBase64, toBytes } from "./bytes.js";
@@ -15,13 +15,13 @@ export const deliveryHeaders = {
   id: "webhook-id",
   timestamp: "webhook-timestamp",
   topic: "pawl-topic",
-  /** Over id, timestamp and body, as Standard Webhooks has it. */
+  /** Over id, timestamp and body, as Standard Webhooks defines it. */
   signature: "webhook-signature",
   /** Over the topic too. */
   topicSignature: "pawl-signature",
 } as const;
 
-/** The signed texts stand before the body, without anything between. */
+/** The parts that are signed together with the body. The body follows them directly. */
 export interface SignedDelivery {
   readonly id: string;
   /** Seconds since 1970, in decimal. */
@@ -29,20 +29,20 @@ export interface SignedDelivery {
   readonly topic: string;
 }
 
-/** What Standard Webhooks signs, up to the body. */
+/** The text that Standard Webhooks signs, up to the body. */
 export function signedPrefix({ id, timestamp }: SignedDelivery): string {
   return `${id}.${timestamp}.`;
 }
 
 /**
- * The same with the topic before it. The line break keeps both apart: no header has one, and what follows
- * it here begins with two numbers and dots, which is no JSON, so that neither passes for the other.
+ * The same text with the topic before it. No header contains a line break, and JSON cannot begin
+ * like the part after it. So one signature never passes for the other.
  */
 export function signedTopicPrefix(delivery: SignedDelivery): string {
   return `pawl-topic:${delivery.topic}\n${signedPrefix(delivery)}`;
 }
 
-/** The secret of a subscription, if it is one that is hard to guess. */
+/** Checks the secret of a subscription: it must be hard to guess. */
 export function checkDeliverySecret(value: unknown, what: string): string {
   if (
     typeof value === "string" &&
@@ -52,14 +52,14 @@ export function checkDeliverySecret(value: unknown, what: string): string {
   ) {
     return value;
   }
-  // Not shown: it is a secret.
+  // The message does not show the value: it is a secret.
   throw new InvalidOption(
     `${what} must be ${base64Prefix} and the base64 of at least ${minKeyBytes} random bytes, or a text of ${minKeyBytes} to ` +
       `${maxSecretLength} printable ASCII characters; make one with: echo ${base64Prefix}$(openssl rand -base64 32)`,
   );
 }
 
-/** The key that a checked secret means: what follows `whsec_` in base64, or the text itself. */
+/** The key of a checked secret: the base64 after `whsec_`, or the text itself. */
 export function deliveryKey(secret: string): Uint8Array<ArrayBuffer> {
   return keyBytes(secret)!;
 }

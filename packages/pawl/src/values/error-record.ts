@@ -1,8 +1,8 @@
 /**
- * Turns whatever a user's code threw, or gave as the reason of a stop, into the record that is stored with the
- * run and shown by the client. Describing never throws, whatever the value does when it is looked at; the record
- * is text that PostgreSQL accepts, has no stack (paths of somebody's machine do not belong into a database), and is
- * at most 8 KiB of JSON. Called by the engine when a step, a job or a definition fails.
+ * Turns a thrown value, or the reason of a stop, into the record that is stored with the run and
+ * shown by the client. It never throws, even if a getter of the value does. The record is at most 8
+ * KiB of JSON that PostgreSQL accepts. It has no stack: paths of a machine do not belong into a
+ * database. Called by the engine when a step, a job or a workflow fails.
  */
 
 import { byteLength } from "./bytes.js";
@@ -10,12 +10,12 @@ import { Unavailable } from "./errors.js";
 import { isObject } from "./options.js";
 import { show, shorten } from "./show.js";
 
-/** An error as it is stored and shown. */
+/** An error as Pawl stores and shows it. */
 export interface ErrorRecord {
   readonly name: string;
   readonly message: string;
   readonly code?: string;
-  /** The step in which it happened. */
+  /** The step that failed. */
   readonly step?: string;
   readonly stack?: null;
   readonly cause?: ErrorRecord;
@@ -29,14 +29,16 @@ export function describeError(thrown: unknown, step?: string): ErrorRecord {
   return fit({ ...describe(thrown, 0), ...(step === undefined ? {} : { step: clean(step) }) });
 }
 
-/** The record of an error that came while an earlier one was being handled, which becomes its cause. */
+/** The record of an error thrown while another was handled. The earlier one becomes its cause. */
 export function describeBoth(later: unknown, earlier: unknown, step?: string): ErrorRecord {
   const { cause: _own, ...record } = describe(later, 0);
   const where = step === undefined ? {} : { step: clean(step) };
   return fit({ ...record, ...where, cause: describe(earlier, 1) });
 }
 
-/** The record of the reason given to `ctx.stop`: an error is described, other values become the message. */
+/**
+ * The record of the reason given to `ctx.stop`. A reason that is not an error becomes the message.
+ */
 export function describeStop(reason: unknown, step?: string): ErrorRecord {
   if (isErrorLike(reason)) return describeError(reason, step);
   return describeError({ name: "Stopped", message: stopMessage(reason) }, step);
@@ -59,7 +61,7 @@ function describe(thrown: unknown, depth: number): ErrorRecord {
   const errors = read(thrown, "errors");
   const list = isList(errors) ? errors : [];
   const message = text(read(thrown, "message")) ?? "";
-  // The cause of an outage is the driver's error, which names the database's address.
+  // Left out: the cause of an outage is the driver's error, which names the database's address.
   const cause = isA(thrown, Unavailable) ? undefined : (read(thrown, "cause") ?? list[0]);
   return {
     name: shorten(clean(name), bounds.nameCharacters),
@@ -71,7 +73,7 @@ function describe(thrown: unknown, depth: number): ErrorRecord {
   };
 }
 
-/** An AggregateError often says nothing itself: its first members are put into the message. */
+/** An AggregateError often has no message of its own, so its first members go into the message. */
 function withListed(message: string, errors: readonly unknown[]): string {
   const listed = Array.from({ length: Math.min(errors.length, bounds.listed) }, (_, index) => {
     const error = read(errors, index);
@@ -82,16 +84,18 @@ function withListed(message: string, errors: readonly unknown[]): string {
 }
 
 function messageOfOther(thrown: unknown): string {
-  return typeof thrown === "string" ? thrown : `not an Error was thrown: ${show(thrown, 2000)}`;
+  return typeof thrown === "string"
+    ? thrown
+    : `a value that is not an Error was thrown: ${show(thrown, 2000)}`;
 }
 
-/** An Error of any realm, or something shaped like one; asked without trusting it. */
+/** An Error of any realm, or an object shaped like one. Never throws. */
 function isErrorLike(value: unknown): value is object {
   if (typeof value !== "object" || value === null) return false;
   return typeof read(value, "message") === "string" || isA(value, Error);
 }
 
-/** `instanceof` for what user code threw: does not throw, whatever the value does when it is looked at. */
+/** `instanceof` that never throws, even for a proxy that user code threw. */
 export function isA<T>(value: unknown, kind: abstract new (...given: never[]) => T): value is T {
   try {
     return value instanceof kind;
@@ -108,7 +112,7 @@ function isList(value: unknown): value is readonly unknown[] {
   }
 }
 
-/** A member of an object whose getters may throw. */
+/** Reads a member of an object whose getters may throw. */
 function read(from: object, key: string | number): unknown {
   try {
     return Reflect.get(from, key);
@@ -122,12 +126,15 @@ function text(value: unknown): string | undefined {
   return typeof value === "number" ? String(value) : undefined;
 }
 
-/** PostgreSQL stores neither NUL nor half a surrogate pair. */
+/** Replaces NUL and lone surrogates, which PostgreSQL cannot store. */
 function clean(value: string): string {
   return shorten(value, bounds.bytes).replaceAll(/[\0\p{Surrogate}]/gu, "\ufffd");
 }
 
-/** Cuts the messages so that the record as a whole fits: each takes at most half of what is left for it and its causes. */
+/**
+ * Cuts the messages until the record fits: each takes at most half of the bytes left for it and its
+ * causes.
+ */
 function fit(record: ErrorRecord): ErrorRecord {
   if (encodedBytes(record) <= bounds.bytes) return record;
   return cut(record, bounds.bytes);

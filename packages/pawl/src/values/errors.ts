@@ -1,8 +1,8 @@
 /**
- * The errors that Pawl throws. Each class has a stable string `code`, the same in the library and over REST, and
- * its name is that code, so that a log line, a record in the database and an `instanceof` all speak of one thing.
- * Expected races are return values and never errors. Thrown by every layer; written to the database as the
- * records of `error-record.ts`.
+ * The errors that Pawl throws. Each class has a stable string `code`, the same in the library and
+ * over REST. Its name equals its code, so logs, stored records and `instanceof` use one word.
+ * Expected races are return values, never errors. Thrown by every layer; stored as the records of
+ * `error-record.ts`.
  */
 
 import type { ErrorRecord } from "./error-record.js";
@@ -36,7 +36,10 @@ export type ErrorCode =
   | "Unavailable"
   | "WorkflowVersionMismatch";
 
-/** What all errors of Pawl have in common: test `error.code`, or `instanceof` one of the classes below. */
+/**
+ * The base class of all errors of Pawl. Test `error.code`, or `instanceof` one of the classes
+ * below.
+ */
 export abstract class PawlError extends Error {
   abstract readonly code: ErrorCode;
 }
@@ -46,12 +49,14 @@ export class RunNotFound extends PawlError {
   override readonly code = "RunNotFound";
 }
 
-/** The run is terminal, and what was asked needs one that is not. */
+/** The run has ended, and the call needs one that has not. */
 export class RunEnded extends PawlError {
   override readonly code = "RunEnded";
 }
 
-/** The inbox of the run holds 10,000 signals already: it has to await some of them before it can get more. */
+/**
+ * The inbox of the run is full (10,000 signals). The run must consume some before it can get more.
+ */
 export class InboxFull extends PawlError {
   override readonly code = "InboxFull";
 }
@@ -81,17 +86,17 @@ export class InvalidOutcome extends PawlError {
   override readonly code = "InvalidOutcome";
 }
 
-/** A schema refuses, or changes once more, what it gave out itself. */
+/** A schema refuses or changes its own output. */
 export class SchemaNotStable extends PawlError {
   override readonly code = "SchemaNotStable";
 }
 
-/** A value is longer, as JSON, than the limit. */
+/** A value is larger, as JSON, than the limit. */
 export class PayloadTooLarge extends PawlError {
   override readonly code = "PayloadTooLarge";
 }
 
-/** JSON cannot carry a value unchanged; `path` says which part of it. */
+/** JSON cannot represent a value unchanged. `path` names the part. */
 export class NotSerializable extends PawlError {
   override readonly code = "NotSerializable";
   readonly path: string;
@@ -102,7 +107,7 @@ export class NotSerializable extends PawlError {
   }
 }
 
-/** The awaited run failed; `error` is what was recorded. */
+/** The awaited run failed. `error` is the recorded error. */
 export class RunFailed extends PawlError {
   override readonly code = "RunFailed";
   readonly runId: string;
@@ -130,12 +135,15 @@ export class RunCancelled extends PawlError {
   }
 }
 
-/** The awaited run did not end in the time given; it goes on. */
+/** The awaited run did not end within the timeout. The run continues. */
 export class ResultTimeout extends PawlError {
   override readonly code = "ResultTimeout";
 }
 
-/** Thrown by users: the run fails at once, whatever attempts are left. An error as the reason becomes the cause. */
+/**
+ * Throw this to fail the run at once, without further attempts. An error as the reason becomes the
+ * cause.
+ */
 export class NonRetryable extends PawlError {
   override readonly code = "NonRetryable";
 
@@ -145,7 +153,10 @@ export class NonRetryable extends PawlError {
   }
 }
 
-/** A step of a workflow has failed for good; `error` is what was recorded, the same on every replay. */
+/**
+ * A step of a workflow used up its attempts. `error` is the recorded error, the same on every
+ * replay.
+ */
 export class StepFailed extends PawlError {
   override readonly code = "StepFailed";
   readonly step: string;
@@ -158,11 +169,13 @@ export class StepFailed extends PawlError {
   }
 }
 
-/** A run that a workflow has invoked did not complete; `error` is what was recorded of it, if anything was. */
+/**
+ * A run that a workflow invoked did not complete. `error` is its recorded error, if there is one.
+ */
 export class ChildFailed extends PawlError {
   override readonly code = "ChildFailed";
   readonly step: string;
-  /** The run that was invoked, or that holds its key; null if the database refused to start one. */
+  /** The invoked run, or the run that holds its key; null if the database refused to start one. */
   readonly runId: string | null;
   readonly error: ErrorRecord | null;
 
@@ -174,12 +187,14 @@ export class ChildFailed extends PawlError {
   }
 }
 
-/** The body of a workflow does not call the steps that its run has recorded: its code was changed, or depends on chance. */
+/**
+ * A replayed workflow does not call the steps that its run has recorded. See docs/determinism.md.
+ */
 export class NondeterministicWorkflow extends PawlError {
   override readonly code = "NondeterministicWorkflow";
 }
 
-/** The worker died too often while it executed this run. */
+/** Workers died too often while they executed this run. */
 export class TooManyCrashes extends PawlError {
   override readonly code = "TooManyCrashes";
 }
@@ -192,7 +207,7 @@ export class StepTimeout extends PawlError {
 /** A worker was handed a version of a definition that it does not serve. */
 export class WorkflowVersionMismatch extends PawlError {
   override readonly code = "WorkflowVersionMismatch";
-  /** The version that the worker serves, the highest if there are several; null: none of this name. */
+  /** The highest version that the worker serves; null if it serves none of this name. */
   readonly expected: number | null;
   /** The version of the run. */
   readonly got: number;
@@ -204,15 +219,18 @@ export class WorkflowVersionMismatch extends PawlError {
   }
 }
 
-/** This transport, or this database, cannot do what was asked. */
+/** This transport, or this database, does not support the call. */
 export class NotSupported extends PawlError {
   override readonly code = "NotSupported";
 }
 
-/** The database cannot be reached, or has no schema that this version can use. */
+/** The database is unreachable, or has no schema that this version can use. */
 export class Unavailable extends PawlError {
   override readonly code = "Unavailable";
-  /** Host, port and name of the database, for operators. Never in the message: that may reach callers. */
+  /**
+   * Host, port and name of the database, for operators. Not in the message, which may reach
+   * callers.
+   */
   declare readonly database?: string;
 
   constructor(message: string, { database, ...options }: ErrorOptions & { readonly database?: string } = {}) {
@@ -221,17 +239,17 @@ export class Unavailable extends PawlError {
   }
 }
 
-/** The server does not know the token, or was given none. */
+/** The request has no bearer token, or the server does not know it. */
 export class Unauthorized extends PawlError {
   override readonly code = "Unauthorized";
 }
 
-/** The token is known, and does not have the scope that this takes. */
+/** The server knows the bearer token, but it lacks the scope or prefix that the call needs. */
 export class Forbidden extends PawlError {
   override readonly code = "Forbidden";
 }
 
-/** A request is no delivery that this secret has signed, or not one of now; `reason` says which. */
+/** A request is not a valid delivery. `reason` says why. */
 export class InvalidDelivery extends PawlError {
   override readonly code = "InvalidDelivery";
   readonly reason: "MissingHeader" | "WrongTime" | "WrongSignature" | "InvalidBody";
@@ -271,8 +289,8 @@ const classes: Record<ErrorCode, { readonly prototype: PawlError }> = {
   WorkflowVersionMismatch,
 };
 
-// On the prototype, because V8 writes the first line of the stack before any field of the instance exists; as a
-// literal, because minifiers rename classes.
+// On the prototype, because V8 writes the first line of the stack before any field of the instance
+// exists; as a literal, because minifiers rename classes.
 for (const [name, { prototype }] of Object.entries(classes)) {
   Object.defineProperty(prototype, "name", { value: name, configurable: true, writable: true });
 }

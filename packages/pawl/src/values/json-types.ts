@@ -1,15 +1,15 @@
 /**
- * What the type system says about the JSON boundary of `json.ts`: which types may be stored, and as what they come
- * back. Types only. Used by the definitions, the context of steps and the client.
+ * The types of the JSON boundary (`json.ts`): which types can be stored, and which types come back.
+ * Types only. Used by the definitions, the contexts and the client.
  */
 
 /** A JSON value. */
 export type Json = string | number | boolean | null | readonly Json[] | { readonly [member: string]: Json };
 
-/** What JSON carries by itself: `undefined` stands for a member that is left out, `void` for no result. */
+/** Types that JSON represents as they are. `undefined` is a missing member, `void` is no result. */
 type Carried = string | number | boolean | null | undefined | void;
 
-/** Types whose run-time values the boundary refuses. */
+/** Types whose values `toJson` refuses at run time. */
 type Refused =
   | bigint
   | symbol
@@ -24,7 +24,10 @@ type Refused =
   | ArrayBufferView
   | ((...given: never) => unknown);
 
-/** `T` with `never` in place of everything that the boundary refuses. `unknown` and `any` are left to run time. */
+/**
+ * `T` with `never` in place of everything that `toJson` refuses. `unknown` and `any` are checked at
+ * run time.
+ */
 export type JsonSafe<T> = unknown extends T
   ? T
   : T extends Json | Carried
@@ -39,7 +42,10 @@ export type JsonSafe<T> = unknown extends T
             ? { [K in keyof T]: JsonSafe<T[K]> }
             : never;
 
-/** A bound for type parameters: `T extends JsonObject<T>`. A mapped type, because a conditional one is circular. */
+/**
+ * A bound for type parameters: `T extends JsonObject<T>`. A mapped type, because a conditional one
+ * is circular.
+ */
 export type JsonObject<T> = { [K in keyof T]: JsonSafe<T[K]> };
 
 /** JSON has no `undefined` in arrays: an item that may be undefined is refused. */
@@ -49,7 +55,10 @@ type WithoutUndefined<T, Item> = unknown extends Item
     ? never
     : { [K in keyof T]: JsonSafe<T[K]> };
 
-/** What comes back of a stored `T`: dates as strings, members that may be undefined as optional ones. */
+/**
+ * The type that a stored `T` comes back as: dates as strings, members that may be undefined as
+ * optional.
+ */
 export type Jsonify<T> = unknown extends T
   ? T
   : T extends Json
@@ -70,7 +79,9 @@ type JsonifyMembers<T> = Flat<
   }
 >;
 
-/** What may be given where a `T` is stored: a `T`, or what came back of one, or a mixture, as a spread makes it. */
+/**
+ * The type to pass where a `T` is stored: a `T`, a `T` that was read back, or a mixture (a spread).
+ */
 export type Encodable<T> = unknown extends T
   ? T
   : T extends Json | Carried
@@ -87,8 +98,11 @@ type EncodableMembers<T> = Flat<
   }
 >;
 
-/** Whether a member may be undefined, and says so: `unknown` and `any` do not. */
+/** Whether a member may be undefined. False for `unknown` and `any`. */
 type Optional<T> = unknown extends T ? false : undefined extends T ? true : false;
 
-/** The members of an intersection as one object type; by way of `infer`, so that messages show it as one. */
+/**
+ * The members of an intersection as one object type. `infer` makes compiler messages show it as
+ * one.
+ */
 type Flat<T> = T extends infer Members ? { [K in keyof Members]: Members[K] } : never;

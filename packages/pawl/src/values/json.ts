@@ -1,10 +1,10 @@
 /**
- * The JSON boundary: everything that is stored passes through `toJson`, everything that is read through
- * `fromJson`. What JSON and PostgreSQL's jsonb cannot carry unchanged is refused here, with the path of the
- * offending value, so that a step never sees on replay what it did not see at first. The copy that is given back
- * has the key order that jsonb will give back: by length in bytes, then by bytes. A value is as long as what will be
- * stored and read back: jsonb writes numbers without an exponent, so 1e308 has 309 digits. Called for every state,
- * input, result and payload, so it makes one walk over the value and no allocations but the copy.
+ * The JSON boundary: every stored value passes through `toJson`, every value read through
+ * `fromJson`. `toJson` refuses values that JSON or PostgreSQL's jsonb cannot represent unchanged
+ * and names their path. So a step sees the same value on replay as at first. The returned copy has
+ * the key order of jsonb: by length in bytes, then by bytes. Sizes count the stored text: jsonb
+ * writes numbers without an exponent, so 1e308 has 309 digits. Called for every state, input,
+ * result and payload, so it walks over the value once and allocates only the copy.
  */
 
 import { byteLength, isLongerThan, toBytes } from "./bytes.js";
@@ -26,7 +26,7 @@ const mebibyte = 1024 * 1024;
 const notStorable = /[\0\p{Surrogate}]/u;
 const notAscii = /[^\0-\x7f]/;
 
-/** Where the walk is: the containers and keys from the top down, and how long the text is at least by now. */
+/** The position of the walk: containers and keys from the top down, and the minimal size so far. */
 interface Walk {
   readonly what: string;
   readonly limitBytes: number;
@@ -37,7 +37,10 @@ interface Walk {
   digits: number;
 }
 
-/** Checks and copies `value`. `what` names it in errors, as the root of the path: "state", "input", "result". */
+/**
+ * Checks and copies `value`. `what` names it in errors, as the root of the path: "state", "input",
+ * "result".
+ */
 export function toJson(value: unknown, what: string, limitBytes = mebibyte): Encoded {
   const walk: Walk = { what, limitBytes, containers: [], keys: [], bytes: 0, digits: 0 };
   let copy: Json | undefined;
@@ -45,7 +48,7 @@ export function toJson(value: unknown, what: string, limitBytes = mebibyte): Enc
     copy = encode(value, walk);
   } catch (error) {
     if (isA(error, PawlError)) throw error;
-    // A getter, a proxy or a toJSON method of the user's.
+    // Thrown by a getter, a proxy or a toJSON method of the user.
     throw new NotSerializable(pathOf(walk), "threw when it was read", { cause: error });
   }
   const encoded = copy === undefined ? null : copy;
@@ -62,7 +65,7 @@ export function fromJson(text: string): Json {
   return value;
 }
 
-/** The copy of one value; `undefined` for what is left out. */
+/** The copy of one value; `undefined` for a member that JSON leaves out. */
 function encode(value: unknown, walk: Walk): Json | undefined {
   switch (typeof value) {
     case "string":
@@ -126,7 +129,10 @@ function isReplaceable(value: object): value is Replaceable {
   return "toJSON" in value && typeof value.toJSON === "function";
 }
 
-/** What `toJSON` gives is stored in place of the object. As in JSON.stringify it is not asked for its own `toJSON`. */
+/**
+ * Stores the result of `toJSON` in place of the object. As in JSON.stringify, its own `toJSON` is
+ * ignored.
+ */
 function encodeReplacement(value: Replaceable, walk: Walk): Json | undefined {
   if (value instanceof Date && Number.isNaN(value.getTime())) throw refusal(walk, "is an invalid Date");
   const replacement = value.toJSON(String(walk.keys.at(-1) ?? ""));
@@ -176,8 +182,8 @@ function setPrototypeKey(copy: Record<string, Json>, value: Json): void {
 }
 
 /**
- * Instances of classes are stored as their members. Those of Map, Set, RegExp, Error, Promise, boxed primitives and
- * whatever else keeps its contents elsewhere would become `{}`; all of them have a tag of their own.
+ * Instances of classes are stored as their members. Map, Set, RegExp, Error, Promise and boxed
+ * primitives keep their contents elsewhere and would become `{}`. Their tags tell them apart.
  */
 function checkClass(value: object, walk: Walk): void {
   const prototype: unknown = Object.getPrototypeOf(value);
@@ -186,7 +192,7 @@ function checkClass(value: object, walk: Walk): void {
     if (tag !== "[object Object]") {
       throw refusal(
         walk,
-        `is of class ${tag.slice(8, -1)}, which JSON cannot carry; store plain data instead`,
+        `is of class ${tag.slice(8, -1)}, which JSON cannot represent; store plain data instead`,
       );
     }
   }
@@ -208,7 +214,10 @@ function leave(walk: Walk): void {
   walk.keys.pop();
 }
 
-/** Keys as jsonb orders them. In place and by insertion: they are few, or in order because they were stored before. */
+/**
+ * Sorts keys as jsonb does. Insertion sort in place: keys are few, or sorted because they come from
+ * jsonb.
+ */
 function sortKeys(keys: string[]): string[] {
   if (keys.length > 32) return keys.toSorted(compareKeys);
   for (let index = 1; index < keys.length; index++) {
@@ -236,7 +245,7 @@ function refusal(walk: Walk, problem: string): NotSerializable {
   return new NotSerializable(pathOf(walk), problem);
 }
 
-/** Only looked for when the walk has gone too deep or too far: every circle leads there. */
+/** Called only when the walk is too deep or too long, as it is for every circular value. */
 function circular({ containers, keys, what }: Walk): NotSerializable | undefined {
   const again = containers.findIndex((container, index) => containers.indexOf(container) < index);
   if (again === -1) return undefined;

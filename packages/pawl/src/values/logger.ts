@@ -1,5 +1,5 @@
 /**
- * What Pawl needs of a logger: the shape that pino, bunyan-likes and a few lines around `console` have in common.
+ * The logger that Pawl writes to. pino and bunyan have this shape; `console` needs a few lines.
  * Accepted by `connect` and `serve`, and given to steps and jobs as `ctx.log`.
  */
 

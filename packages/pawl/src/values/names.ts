@@ -1,7 +1,7 @@
 /**
- * The rules for names and versions. A bad one is refused where it is written down, at definition time, with the
- * rule in the message: it would otherwise surface as a run that no worker ever claims. Called by the definitions
- * and by every option that takes a name.
+ * The rules for names and versions. A bad name is refused at definition time, with the rule in the
+ * message. Otherwise it would show up later as a run that no worker claims. Called by the
+ * definitions and by every option that takes a name.
  */
 
 import { InvalidOption } from "./errors.js";
@@ -21,10 +21,10 @@ const rules = {
 
 type Kind = "definition" | "queue" | "limit";
 
-/** Names that begin with this belong to Pawl: its deliveries, and what is to come. */
+/** Names with this prefix are reserved for Pawl itself, for example its deliveries. */
 export const reservedPrefix = "pawl-";
 
-/** The name of a definition, a queue or a limit that users define or start. */
+/** Checks the name of a definition, a queue or a limit that users define or start. */
 export function checkName(kind: Kind, value: unknown): string {
   const name = checkAnyName(kind, value);
   if (!name.startsWith(reservedPrefix)) return name;
@@ -33,29 +33,29 @@ export function checkName(kind: Kind, value: unknown): string {
   );
 }
 
-/** The same, with the names that are reserved for Pawl: of what users look at. */
+/** The same, but reserved names are allowed: for reading. */
 export function checkAnyName(kind: Kind, value: unknown): string {
   return check(rules.short, kind, value);
 }
 
 const deadSuffix = "-dead";
 
-/** The name of a queue of messages: short enough that its dead-letter queue has a name too. */
+/** Checks the name of a message queue. Its dead-letter queue has the same name with a suffix. */
 export function checkMessageQueue(value: unknown): string {
   const name = checkName("queue", value);
   const most = 48 - deadSuffix.length;
   if (name.length <= most || name.endsWith(deadSuffix)) return name;
   throw new InvalidOption(
-    `the name of a queue of messages must have at most ${most} characters, since its dead-letter queue is called <name>${deadSuffix}; not ${show(name)}`,
+    `the name of a message queue must have at most ${most} characters, since its dead-letter queue is called <name>${deadSuffix}; not ${show(name)}`,
   );
 }
 
-/** The name of a topic. */
+/** Checks the name of a topic. */
 export function checkTopic(value: unknown): string {
   return check(rules.long, "topic", value);
 }
 
-/** A pattern of topics. */
+/** Checks a topic pattern. */
 export function checkPattern(value: unknown): string {
   const isPattern =
     typeof value === "string" &&
@@ -64,22 +64,22 @@ export function checkPattern(value: unknown): string {
     value !== "";
   if (isPattern) return value;
   throw new InvalidOption(
-    "a pattern of topics must be 1 to 128 characters: words of a-z, A-Z, 0-9, _ and - separated by dots; " +
+    "a topic pattern must be 1 to 128 characters: words of a-z, A-Z, 0-9, _ and - separated by dots; " +
       `* stands for any one word, and # at the end for any number of them; not ${show(value)}`,
   );
 }
 
-/** The name of a step. */
+/** Checks the name of a step. */
 export function checkStepName(value: unknown): string {
   return check(rules.long, "step", value);
 }
 
-/** The name of a signal. */
+/** Checks the name of a signal. */
 export function checkSignalName(value: unknown): string {
   return check(rules.long, "signal", value);
 }
 
-/** The version of a definition: stored as an `integer`. */
+/** Checks the version of a definition, which is stored as an `integer`. */
 export function checkVersion(value: unknown): number {
   return checkInteger(value, "version", { min: 1, max: 2_147_483_647 });
 }

@@ -1,24 +1,27 @@
 /**
- * Checks of everything a user passes in: options of definitions, of `start`, `serve` and `connect`. A check gives
- * back the value with its type, or throws `InvalidOption` saying what was given, what is allowed and, where it
- * can be guessed, what was meant. Called at every public entry; nothing behind it checks again.
+ * Checks the options that users pass to definitions, `start`, `serve` and `connect`. A check
+ * returns the value with its type, or throws `InvalidOption` with the rule, the given value and,
+ * for a typo, a suggestion. Called at every public entry; the code behind it does not check again.
  */
 
 import { byteLength, isLongerThan } from "./bytes.js";
 import { InvalidOption } from "./errors.js";
 import { show } from "./show.js";
 
-/** The members of an options object: those that are allowed, of whatever type they were given. */
+/** An options object with only the allowed members, each of unknown type. */
 export type GivenOptions<Name extends string> = Readonly<Partial<Record<Name, unknown>>>;
 
-/** The given object, if it is one and has no members but the allowed ones. `what` names it: "options of start". */
+/**
+ * Checks that it is an object with only the allowed members. `what` names it: "the options of
+ * start".
+ */
 export function checkOptions<Name extends string>(
   given: unknown,
   allowed: readonly Name[],
   what: string,
 ): GivenOptions<Name> {
   if (!isObject(given)) {
-    // Not shown if it is a text: it may be a URL with a password.
+    // A string is not shown: it may be a URL with a password.
     const shown = typeof given === "string" ? "a string" : show(given);
     throw new InvalidOption(`${what} must be an object, not ${shown}`);
   }
@@ -37,7 +40,7 @@ export function checkInteger(value: unknown, what: string, bounds: { min: number
   throw new InvalidOption(`${what} must be a whole number from ${min} to ${max}, not ${show(value)}`);
 }
 
-/** A text that is not empty, at most `maxBytes` long in UTF-8, and that PostgreSQL can store. */
+/** A string that is not empty, at most `maxBytes` long in UTF-8, and that PostgreSQL can store. */
 export function checkString(value: unknown, what: string, { maxBytes }: { maxBytes: number }): string {
   if (typeof value !== "string" || value === "") {
     throw new InvalidOption(`${what} must be a string that is not empty, not ${show(value)}`);
@@ -51,7 +54,7 @@ export function checkString(value: unknown, what: string, { maxBytes }: { maxByt
   return value;
 }
 
-/** A function, to be called with anything: what it takes is the business of the caller's types. */
+/** A function. Its parameters are checked by the types of the caller, not here. */
 export function checkFunction(value: unknown, what: string): (...given: unknown[]) => unknown {
   if (isFunction(value)) return value;
   throw new InvalidOption(`${what} must be a function, not ${show(value)}`);
@@ -61,7 +64,7 @@ function isFunction(value: unknown): value is (...given: unknown[]) => unknown {
   return typeof value === "function";
 }
 
-/** Any object that has members by name: not a list, not null. */
+/** Any object but an array and null. */
 export function isObject(value: unknown): value is Readonly<Partial<Record<string, unknown>>> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
@@ -81,7 +84,7 @@ export function suggest(given: string, known: Iterable<string>): string {
   for (const name of known) {
     if (Math.abs(name.length - given.length) >= bestDistance) continue;
     const distance = editDistance(given.toLowerCase(), name.toLowerCase());
-    // Every two-letter word is two edits away from every other: that is no suggestion.
+    // Any two words of two letters are at most two edits apart: no basis for a suggestion.
     if (distance < bestDistance && distance < name.length) [best, bestDistance] = [name, distance];
   }
   return best === undefined ? "" : `; did you mean "${best}"?`;

@@ -1,9 +1,9 @@
 /**
- * Where a run is in its life, as everyone sees it: the phase in full, the status in short. Written by the
- * store, read by the client and by parents of children, and chosen from for the scope of a unique key.
+ * The phase of a run (exact) and its status (the short form). Written by the store, read by the
+ * client and by the parents of children. The scope of a unique key is a list of phases.
  */
 
-/** The precise status of a run. */
+/** The exact state of a run. */
 export type Phase =
   | "runnable"
   | "executing"
@@ -13,7 +13,9 @@ export type Phase =
   | "failed"
   | "cancelled";
 
-/** What has become of a run: the terminal phases by name (`done` is "completed"), all others as "running". */
+/**
+ * The short form of a phase: `done` is "completed", every phase that is not terminal is "running".
+ */
 export type Status = "running" | "completed" | "failed" | "cancelled";
 
 export const phasesOf: Record<Status, readonly Phase[]> = {

@@ -1,7 +1,7 @@
 /**
- * Renders any value for an error message: what was given, what was returned, what was thrown.
- * The text is bounded in length, depth and number of members, and rendering never throws, whatever the value does
- * when it is looked at. Called by every check whose message says what it was given.
+ * Renders a value for an error message. The text is bounded in length, depth and number of members.
+ * Rendering never throws, even if a getter does. Called by every check whose message shows the
+ * value.
  */
 
 const bounds = { depth: 3, members: 8, characters: 200 };
@@ -12,12 +12,12 @@ export function show(value: unknown, characters = bounds.characters): string {
   try {
     text = render(value, 0);
   } catch {
-    text = `${typeof value === "function" ? "a function" : "an object"} that throws when it is looked at`;
+    text = `${typeof value === "function" ? "a function" : "an object"} that throws when it is read`;
   }
   return shorten(text, characters);
 }
 
-/** Cuts `text` to `characters`, saying that it did; never splits a surrogate pair. */
+/** Cuts `text` to `characters` and marks the cut with `…`. Never splits a surrogate pair. */
 export function shorten(text: string, characters: number): string {
   if (text.length <= characters) return text;
   const last = text.charCodeAt(characters - 2);
@@ -78,7 +78,7 @@ function renderKey(key: string): string {
   return identifier.test(key) ? key : JSON.stringify(shorten(key, 40));
 }
 
-/** One part of a path such as `state.items[3].price`, to be put behind the others. */
+/** One part of a path such as `state.items[3].price`, to append to the others. */
 export function pathSegment(key: PropertyKey): string {
   if (typeof key !== "string") return `[${String(key)}]`;
   return identifier.test(key) ? `.${key}` : `[${renderKey(key)}]`;

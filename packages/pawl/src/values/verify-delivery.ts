@@ -1,7 +1,7 @@
 /**
- * `verifyDelivery`: what a receiver of deliveries calls before it believes one. Checks the time, then
- * the signature over topic, id, time and body, in constant time, and answers the delivery. Needs nothing
- * but WebCrypto, so that it works in every runtime.
+ * `verifyDelivery`: the receiver of webhook deliveries calls it before it trusts one. It checks the
+ * time, then the signature over topic, id, time and body in constant time, and returns the
+ * delivery. It needs only WebCrypto, so it works in every runtime.
  */
 
 import { fromBase64, toBytes } from "./bytes.js";
@@ -23,7 +23,7 @@ export type DeliveryHeaders =
   | { get(name: string): string | null }
   | { readonly [name: string]: string | readonly string[] | undefined };
 
-/** A request: that of `fetch`, or its headers and its body as it was sent. */
+/** A `Request` of `fetch`, or the headers and the raw body. */
 export type DeliveryRequest =
   | {
       readonly headers: { get(name: string): string | null };
@@ -33,26 +33,26 @@ export type DeliveryRequest =
   | { readonly headers: DeliveryHeaders; readonly body: string | Uint8Array | ArrayBuffer };
 
 export interface VerifyOptions {
-  /** How far the time of the delivery may be from now, in the past and in the future. Default "5m". */
+  /** How far the time of the delivery may be from now, in both directions. Default "5m". */
   readonly tolerance?: Duration | undefined;
 }
 
-/** A delivery whose signature is right. */
+/** A delivery with a valid signature. */
 export interface VerifiedDelivery<Body = Json> {
-  /** The same at every try: what to deduplicate by. */
+  /** The same in every attempt: deduplicate by it. */
   readonly id: string;
   readonly topic: string;
-  /** When this try was made. */
+  /** The time of this attempt. */
   readonly timestamp: Date;
   readonly body: Body;
 }
 
-/** More are not looked at: each costs an HMAC over the body. */
+/** Further signatures are ignored: each costs an HMAC over the body. */
 const maxSignatures = 10;
 
 /**
- * Answers the delivery that a request carries, or throws `InvalidDelivery`. With several secrets, one of
- * them must fit: while a secret is being replaced, give the old one and the new one.
+ * Verifies a request and returns its delivery, or throws `InvalidDelivery`. You may pass several
+ * secrets, one of which must match: while you rotate a secret, pass the old and the new one.
  */
 export async function verifyDelivery<Body = Json>(
   request: DeliveryRequest,
@@ -75,8 +75,8 @@ export async function verifyDelivery<Body = Json>(
   if (!(await isSigned(content, signatures, secrets))) {
     throw new InvalidDelivery(
       "WrongSignature",
-      `no signature in the header ${deliveryHeaders.topicSignature} is that of this secret over this topic, id, timestamp and ` +
-        "body; check the secret, and give the body exactly as it was sent",
+      `no signature in the header ${deliveryHeaders.topicSignature} matches this secret, topic, id, timestamp and body; ` +
+        "check the secret, and pass the body exactly as it was received",
     );
   }
   return { id, topic, timestamp: time, body: parseBody(body) as Body };
@@ -85,7 +85,7 @@ export async function verifyDelivery<Body = Json>(
 function checkRequest(request: unknown): void {
   if (isObject(request) && isObject(request["headers"])) return;
   throw new InvalidOption(
-    `verifyDelivery takes a Request, or { headers, body } with the body as it was sent, not ${show(request)}`,
+    `verifyDelivery takes a Request, or { headers, body } with the raw body, not ${show(request)}`,
   );
 }
 
@@ -103,7 +103,7 @@ function header(headers: DeliveryHeaders, name: string): string {
     "MissingHeader",
     `the header ${name} is missing` +
       (name === deliveryHeaders.topicSignature
-        ? ": the subscription has no secret, or this is no delivery"
+        ? "; Pawl sends it only if the subscription has a secret"
         : ""),
   );
 }
@@ -119,32 +119,39 @@ function checkTime(timestamp: string, toleranceMs: number): Date {
   throw new InvalidDelivery(
     "WrongTime",
     `the header ${deliveryHeaders.timestamp} is ${show(timestamp, 40)}, which is not within ${toleranceMs / 1_000} seconds of ` +
-      "now: the delivery is old, or a clock is wrong",
+      "now; check the clocks of both machines, or raise tolerance",
   );
 }
 
-/** What is signed can be read in one way only if neither has what stands between them there. */
+/** The signed text is unambiguous only if id and topic contain none of its separators. */
 function checkForms(id: string, topic: string): void {
   if (!/^[\w-]{1,128}$/.test(id))
-    throw new InvalidDelivery("MissingHeader", `the header ${deliveryHeaders.id} is no id of a delivery`);
+    throw new InvalidDelivery(
+      "MissingHeader",
+      `the header ${deliveryHeaders.id} is not the id of a delivery`,
+    );
   try {
     checkTopic(topic);
   } catch (cause) {
-    throw new InvalidDelivery("MissingHeader", `the header ${deliveryHeaders.topic} is no topic`, { cause });
+    throw new InvalidDelivery("MissingHeader", `the header ${deliveryHeaders.topic} is not a topic`, {
+      cause,
+    });
   }
 }
 
 async function bodyOf(request: DeliveryRequest): Promise<Uint8Array> {
   if ("arrayBuffer" in request) {
     if (!request.bodyUsed) return new Uint8Array(await request.arrayBuffer());
-    throw new InvalidOption("the body of the request was read before: give verifyDelivery { headers, body }");
+    throw new InvalidOption(
+      "the body of the request was read before; pass { headers, body } with the raw body to verifyDelivery",
+    );
   }
   const { body } = request;
   if (typeof body === "string") return toBytes(body);
   if (body instanceof Uint8Array) return body;
   if (body instanceof ArrayBuffer) return new Uint8Array(body);
   throw new InvalidOption(
-    `verifyDelivery needs the body as it was sent, a text or bytes, not ${show(body)}: what a parser made of it cannot be checked`,
+    `verifyDelivery needs the raw body, a string or bytes, not ${show(body)}; a parsed body cannot be verified`,
   );
 }
 
@@ -153,7 +160,7 @@ async function isSigned(
   signatures: string,
   secrets: readonly string[],
 ): Promise<boolean> {
-  // Where the header came several times, its values are joined by a comma and a space.
+  // A header that occurs several times is joined by a comma and a space.
   const given = signatures.split(/\s+/).flatMap((one) => {
     const [, text] = /^v1,([A-Za-z0-9+/]{43}=),?$/.exec(one) ?? [];
     const bytes = text === undefined ? undefined : fromBase64(text);
@@ -181,6 +188,8 @@ function parseBody(body: Uint8Array): unknown {
   try {
     return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body));
   } catch (error) {
-    throw new InvalidDelivery("InvalidBody", "the body is signed, but it is no JSON", { cause: error });
+    throw new InvalidDelivery("InvalidBody", "the signature is valid, but the body is not JSON", {
+      cause: error,
+    });
   }
 }

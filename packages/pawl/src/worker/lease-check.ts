@@ -12,7 +12,7 @@ import type { Execution } from "../run/execution.js";
 import type { Executions } from "./executions.js";
 import type { Claimer } from "./claimer.js";
 import type { ConfirmedHeartbeat } from "../heartbeat/lease.js";
-import { monotonicMs } from "../values/monotonic.js";
+import { monotonicMs } from "../values/monotonic-clock.js";
 import type { HeldClaim, Releaser } from "./release.js";
 
 /** How often all claims are compared, if nothing else asks for it. */

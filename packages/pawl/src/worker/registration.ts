@@ -11,7 +11,7 @@ import { Unavailable } from "../values/errors.js";
 import type { HeartbeatAddress } from "../heartbeat/connection.js";
 import type { WorkerStore } from "../store/store.js";
 import { type ConfirmedHeartbeat, Heartbeat, type Lease } from "../heartbeat/lease.js";
-import { monotonicMs } from "../values/monotonic.js";
+import { monotonicMs } from "../values/monotonic-clock.js";
 import { RetryDelay } from "../timing/retry-delay.js";
 import type { ServeSettings } from "./options.js";
 

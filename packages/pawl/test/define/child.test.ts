@@ -9,7 +9,7 @@ const resize = job({ name: "resize", run: async (_ctx, input: { path: string }) 
 const untypedChild = untyped(child);
 
 describe("a child", () => {
-  test("is frozen data: what to start, with which input and options", () => {
+  test("is frozen data: the target, its input and its options", () => {
     const input = { path: "a.png" };
     const made = child(resize, input, { priority: 5 });
     expect(made).toMatchObject({ target: resize, input, options: { priority: 5 } });
@@ -31,7 +31,7 @@ describe("a child", () => {
       expect(isChild(other)).toBe(false);
   });
 
-  test("is not mistaken for an object that throws when it is looked at", () => {
+  test("is not mistaken for an object that throws when it is read", () => {
     const hostile = new Proxy(
       {},
       {
@@ -44,7 +44,7 @@ describe("a child", () => {
   });
 });
 
-describe("a child of what is no definition is refused, showing what was given", () => {
+describe("a child without a definition is refused, with the given value", () => {
   const refused: [unknown, RegExp][] = [
     [
       undefined,

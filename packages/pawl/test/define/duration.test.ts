@@ -44,7 +44,7 @@ describe("a duration", () => {
   });
 });
 
-describe("refused, with what was given and what is allowed", () => {
+describe("a wrong duration is refused, with the given value and the rule", () => {
   const texts =
     " |5|5 s| 5s|5s |-5s|+5s|1e3s|.5s|5.s|5S|5min|0x5s|1_000ms|s|٣s|5s\n|Infinitys|NaNms|1h30m".split("|");
   const others = [-1, -0.6, Number.NaN, -Infinity, null, undefined, true, 5n, {}, [], ["5s"], Symbol("5s")];

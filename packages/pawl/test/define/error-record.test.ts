@@ -55,7 +55,7 @@ describe("the record of a thrown error", () => {
     expect(causes(describeError(circular))).toBe(4);
   });
 
-  test("names what is in an AggregateError, which often says nothing itself", () => {
+  test("names the members of an AggregateError, which often has no message", () => {
     const errors = ["ECONNREFUSED ::1", "ECONNREFUSED 127.0.0.1"].map((message) => new Error(message));
     const record = describeError(new AggregateError(errors));
     expect(record.message).toBe("several errors (2: ECONNREFUSED ::1; ECONNREFUSED 127.0.0.1)");
@@ -73,13 +73,15 @@ describe("the record of a thrown error", () => {
   });
 });
 
-describe("the record of what is not an error", () => {
-  test("says what was thrown", () => {
+describe("the record of a value that is not an error", () => {
+  test("shows the thrown value", () => {
     expect(describeError("boom")).toEqual({ name: "Error", message: "boom" });
-    expect(describeError(undefined).message).toBe("not an Error was thrown: undefined");
-    expect(describeError(null).message).toBe("not an Error was thrown: null");
-    expect(describeError(17n).message).toBe("not an Error was thrown: 17n");
-    expect(describeError({ status: 500 }).message).toBe("not an Error was thrown: { status: 500 }");
+    expect(describeError(undefined).message).toBe("a value that is not an Error was thrown: undefined");
+    expect(describeError(null).message).toBe("a value that is not an Error was thrown: null");
+    expect(describeError(17n).message).toBe("a value that is not an Error was thrown: 17n");
+    expect(describeError({ status: 500 }).message).toBe(
+      "a value that is not an Error was thrown: { status: 500 }",
+    );
   });
 });
 

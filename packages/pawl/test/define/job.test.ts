@@ -35,7 +35,7 @@ describe("a job", () => {
     expect(job({ name: "resize", run, backoff: () => "1s" }).backoff(3)).toBe("1s");
   });
 
-  test("keeps what it was given", () => {
+  test("keeps its options", () => {
     const input = z.object({ n: z.number() });
     const output = z.null();
     expect(

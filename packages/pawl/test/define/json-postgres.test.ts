@@ -48,7 +48,7 @@ const { value: json } = fc.letrec<{ value: unknown }>((tie) => ({
   ),
 }));
 
-test("what jsonb gives back is the copy, in values and in key order", async () => {
+test("jsonb returns the copy, in values and in key order", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(json, { minLength: 10, maxLength: 20 }), async (values) => {
       const encoded = values.map((value) => toJson(value, "state"));

@@ -153,7 +153,7 @@ describe("the copy", () => {
   });
 });
 
-describe("what JSON cannot carry is refused with its path", () => {
+describe("a value that JSON cannot represent is refused with its path", () => {
   class Tagged {
     get [Symbol.toStringTag]() {
       return "Tagged";
@@ -218,7 +218,7 @@ describe("what JSON cannot carry is refused with its path", () => {
     expect(refusal(1n, "result").message).toBe("result is a BigInt (1n); store it as a string");
   });
 
-  test("what throws when it is read, with the cause", () => {
+  test("a value that throws when it is read, with the cause", () => {
     const cause = new Error("no");
     const value = {
       list: [

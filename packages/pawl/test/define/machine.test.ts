@@ -29,7 +29,7 @@ describe("a machine", () => {
     expect([...definition.steps]).toEqual([["start", steps.start]]);
   });
 
-  test("keeps what it was given", () => {
+  test("keeps its options", () => {
     const state = z.object({ n: z.number() });
     const given = { first: steps.start, second: steps.start };
     const definition = machine({ name: "order", initial: "second", state, steps: given, handle });

@@ -16,7 +16,7 @@ describe("names of definitions, queues and limits", () => {
     }
   });
 
-  test("are refused with the rule and what was given", () => {
+  test("are refused with the rule and the given value", () => {
     expect(() => checkName("limit", "Stripe API")).toThrow(
       "the name of a limit must be 1 to 48 characters of a-z, 0-9, _ and -, the first a letter or digit, " +
         'not "Stripe API"',

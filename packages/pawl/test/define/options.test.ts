@@ -17,7 +17,7 @@ describe("an options object", () => {
     expect(checkOptions({}, ["queue"], "the options of start")).toEqual({});
   });
 
-  test("with an unknown member is refused, with what was perhaps meant and what is allowed", () => {
+  test("with an unknown member is refused, with a suggestion and the allowed members", () => {
     expect(() => checkOptions({ prioritty: 1 }, ["queue", "priority"], "the options of start")).toThrow(
       new InvalidOption(
         'unknown option "prioritty" in the options of start; allowed: queue, priority; did you mean "priority"?',
@@ -38,7 +38,7 @@ describe("an options object", () => {
 });
 
 describe("a suggestion", () => {
-  test("is the nearest name within two edits, whatever the case", () => {
+  test("is the nearest name within two edits, ignoring case", () => {
     expect(suggest("maxattempts", ["maxCrashes", "maxAttempts"])).toBe('; did you mean "maxAttempts"?');
     expect(suggest("shpi", ["ship", "shop"])).toBe('; did you mean "ship"?');
     expect(suggest("retry", ["ship"])).toBe("");
@@ -58,7 +58,7 @@ describe("a checked value", () => {
     expect(checkOneOf("b", "w", ["a", "b"])).toBe("b");
   });
 
-  test("is refused if it is not, with its name and what was given", () => {
+  test("is refused if it is not, with its name and the given value", () => {
     for (const value of [0, 6, 1.5, "1", null, Number.NaN, Infinity, 1n, Object(1)]) {
       expect(() => checkInteger(value, "n", { min: 1, max: 5 })).toThrow(
         /^n must be a whole number from 1 to 5/,

@@ -70,14 +70,14 @@ test("the names of an await are a list, each once", () => {
   expect(awaitedNames(awaitSignal(["b", "a", "b"], "ship", 1))).toEqual(["b", "a"]);
 });
 
-describe("what is not an outcome is refused, showing what was returned", () => {
+describe("a value that is not an outcome is refused, with the returned value", () => {
   const refused: [unknown, RegExp][] = [
     [
       undefined,
-      /^step "start" returned undefined, perhaps for want of a "return"; a step returns what ctx\.next, ctx\.retry, ctx\.awaitSignal, ctx\.spawn, ctx\.done or ctx\.stop made$/,
+      /^step "start" returned undefined; did you forget "return"\? a step must return ctx\.next, ctx\.retry, ctx\.awaitSignal, ctx\.spawn, ctx\.done or ctx\.stop$/,
     ],
     [null, /returned null; /],
-    [next, /returned function next, perhaps one that was not called; /],
+    [next, /returned function next; did you forget to call it\? /],
     ["ship", /returned "ship"; /],
     [{ kind: "done", result: 1 }, /returned { kind: "done", result: 1 }; /],
     [JSON.parse(JSON.stringify(done(1))), /returned { kind: "done", result: 1 }; /],
@@ -91,7 +91,7 @@ describe("what is not an outcome is refused, showing what was returned", () => {
     });
   }
 
-  test("in a bounded message, whatever it is", () => {
+  test("always in a bounded message", () => {
     fc.assert(
       fc.property(fc.anything({ withBigInt: true, withMap: true, withNullPrototype: true }), (returned) => {
         try {
@@ -163,7 +163,7 @@ describe("an outcome that cannot be carried out is refused", () => {
     expect(check(untypedNext("ship", 1, { priority: undefined }))).toMatchObject({ kind: "next" });
   });
 
-  test("when its partition key is no text of at most 512 bytes", () => {
+  test("when its partition key is not a string of at most 512 bytes", () => {
     refuses(next("ship", 1, { partitionKey: "" }), /partitionKey must be a string that is not empty, not ""/);
     refuses(next("ship", 1, { partitionKey: "é".repeat(257) }), /partitionKey must be at most 512 bytes/);
     refuses(untypedNext("ship", 1, { partitionKey: 7 }), /partitionKey must be a string .* not 7/);
@@ -175,11 +175,11 @@ describe("an outcome that cannot be carried out is refused", () => {
 
   test("when its rate limit or weight cannot be one", () => {
     refuses(next("ship", 1, { rateLimit: "Stripe" }), /the name of a limit must be .*, not "Stripe"/);
-    refuses(next("ship", 1, { weight: 2 }), /weight has no meaning without rateLimit/);
+    refuses(next("ship", 1, { weight: 2 }), /weight is 2, but rateLimit is missing/);
     refuses(next("ship", 1, { rateLimit: "stripe", weight: 0 }), /weight must be a whole number from 1 to/);
   });
 
-  test("when it awaits what cannot be the names of signals", () => {
+  test("when it awaits names that no signal can have", () => {
     const rule = /the name of a signal must be 1 to 128 characters/;
     for (const names of [
       undefined,
@@ -198,10 +198,10 @@ describe("an outcome that cannot be carried out is refused", () => {
     refuses(untypedAwait(["paid", , "cancelled"], "ship", 1), rule);
     refuses(
       awaitSignal([], "ship", 1),
-      "it waits for the name of a signal, or for a list of 1 to 100 names, not of 0",
+      "its names must be one name of a signal, or a list of 1 to 100 names, not a list of 0",
     );
     const names = Array.from({ length: 101 }, (_, index) => `s${index}`);
-    refuses(awaitSignal(names, "ship", 1), /a list of 1 to 100 names, not of 101/);
+    refuses(awaitSignal(names, "ship", 1), /a list of 1 to 100 names, not a list of 101/);
     expect(check(awaitSignal(names.slice(1), "ship", 1))).toMatchObject({ kind: "await" });
   });
 
@@ -233,11 +233,8 @@ describe("an outcome that cannot be carried out is refused", () => {
 
   test("when its children are not a list of children", () => {
     const one = child("resize");
-    refuses(
-      untypedSpawn("ship", one, 1),
-      /its children must be a list of what child\(…\) made, not { target/,
-    );
-    refuses(untypedSpawn("ship", undefined, 1), /its children must be a list .*, not undefined/);
+    refuses(untypedSpawn("ship", one, 1), /its children must be an array of child\(…\), not { target/);
+    refuses(untypedSpawn("ship", undefined, 1), /its children must be an array .*, not undefined/);
     refuses(
       untypedSpawn("ship", [one, { target: "resize" }], 1),
       'children[1] must be made by child(definition, input), not { target: "resize" }',
@@ -249,7 +246,7 @@ describe("an outcome that cannot be carried out is refused", () => {
 
   test("when it has more than 10,000 children", () => {
     const many = Array.from({ length: 10_001 }, () => child("resize"));
-    refuses(spawn("ship", many, 1), "it has 10001 children; at most 10000 can be spawned at once");
+    refuses(spawn("ship", many, 1), "it has 10001 children; one spawn starts at most 10000");
     expect(check(spawn("ship", many.slice(1), 1))).toMatchObject({ kind: "spawn" });
   });
 });

@@ -20,9 +20,13 @@ describe("a rate limit", () => {
   });
 });
 
-describe("what is not a rate limit is refused, saying what would be", () => {
+describe("a value that is not a rate limit is refused with the rule", () => {
   const refused: [rateLimit: unknown, weight: unknown, message: string | RegExp][] = [
-    [undefined, 2, /^weight has no meaning without rateLimit: .* \(it is 2\)$/],
+    [
+      undefined,
+      2,
+      /^weight is 2, but rateLimit is missing; weight is the number of tokens to take from that limit$/,
+    ],
     [null, undefined, /^rateLimit must be the name of a limit such as "stripe", or { name: .*; not null$/],
     [5, undefined, /; not 5$/],
     [["stripe"], undefined, /; not \["stripe"\]$/],
@@ -32,7 +36,7 @@ describe("what is not a rate limit is refused, saying what would be", () => {
     [
       { name: "stripe" },
       undefined,
-      'rateLimit { name: "stripe" } has no key; give the name alone for the one bucket of the limit',
+      'rateLimit { name: "stripe" } has no key; pass the name alone for one bucket, or add a key for a bucket per key',
     ],
     [
       { name: "stripe", key: "" },

@@ -35,7 +35,7 @@ describe("the backoff", () => {
     expect(waits(exactly({}))).toEqual([1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000]);
   });
 
-  test("is a whole number of milliseconds, from 0 to the longest, whatever is given", () => {
+  test("is always a whole number of milliseconds, from 0 to the longest", () => {
     fc.assert(
       fc.property(policies, attempts, chances, (policy, attempt, chance) => {
         const ms = backoffMs(policy, attempt, chance);

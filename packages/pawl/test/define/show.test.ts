@@ -29,7 +29,7 @@ test("values are shown as one would write them", () => {
   for (const [value, text] of shown) expect(show(value)).toBe(text);
 });
 
-test("what is shown is bounded, well-formed and never throws", () => {
+test("the shown text is bounded and well-formed, and rendering never throws", () => {
   const anything = fc.anything({
     withBigInt: true,
     withMap: true,
@@ -45,7 +45,7 @@ test("what is shown is bounded, well-formed and never throws", () => {
       throw new Error("looked at");
     },
   };
-  expect(show(throwing)).toBe("an object that throws when it is looked at");
+  expect(show(throwing)).toBe("an object that throws when it is read");
 });
 
 test("a text is never cut within a surrogate pair", () => {

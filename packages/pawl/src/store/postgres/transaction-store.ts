@@ -4,7 +4,7 @@
  * retried, or hurried by a lock timeout, which would stay in force for the caller's own statements. An error of the
  * database aborts the transaction.
  *
- * Any isolation level is allowed: `start` and `signal` decide by what they have locked or inserted (`18_signal.sql`).
+ * Any isolation level is allowed: `start` and `signal` decide by what they have locked or inserted (`schema/functions/signal/signal.sql`).
  *
  * Values go as text with a cast, and come back as text in a known order: neither what a library makes of types nor what it
  * makes of the names of columns matters. Used by `within`.
@@ -24,13 +24,13 @@ const functions = {
   start: {
     columns: ["position", "id", "created", "status", "conflict"],
     types: (
-      "smallint text[] int[] text[] text[] smallint[] text[] text[] bigint[] timestamptz[] bigint[] text[] bytea[] text[] " +
+      "text[] int[] text[] text[] smallint[] text[] text[] bigint[] timestamptz[] bigint[] text[] bytea[] text[] " +
       "text[] text[] int[] bigint[] int[] int[] text[] boolean text bigint boolean[]"
     ).split(" "),
   },
   signal: {
     columns: ["position", "verdict"],
-    types: "smallint bigint[] text[] text[] text[] boolean".split(" "),
+    types: "bigint[] text[] text[] text[] boolean".split(" "),
   },
 };
 

@@ -24,7 +24,7 @@ begin
     select array_agg(ended.id), array_agg(ended.partition_key) filter (where ended.partition_key is not null)
       into v_ended, v_keys from ended;
     if v_keys is not null then
-      perform free_keys(v_keys, v_now, null, null, null, null);
+      perform free_keys(v_keys, v_now);
     end if;
     return query select unnest(v_ended);
     return;
@@ -44,7 +44,7 @@ begin
         returning array_remove(array[r.partition_key], null) into v_keys;
         if found then
           if cardinality(v_keys) > 0 then
-            perform free_keys(v_keys, v_now, null, null, null, null);
+            perform free_keys(v_keys, v_now);
           end if;
           return next v_id;
         end if;

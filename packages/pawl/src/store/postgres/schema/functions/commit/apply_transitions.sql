@@ -1,15 +1,21 @@
 -- pawl: inner
--- Locks the runs (and the parents of those that end) in id order, then applies each transition whose guard (id, claim id,
--- turn, executing) still holds, with all that belongs to it: signals consumed, children started, parents and the next runs
--- of partition keys let in. Decides in statements after the one that locks: a decision in the locking statement would see
--- the run's newest version but old signals, and park over a match.
--- p_detail is JSON with what only some transitions have: consumed, awaits, shown, children, partitionKey, rateLimit, weight.
--- Answers `others`, a JSON array of {position, verdict: already | stale | busy, inboxSeq} and {position, verdict: fresh, inboxSeq} of
--- kept claims whose inbox has more than the worker knows; the claimable runs it made, by queue; and the runs that were handed
--- over to p_worker, next in line for the keys that it freed: [[position, run], …].
--- Runs are joined by primary key, never by ctid: a row whose lock had to wait has moved. In every function of this
--- kind the batch comes first in the join, whatever the planner believes of the table: the batch is fenced by a LIMIT,
--- and no other condition on runs can use an index (else: 500 × the table, 200 ms a batch).
+-- Applies each transition whose guard (id, claim id, turn, executing) still holds, with all that
+-- belongs to it: signals consumed, children started, parents woken, the next runs of partition keys
+-- let in. Three updates: the claim is kept (keep), the claim ends and the run goes on (next, retry,
+-- await, spawn), or the run ends (done, stop).
+-- Where anything is to be decided, it locks the runs and the parents of those that end first, in id
+-- order, and decides in later statements: a decision in the locking statement would see the run's
+-- newest version but old signals, and park over a match. Else the one update locks in id order, and
+-- checks the guard again where it had to wait.
+-- p_detail is JSON that only some transitions have: consumed, awaits, shown, children, partitionKey,
+-- rateLimit, weight. Answers
+--   others     [{position, verdict: already | stale | busy, inboxSeq}, …], and {verdict: fresh} of
+--              kept claims whose inbox has more than the worker knows
+--   claimable  the claimable runs it made, by queue
+--   handed     [[position, run], …] that were handed over to p_worker, next in line for freed keys
+-- Joins runs by primary key, never by ctid: a row whose lock had to wait has moved. In every function
+-- of this kind the batch comes first in the join, whatever the planner believes of the table: a LIMIT
+-- fences the batch, and no other condition on runs can use an index (else 200 ms a batch).
 create or replace function apply_transitions(
   p_id bigint[], p_claim_id bigint[], p_turn bigint[], p_op text[], p_step text[], p_state text[],
   p_result text[], p_error text[], p_delay_ms bigint[], p_priority smallint[],
@@ -18,19 +24,20 @@ create or replace function apply_transitions(
 ) language plpgsql as $f$
 declare
   v_now timestamptz := now();
+  v_keeps boolean := 'keep' = any (p_op);
+  v_ends boolean := p_op && '{done,stop}';
+  v_goes_on boolean := p_op && '{next,retry,await,spawn}';
   v_locked bigint[];         -- null: all
   v_more jsonb[];            -- what only some transitions have; null: none has
   v_kept int[];
+  v_ended int[];
+  v_passed int[];
   v_applied int[];
   v_cleared bigint[];
   v_parents bigint[];
   v_child_of int[];
   v_invoked bigint[];
-  v_queues text[];
   v_keys text[];
-  v_claims bigint[];
-  v_positions int[];
-  v_runs bigint[];
   v_freed record;
 begin
   others := '[]';
@@ -45,45 +52,24 @@ begin
       select u.id from unnest(p_id, p_parent_id) u(id, parent_id)
       where u.id = any (v_locked) and (u.parent_id is null or u.parent_id = any (v_locked)
         or (select r.id from runs r where r.id = u.parent_id limit 1) is null));
-  elsif p_parent_id is null and p_detail is null and p_key is null and 'done' = all (p_op) then
-    -- ends of runs that nobody waits for: the update locks in id order, and checks the guard again where it had to wait
-    with ended as (
-      update runs r set turn = r.turn + 1, locked_by = null, status = 'done', step = coalesce(v.step, r.step), result = v.result,
-        error = null, crashes = 0, completed_at = v_now, expires_at = v_now + r.retention, timed_out = false, awaits = null,
-        shown = null, rate_limit = null, weight = null, children_pending = 0
-      from (select u.id, u.claim_id, u.turn, u.step, u.result::jsonb as result, u.o::int
-            from unnest(p_id, p_claim_id, p_turn, p_step, p_result) with ordinality u(id, claim_id, turn, step, result, o)
-            order by u.id limit cardinality(p_id)) v
-      where r.id = v.id and r.claim_id = v.claim_id and r.turn = v.turn and (r.status = 'executing' and r.locked_by is not null) is true
-      returning v.o, r.id, r.inbox_seq)
-    select coalesce(array_agg(e.o), '{}'), array_agg(e.id) filter (where e.inbox_seq > 0) into v_applied, v_cleared from ended e;
-    if v_cleared is not null then
-      perform clear_inboxes(v_cleared, v_now);
-    end if;
-  elsif cardinality(p_id) = 1 and p_parent_id is null and p_detail is null then
-    null;    -- one run, and nothing to decide about it: its update locks it, and checks the guard again if it had to wait
-  elsif p_parent_id is null then
-    perform 1 from (select u.id from unnest(p_id) u(id) order by u.id) v
-      cross join lateral (select 1 from runs r where r.id = v.id limit 1 for no key update) l;
-  else
+  elsif p_parent_id is not null or p_detail is not null or v_keeps::int + v_ends::int + v_goes_on::int > 1 then
     perform 1 from (select distinct u.id from unnest(p_id || p_parent_id) u(id) where u.id is not null order by u.id) v
       cross join lateral (select 1 from runs r where r.id = v.id limit 1 for no key update) l;
   end if;
-
   if p_detail is not null then
     v_more := decide_details(p_id, p_claim_id, p_turn, p_op, p_detail, v_locked, v_now);
   end if;
 
   -- the claim is kept: no indexed column changes, so the update is HOT. (status is named only because it costs
   -- less: without any column of the generated one, PostgreSQL 18 seems to prepare its expression for every row.)
-  if 'keep' = any (p_op) then
+  if v_keeps then
     with kept as (
       update runs r set status = r.status, turn = r.turn + 1, attempt = 0, crashes = 0, step = v.step,
         state = coalesce(v.state, r.state), awaits = null, shown = null, timed_out = false, rate_limit = null, weight = null
       from (select u.id, u.claim_id, u.turn, u.step, u.state::jsonb as state, u.inbox_seq, u.o::int
             from unnest(p_id, p_claim_id, p_turn, p_op, p_step, p_state, p_inbox_seq) with ordinality
               u(id, claim_id, turn, op, step, state, inbox_seq, o)
-            where u.op = 'keep' limit cardinality(p_id)) v
+            where u.op = 'keep' order by u.id limit cardinality(p_id)) v
       where r.id = v.id and r.claim_id = v.claim_id and r.turn = v.turn
         and (r.status = 'executing' and r.locked_by is not null) is true
         and (v_locked is null or r.id = any (v_locked))
@@ -94,23 +80,20 @@ begin
     into v_kept, others from kept k;
   end if;
 
-  -- the claim ends
-  if v_applied is null and coalesce(cardinality(v_kept), 0) < cardinality(p_id) then
-    with ended as (
+  -- the claim ends and the run goes on, or waits
+  if v_goes_on then
+    with passed as (
       update runs r set
         turn = r.turn + 1,
         locked_by = null,
         status = v.status,
         step = coalesce(v.step, r.step),
         state = coalesce(v.state, r.state),
-        result = v.result,
         error = v.error,
         priority = coalesce(v.priority, r.priority),
-        attempt = case when v.op in ('done', 'stop') then r.attempt when v.op = 'retry' then least(r.attempt, 2147483646) + 1 else 0 end,
+        attempt = case when v.op = 'retry' then least(r.attempt, 2147483646) + 1 else 0 end,
         crashes = case when v.op = 'retry' then r.crashes else 0 end,
-        eligible_at = coalesce(v.eligible_at, r.eligible_at),
-        completed_at = v.completed_at,
-        expires_at = v.completed_at + r.retention,
+        eligible_at = v.eligible_at,
         timed_out = v.op = 'retry' and r.timed_out,
         awaits = case when v.op = 'retry' then r.awaits else v.more -> 'awaits' end,
         shown = case when v.op = 'retry' then r.shown else (v.more ->> 'shown')::int[] end,
@@ -120,29 +103,45 @@ begin
         spawn = case when v.op = 'spawn' then r.spawn + 1 else r.spawn end,
         children_pending = coalesce((v.more ->> 'pending')::int, 0)
       from (select u.id, u.claim_id, u.turn, u.op, u.step, u.priority, u.o::int,
-              u.state::jsonb as state, u.result::jsonb as result, u.error::jsonb as error, u.more,
-              case when u.op = 'done' then 'done'::run_status when u.op = 'stop' then 'failed'::run_status
-                when u.more ? 'status' then (u.more ->> 'status')::run_status else 'runnable'::run_status end as status,
-              case when u.op in ('done', 'stop') then v_now end as completed_at,
+              u.state::jsonb as state, u.error::jsonb as error, u.more,
+              coalesce((u.more ->> 'status')::run_status, 'runnable') as status,
               case when u.op = 'next' then v_now
                 when u.more ? 'at' then greatest((u.more ->> 'at')::timestamptz, within_reach('-infinity'))
                 when u.op = 'retry' then v_now + u.delay_ms * interval '1 millisecond'
-                when u.op = 'await' then coalesce(v_now + u.delay_ms * interval '1 millisecond', 'infinity') end as eligible_at
-            from unnest(p_id, p_claim_id, p_turn, p_op, p_step, p_state, p_result, p_error, p_delay_ms, p_priority, v_more)
-              with ordinality u(id, claim_id, turn, op, step, state, result, error, delay_ms, priority, more, o)
-            where u.op <> 'keep' limit cardinality(p_id)) v
+                else coalesce(v_now + u.delay_ms * interval '1 millisecond', 'infinity') end as eligible_at
+            from unnest(p_id, p_claim_id, p_turn, p_op, p_step, p_state, p_error, p_delay_ms, p_priority, v_more)
+              with ordinality u(id, claim_id, turn, op, step, state, error, delay_ms, priority, more, o)
+            where u.op in ('next', 'retry', 'await', 'spawn') order by u.id limit cardinality(p_id)) v
       where r.id = v.id and r.claim_id = v.claim_id and r.turn = v.turn
         and (r.status = 'executing' and r.locked_by is not null) is true
         and (v_locked is null or r.id = any (v_locked))
-      returning v.o, v.op, r.id, r.status, r.queue, r.priority, r.inbox_seq, r.parent_id, r.child_of)
-    select array_agg(e.o), array_agg(e.queue),
-      array_agg(e.id) filter (where e.status in ('done', 'failed') and e.inbox_seq > 0),
-      array_agg(e.parent_id) filter (where e.status in ('done', 'failed') and e.parent_id is not null),
-      array_agg(e.child_of) filter (where e.status in ('done', 'failed') and e.parent_id is not null),
-      array_agg(e.id) filter (where e.status in ('done', 'failed') and e.parent_id is not null and e.child_of is null),
-      coalesce(jsonb_agg(jsonb_build_array(e.queue, e.priority, to_us(v_now)))
-        filter (where e.op in ('await', 'spawn') and e.status = 'runnable'), '[]')
-    into v_applied, v_queues, v_cleared, v_parents, v_child_of, v_invoked, claimable from ended e;
+      returning v.o, v.op, r.status, r.queue, r.priority)
+    select array_agg(p.o), coalesce(jsonb_agg(jsonb_build_array(p.queue, p.priority, to_us(v_now)))
+        filter (where p.op in ('await', 'spawn') and p.status = 'runnable'), '[]')
+    into v_passed, claimable from passed p;
+  end if;
+
+  -- the run ends; after those that go on, so that a parent which began to wait in this call is woken
+  if v_ends then
+    with ended as (
+      update runs r set turn = r.turn + 1, locked_by = null, status = v.status, step = coalesce(v.step, r.step),
+        result = v.result, error = v.error, priority = coalesce(v.priority, r.priority), crashes = 0,
+        completed_at = v_now, expires_at = v_now + r.retention,
+        timed_out = false, awaits = null, shown = null, rate_limit = null, weight = null, children_pending = 0
+      from (select u.id, u.claim_id, u.turn, u.step, u.priority, u.result::jsonb as result, u.error::jsonb as error, u.o::int,
+              case when u.op = 'done' then 'done'::run_status else 'failed'::run_status end as status
+            from unnest(p_id, p_claim_id, p_turn, p_op, p_step, p_result, p_error, p_priority) with ordinality
+              u(id, claim_id, turn, op, step, result, error, priority, o)
+            where u.op in ('done', 'stop') order by u.id limit cardinality(p_id)) v
+      where r.id = v.id and r.claim_id = v.claim_id and r.turn = v.turn
+        and (r.status = 'executing' and r.locked_by is not null) is true
+        and (v_locked is null or r.id = any (v_locked))
+      returning v.o, r.id, r.inbox_seq, r.parent_id, r.child_of)
+    select array_agg(e.o), array_agg(e.id) filter (where e.inbox_seq > 0),
+      array_agg(e.parent_id) filter (where e.parent_id is not null),
+      array_agg(e.child_of) filter (where e.parent_id is not null),
+      array_agg(e.id) filter (where e.parent_id is not null and e.child_of is null)
+    into v_ended, v_cleared, v_parents, v_child_of, v_invoked from ended e;
     if v_cleared is not null then
       perform clear_inboxes(v_cleared, v_now);
     end if;
@@ -154,36 +153,22 @@ begin
     end if;
   end if;
 
+  v_applied := coalesce(v_kept, '{}') || coalesce(v_ended, '{}') || coalesce(v_passed, '{}');
   if p_detail is not null then
     perform consume_signals(array_agg(c.id), array_agg(c.seq), v_now) from (
       select u.id, x::int as seq from unnest(p_id, p_detail) with ordinality u(id, detail, o)
       cross join lateral jsonb_array_elements_text(u.detail::jsonb -> 'consumed') x
-      where u.detail is not null and u.o = any (coalesce(v_kept, '{}') || coalesce(v_applied, '{}'))) c having count(*) > 0;
+      where u.detail is not null and u.o = any (v_applied)) c having count(*) > 0;
   end if;
   -- last, so that a run that is handed over, perhaps one of these, is as it will be
-  if p_key is not null and v_applied is not null then
-    if cardinality(p_id) = 1 then
-      v_keys := p_key;
-      v_claims := p_next_claim_id;
-      v_positions := array[1];
-      v_runs := p_id;
-    else
-      select array_agg(u.key), array_agg(u.claim_id), array_agg(e.queue), array_agg(u.o), array_agg(u.id)
-      into v_keys, v_claims, v_queues, v_positions, v_runs
-      from unnest(v_applied, v_queues) e(o, queue)
-      cross join lateral (select p_key[e.o] as key, p_next_claim_id[e.o] as claim_id, p_id[e.o] as id, e.o) u
-      where u.key is not null;
-    end if;
-    if v_keys is not null then
-      select f.claimable, f.handed into v_freed from free_keys(v_keys, v_now, p_worker, v_claims, v_queues, v_runs) f;
-      claimable := claimable || v_freed.claimable;
-      if v_freed.handed <> '[]' then
-        handed := (select jsonb_agg(jsonb_build_array(v_positions[(h.value ->> 0)::int], h.value -> 1)) from jsonb_array_elements(v_freed.handed) h);
-      end if;
-    end if;
+  if p_key is not null then
+    v_keys := array(select case when u.o = any (v_ended) or u.o = any (v_passed) then u.key end
+      from unnest(p_key) with ordinality u(key, o));
+    select f.claimable, f.handed into v_freed from free_keys(v_keys, v_now, p_worker, p_next_claim_id, p_id) f;
+    claimable := claimable || v_freed.claimable;
+    handed := v_freed.handed;
   end if;
 
-  v_applied := coalesce(v_kept, '{}') || coalesce(v_applied, '{}');
   if cardinality(v_applied) = cardinality(p_id) then
     return;
   end if;

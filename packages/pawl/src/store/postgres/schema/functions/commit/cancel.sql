@@ -123,7 +123,7 @@ begin
     claimable := (claimable::jsonb || deliver_replies(v_invoked, v_now))::text;
   end if;
   if cardinality(v_keys) > 0 then
-    claimable := (claimable::jsonb || (select f.claimable from free_keys(v_keys, v_now, null, null, null, null) f))::text;
+    claimable := (claimable::jsonb || (select f.claimable from free_keys(v_keys, v_now) f))::text;
   end if;
   cancelled := to_jsonb(array(select u.id::text from unnest(v_live) u(id)))::text;
   names := to_jsonb(array(select r.name from unnest(v_live) u(id)

@@ -1,16 +1,19 @@
 -- pawl: call; lock_timeout 100ms
--- Commits one transition per position, of claims that p_worker's steps hold. One transaction, one answer row:
--- how many were committed, the others as JSON [{position, verdict, …}], the claimable runs made, by queue
--- ([[queue, priority, µs], …]), and the runs handed over to p_worker ([[position, run], …]): with a claim id at its position
--- (p_next_claim_id), a transition that frees a partition key claims the next run in line for it. A verdict is one of
---   already      applied by an earlier call whose reply was lost        (turn is one ahead)
+-- Commits one transition per position, of claims that p_worker's steps hold. One transaction, one
+-- answer row: how many were committed; the others as JSON [{position, verdict, …}]; the claimable runs
+-- made, by queue ([[queue, priority, µs], …]); and the runs handed over to p_worker ([[position, run],
+-- …]): with a claim id at its position (p_next_claim_id), a transition that frees a partition key
+-- claims the next run in line for it. A verdict is one of
+--   already      applied by an earlier call whose reply was lost (turn is one ahead)
 --   stale        the claim is gone; nothing was written
 --   busy         somebody's open transaction holds the row; nothing was written, send it again later
 --   failed       the database refused the values (code is the SQLSTATE); nothing was written, the claim goes on
 --   unique_lost  committed, but the run re-entered its unique scope while its key was taken and gave the key up
 --   fresh        committed with the claim kept; the inbox holds more than the worker knows (inboxSeq)
--- All rows are locked in id order first, waiting at most lock_timeout; if that or any value fails, each run is tried
--- by itself, so one bad or locked row never costs the others. p_patient = false goes there at once (the slow lane).
+-- All rows are locked in id order, waiting at most lock_timeout. If that or any value fails, each run
+-- is tried by itself, so that one bad or locked row never costs the others. A lone transition has no
+-- others: the error of the row is raised, nothing was written, and the caller sends it again with
+-- p_patient = false. That goes one by one at once (the slow lane).
 create or replace function commit(
   p_id bigint[], p_claim_id bigint[], p_turn bigint[], p_op text[], p_step text[], p_state text[],
   p_result text[], p_error text[], p_delay_ms bigint[], p_priority smallint[],
@@ -23,54 +26,47 @@ declare
   v_handed jsonb := '[]';
   v_one record;
 begin
-  if current_setting('transaction_isolation') <> 'read committed' then
-    perform require_read_committed();
-  end if;
-  if current_setting('synchronous_commit') = 'off' then
-    perform require_durable_commit();
-  end if;
-  if timeline() <> (select s.timeline from settings s where s.only_row) then
-    if p_patient then
-      perform begin_timeline();
-    elsif exists (select 1 from runs r where r.id = any (p_id) and r.kind = 'workflow') then
-      committed := 0;
-      others := (select jsonb_agg(jsonb_build_object('position', i, 'verdict', 'busy')) from generate_subscripts(p_id, 1) i)::text;
-      return next;
-      return;
-    end if;
-  end if;
-  <<together>>
-  begin
-    exit together when not p_patient;
-    select a.others, a.claimable, a.handed into v_others, v_claimable, v_handed
-    from apply_transitions(p_id, p_claim_id, p_turn, p_op, p_step, p_state, p_result, p_error, p_delay_ms, p_priority,
-      p_inbox_seq, p_parent_id, p_key, p_detail, p_worker, p_next_claim_id, false) a;
-    committed := cardinality(p_id) - jsonb_array_length(v_others);
-    others := case when v_others <> '[]' then v_others::text end;
-    claimable := case when v_claimable <> '[]' then v_claimable::text end;
-    handed := case when v_handed <> '[]' then v_handed::text end;
+  if not begin_write(p_patient) and exists (select 1 from runs r where r.id = any (p_id) and r.kind = 'workflow') then
+    committed := 0;
+    others := (select jsonb_agg(jsonb_build_object('position', i, 'verdict', 'busy')) from generate_subscripts(p_id, 1) i)::text;
     return next;
     return;
-  exception when others then
-    if not is_row_fault(sqlstate) then
-      raise;
+  end if;
+  <<applied>>
+  begin
+    if p_patient and cardinality(p_id) = 1 then
+      select a.others, a.claimable, a.handed into v_others, v_claimable, v_handed
+      from apply_transitions(p_id, p_claim_id, p_turn, p_op, p_step, p_state, p_result, p_error, p_delay_ms, p_priority,
+        p_inbox_seq, p_parent_id, p_key, p_detail, p_worker, p_next_claim_id, false) a;
+      exit applied;
+    elsif p_patient then
+      begin
+        select a.others, a.claimable, a.handed into v_others, v_claimable, v_handed
+        from apply_transitions(p_id, p_claim_id, p_turn, p_op, p_step, p_state, p_result, p_error, p_delay_ms, p_priority,
+          p_inbox_seq, p_parent_id, p_key, p_detail, p_worker, p_next_claim_id, false) a;
+        exit applied;
+      exception when others then
+        if not is_row_fault(sqlstate) then
+          raise;
+        end if;
+        v_others := '[]';
+        v_claimable := '[]';
+        v_handed := '[]';
+      end;
     end if;
-    v_others := '[]';
-    v_claimable := '[]';
-    v_handed := '[]';
-  end;
-  for i in 1 .. cardinality(p_id) loop
-    select o.verdict, o.claimable, o.handed into v_one
-    from commit_one(p_id[i], p_claim_id[i], p_turn[i], p_op[i], p_step[i], p_state[i], p_result[i], p_error[i],
-      p_delay_ms[i], p_priority[i], p_inbox_seq[i], p_parent_id[i], p_key[i], p_detail[i], p_worker, p_next_claim_id[i]) o;
-    if v_one.verdict is not null then
-      v_others := v_others || jsonb_set(v_one.verdict, '{position}', to_jsonb(i));
-    end if;
-    v_claimable := v_claimable || v_one.claimable;
-    if v_one.handed is not null then
-      v_handed := v_handed || jsonb_build_array(jsonb_build_array(i, v_one.handed));
-    end if;
-  end loop;
+    for i in 1 .. cardinality(p_id) loop
+      select o.verdict, o.claimable, o.handed into v_one
+      from commit_one(p_id[i], p_claim_id[i], p_turn[i], p_op[i], p_step[i], p_state[i], p_result[i], p_error[i],
+        p_delay_ms[i], p_priority[i], p_inbox_seq[i], p_parent_id[i], p_key[i], p_detail[i], p_worker, p_next_claim_id[i]) o;
+      if v_one.verdict is not null then
+        v_others := v_others || jsonb_set(v_one.verdict, '{position}', to_jsonb(i));
+      end if;
+      v_claimable := v_claimable || v_one.claimable;
+      if v_one.handed is not null then
+        v_handed := v_handed || jsonb_build_array(jsonb_build_array(i, v_one.handed));
+      end if;
+    end loop;
+  end applied;
   committed := cardinality(p_id) - jsonb_array_length(v_others);
   others := case when v_others <> '[]' then v_others::text end;
   claimable := case when v_claimable <> '[]' then v_claimable::text end;

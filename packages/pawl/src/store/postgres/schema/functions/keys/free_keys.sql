@@ -38,12 +38,14 @@ begin
   return coalesce(v_claimable, '[]');
 end $f$;
 
--- After runs of these keys were let go, or left the line: lets the next of each in. Takes the locks of the keys in one
--- order, after all row locks. A key that stays locked too long is left to the repair; from then on it waits for no other.
--- With p_worker and a claim id at its position, the next run of a key that the run p_run has freed is handed over to that worker, if it
--- serves it in that queue, instead of going through the claim index: `handed` is [[position, run], …]; see hand_over.
+-- Runs of these keys have ended, given up their claim, or left the line: lets the next run of each key
+-- in. Takes the locks of the keys in one order, after all row locks. A key that stays locked too long
+-- is left to the repair; from then on this waits for no other. Null keys are passed over.
+-- With p_worker and a claim id at the same position, the next run of the key that p_run has freed is
+-- handed over to that worker, if it serves it, instead of going through the claim index (hand_over).
+-- Answers the claimable runs made, by queue, and `handed`: [[position, run], …].
 create or replace function free_keys(
-  p_key text[], p_now timestamptz, p_worker text, p_claim_id bigint[], p_queue text[], p_run bigint[],
+  p_key text[], p_now timestamptz, p_worker text default null, p_claim_id bigint[] default null, p_run bigint[] default null,
   out claimable jsonb, out handed jsonb)
 language plpgsql as $f$
 declare
@@ -56,7 +58,8 @@ declare
 begin
   handed := '[]';
   claimable := '[]';
-  for v_key in select k.key from (select distinct u.key, key_lock(u.key) as lock from unnest(p_key) u(key)) k order by k.lock loop
+  for v_key in select k.key from (select distinct u.key, key_lock(u.key) as lock from unnest(p_key) u(key)
+    where u.key is not null) k order by k.lock loop
     if pg_try_advisory_xact_lock(key_lock(v_key)) or v_left = '{}' and lock_key(key_lock(v_key)) then
       v_mine := v_mine || v_key;
     else
@@ -70,7 +73,7 @@ begin
     for i in 1 .. cardinality(p_key) loop
       exit when v_bytes > c_bytes;
       if p_claim_id[i] is not null and p_key[i] = any (v_mine) then
-        v_run := hand_over(p_key[i], p_queue[i], p_worker, p_claim_id[i], p_now, p_run[i]);
+        v_run := hand_over(p_key[i], p_worker, p_claim_id[i], p_now, p_run[i]);
         if v_run is not null then
           handed := handed || jsonb_build_array(jsonb_build_array(i, v_run));
           v_bytes := v_bytes + pg_column_size(v_run);
@@ -78,7 +81,7 @@ begin
       end if;
     end loop;
   end if;
-  if v_mine <> '{}' and jsonb_array_length(handed) < cardinality(p_key) then
+  if v_mine <> '{}' and jsonb_array_length(handed) < cardinality(v_mine) then
     claimable := unblock_first(v_mine, p_now);
   end if;
 end $f$;

@@ -3,13 +3,13 @@
 -- runs of a key. Only a run of the same queue, blocked by the key or not seen by a claim yet, without
 -- a rate limit, that needs nothing else than the key; not p_run itself, which has freed it.
 -- Answers it like claim does; null if there is none. The caller has the advisory lock of the key.
-create or replace function hand_over(p_key text, p_queue text, p_worker text, p_claim_id bigint, p_now timestamptz, p_run bigint)
+create or replace function hand_over(p_key text, p_worker text, p_claim_id bigint, p_now timestamptz, p_run bigint)
 returns jsonb language plpgsql as $f$
 declare
   v_id bigint;
 begin
   select r.id into v_id from runs r
-    where r.id = first_of_key(p_key, p_now) and r.id <> p_run and r.queue = p_queue and r.rate_limit is null
+    where r.id = first_of_key(p_key, p_now) and r.id <> p_run and r.queue = (select f.queue from runs f where f.id = p_run) and r.rate_limit is null
       and is_key_settled(r.unique_key, r.unique_guard, r.unique_scope)
       and is_claiming(p_worker, r.name, r.version)
     for no key update skip locked;

@@ -25,7 +25,7 @@ begin
   end if;
   queues := '[]';
   if v_keys is not null then
-    queues := freed_queues((select f.claimable from free_keys(v_keys, v_now, null, null, null, null) f));
+    queues := freed_queues((select f.claimable from free_keys(v_keys, v_now) f));
   end if;
   return next;
 end $f$;

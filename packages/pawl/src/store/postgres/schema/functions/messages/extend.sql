@@ -33,7 +33,7 @@ begin
   end if;
   queues := v_given;
   if v_keys is not null then
-    perform free_keys(v_keys, v_now, null, null, null, null);
+    perform free_keys(v_keys, v_now);
   end if;
   return next;
 end $f$;

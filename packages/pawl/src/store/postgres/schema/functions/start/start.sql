@@ -1,12 +1,15 @@
 -- pawl: call
--- Starts runs, one per position of the arrays (a missing array is all null), and answers one row per position.
--- Ids follow input order; rows are inserted sorted by key, so that concurrent batches cannot deadlock.
--- A taken key starts nothing and answers its holder, also if the new run would begin outside of its unique scope. Two keys with different holders answer `conflict`, or raise
--- when p_all_or_nothing. A key held by an open transaction is waited for only when p_all_or_nothing and p_patient, as in a
--- transaction of the caller; else the whole call fails with 55P03, and its callers are served one by one. An unknown rate limit raises. With p_worker and p_direct, a
--- run is inserted already claimed, unless the database is held. Of those that are due and share a partition key only the first may be
--- claimed at once; the others are inserted blocked, as a claim would leave them (claim_keyed), and let in one by one. Children are started by commit (see spawn_children).
--- Rides runs_unique and runs_idempotency.
+-- Starts runs, one per position of the arrays (a missing array is all null), and answers one row per
+-- position. Ids follow input order; rows are inserted sorted by key, so that concurrent batches cannot
+-- deadlock. A lone run of a known definition takes the short way (start_one).
+-- A taken key starts nothing and answers its holder, also if the new run would begin outside of its
+-- unique scope. Two keys with different holders answer `conflict`, or raise if p_all_or_nothing. A key
+-- that an open transaction holds is waited for only if p_all_or_nothing and p_patient, as in a
+-- transaction of the caller; else the call fails with 55P03, and its callers are served one by one.
+-- An unknown rate limit raises. With p_worker and p_direct, a run is inserted already claimed, unless
+-- the database is held. If several due runs share a partition key, only the first may be claimed at
+-- once; the others are inserted blocked, as claim_keyed would leave them, and let in one by one.
+-- Children are started by commit (spawn_children). Rides runs_unique and runs_idempotency.
 create or replace function start(
   p_name text[], p_version int[], p_kind text[], p_queue text[], p_priority smallint[], p_input text[],
   p_step text[], p_delay_ms bigint[], p_at timestamptz[], p_retention_ms bigint[],
@@ -31,6 +34,18 @@ declare
   v_behind boolean[];        -- which are put aside from the beginning, behind another of this call in the line of their partition key
 begin
   perform require_durable_commit();
+  if cardinality(p_name) = 1 and p_kind is not null and p_version is not null and p_rate_limit is null and p_parent_id is null then
+    id := start_one(p_name[1], p_version[1], p_kind[1], p_queue[1], p_priority[1], p_input[1], p_step[1], p_delay_ms[1], p_at[1],
+      p_retention_ms[1], p_idempotency_key[1], p_unique_key[1], p_unique_scope[1], p_partition_key[1], p_trace[1],
+      p_all_or_nothing and p_patient, case when p_direct[1] then p_worker end, p_claim_id, v_now);
+    if id is not null then
+      "position" := 1;
+      created := true;
+      status := case when p_direct[1] then 'executing' else 'runnable' end;
+      return next;
+      return;
+    end if;
+  end if;
   if not (p_all_or_nothing and p_patient) then
     -- one whose key is held by an open transaction must keep neither the others of the call nor a connection waiting
     perform set_config('lock_timeout', '100ms', true);

@@ -1,6 +1,6 @@
 /**
- * Checks of what an outcome consists of. Each throws `InvalidOption` with what was given and what is allowed;
- * `checkOutcome`, which calls them, makes of it an error of the step that returned the outcome.
+ * Checks of the members of an outcome. Each throws `InvalidOption` with the given value and the
+ * rule. `checkOutcome` calls them and turns the error into an `InvalidOutcome` of the step.
  */
 
 import { isChild } from "./child.js";
@@ -29,7 +29,7 @@ export function checkStep(given: unknown, steps: StepNames): void {
   );
 }
 
-/** The state that an outcome carries; whether JSON can carry it shows when it is encoded. */
+/** The state of an outcome. `toJson` checks later whether JSON can represent it. */
 export function checkState(state: unknown): void {
   if (state === undefined) throw new InvalidOption("its state is missing; pass ctx.state to keep it");
 }
@@ -53,7 +53,7 @@ export function checkNames(given: unknown): void {
   }
   if (given.length === 0 || given.length > bounds.names) {
     throw new InvalidOption(
-      `it waits for the name of a signal, or for a list of 1 to ${bounds.names} names, not of ${given.length}`,
+      `its names must be one name of a signal, or a list of 1 to ${bounds.names} names, not a list of ${given.length}`,
     );
   }
   for (const name of given) checkSignalName(name);
@@ -71,12 +71,12 @@ export function checkAwaitOptions(given: unknown): void {
   const missing = pathOfUndefined(match, "match");
   if (missing !== null) {
     throw new InvalidOption(
-      `its ${missing} is undefined, and would match any payload; leave it out if that is meant`,
+      `its ${missing} is undefined and would match any payload; set a value, or leave it out to match any`,
     );
   }
 }
 
-/** Where a value has an undefined member, which JSON would leave out; null if it has none. */
+/** The path of the first undefined member, which JSON would leave out; null if there is none. */
 function pathOfUndefined(value: unknown, path: string, depth = 0): string | null {
   if (!isObject(value) || depth > 100) return null;
   for (const [key, member] of Object.entries(value)) {
@@ -88,7 +88,7 @@ function pathOfUndefined(value: unknown, path: string, depth = 0): string | null
   return null;
 }
 
-/** An object that is stored as one: neither a Map, a Date and the like, nor one that `toJSON` replaces. */
+/** An object that JSON stores as an object: not a Map or a Date, and without `toJSON`. */
 function isPlainObject(value: unknown): boolean {
   return (
     isObject(value) && Object.prototype.toString.call(value) === "[object Object]" && !("toJSON" in value)
@@ -98,12 +98,10 @@ function isPlainObject(value: unknown): boolean {
 /** The children of a spawn. */
 export function checkChildren(given: unknown): void {
   if (!Array.isArray(given)) {
-    throw new InvalidOption(`its children must be a list of what child(…) made, not ${show(given)}`);
+    throw new InvalidOption(`its children must be an array of child(…), not ${show(given)}`);
   }
   if (given.length > bounds.children) {
-    throw new InvalidOption(
-      `it has ${given.length} children; at most ${bounds.children} can be spawned at once`,
-    );
+    throw new InvalidOption(`it has ${given.length} children; one spawn starts at most ${bounds.children}`);
   }
   for (const [index, item] of given.entries()) {
     if (isChild(item)) continue;

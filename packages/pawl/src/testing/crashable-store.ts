@@ -1,51 +1,52 @@
 /**
- * The store as a worker of a test sees it. The worker can be cut off from it, as if its process had been killed: what is in flight is not
- * answered, and nothing more is sent. And somebody may watch what it writes and let it die at any of that, before or after the
- * commit. All calls go to the one store of the test. Made by `test-workers.ts`.
+ * The store of a test's worker. `cutOff` acts as if the process of the worker had been killed:
+ * calls in flight get no answer, and no call is sent. A `WriteWatch` sees every write and can make
+ * the worker die before or after it. All calls go to the one store of the test. Made by
+ * `test-workers.ts`.
  */
 
 import type { JournalEntry } from "../store/journal.js";
 import type { Claimable, Commit, StoreTransaction, WorkerStore } from "../store/store.js";
 import type { Activity } from "./activity.js";
 
-/** Something that a worker commits: the outcome of a run, or an entry of its journal. */
+/** A write of a worker: the outcome of a run, or an entry of its journal. */
 export type Write =
   | { readonly kind: "outcome"; readonly runId: string; readonly commit: Commit }
   | { readonly kind: "entry"; readonly runId: string; readonly entry: JournalEntry };
 
 export interface WriteWatch {
-  /** Whether the worker dies here. */
+  /** Whether the worker dies at this write. */
   diesAt(write: Write, side: "before" | "after"): boolean;
 }
 
-export interface MortalStoreOptions {
+export interface CrashableStoreOptions {
   readonly store: WorkerStore;
   readonly activity: Activity;
-  /** Who watches what is written now, if anybody does. */
+  /** The current watch of writes; null if there is none. */
   watch(): WriteWatch | null;
-  /** The worker is to die: it is cut off already. */
+  /** Called when a watch makes the worker die. It is cut off already. */
   onDeath(): void;
 }
 
 const never = <T>(): Promise<T> => new Promise<T>(() => {});
 
-/** Looks that have found nothing are no progress. */
+/** A poll that finds nothing is not progress. */
 function isProgress(name: string, answer: unknown): boolean {
   if (name === "claim") return (answer as { runs: readonly unknown[] }).runs.length > 0;
   return name !== "inboxSeqs";
 }
 
-export class MortalStore {
-  /** What the worker gets. */
+export class CrashableStore {
+  /** The store for the worker. */
   readonly store: WorkerStore;
   /** The ids under which the worker has registered. */
   readonly workerIds: string[] = [];
-  readonly #options: MortalStoreOptions;
+  readonly #options: CrashableStoreOptions;
   readonly #inFlight = new Set<Promise<unknown>>();
   readonly #open = new Set<StoreTransaction>();
   #isCutOff = false;
 
-  constructor(options: MortalStoreOptions) {
+  constructor(options: CrashableStoreOptions) {
     this.#options = options;
     const own: Partial<WorkerStore> = {
       begin: () => this.#begin(),
@@ -66,7 +67,9 @@ export class MortalStore {
     });
   }
 
-  /** Nothing of the worker is sent or answered any more. Resolves when the database has done with what was sent before. */
+  /**
+   * From now on no call is sent or answered. Resolves when the database has finished earlier calls.
+   */
   async cutOff(): Promise<void> {
     this.#isCutOff = true;
     const open = [...this.#open];
@@ -85,7 +88,7 @@ export class MortalStore {
     try {
       isDone = isProgress(name, await answered);
     } catch {
-      // Whoever is still there to hear it gets it below.
+      // The caller gets the error below, unless it is cut off.
     } finally {
       this.#inFlight.delete(answered);
       activity.end(isDone);
@@ -93,7 +96,7 @@ export class MortalStore {
     return this.#isCutOff ? never() : answered;
   }
 
-  /** Whether the worker dies at this. */
+  /** Whether the worker dies at this write. */
   #diesAt(write: Write, side: "before" | "after"): boolean {
     if (this.#isCutOff) return true;
     if (this.#options.watch()?.diesAt(write, side) !== true) return false;
@@ -132,7 +135,7 @@ export class MortalStore {
     return answers.flat();
   }
 
-  /** Each write by itself, so that the worker can die between any two. */
+  /** Sends each write alone, so that the worker can die between any two. */
   async #oneByOne<W extends Write, Answer>(
     writes: readonly W[],
     send: (write: W) => Promise<Answer>,
@@ -148,11 +151,11 @@ export class MortalStore {
     return answers;
   }
 
-  /** A transaction of user code: what it writes is committed by its end. */
+  /** Begins a transaction for user code. Its writes are committed at its end. */
   async #begin(): Promise<StoreTransaction> {
     const opened = await this.#pass("begin", async () => {
       const begun = await this.#options.store.begin();
-      // The worker may have died meanwhile: nobody else would end it.
+      // If the worker died meanwhile, nobody else would end the transaction.
       if (this.#isCutOff) await begun.rollback();
       else this.#open.add(begun);
       return begun;
