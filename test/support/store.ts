@@ -192,9 +192,14 @@ export async function untilFree<T>(call: () => Promise<T>): Promise<T> {
     try {
       return await call();
     } catch (error) {
-      if ((error as { cause?: { code?: string } }).cause?.code !== "55P03") throw error;
+      if (!isLockTimeout(error)) throw error;
     }
   }
+}
+
+/** Whether a call found a row locked for longer than it waits. */
+export function isLockTimeout(error: unknown): boolean {
+  return (error as { cause?: { code?: string } }).cause?.code === "55P03";
 }
 
 /** Commits a transition for each of these runs in one call. */
