@@ -14,6 +14,7 @@ const rooms = [
   "store",
   "timing",
   "store/postgres",
+  "store/postgres/migrate",
   "store/postgres/fork",
   "store/http",
   "observe",

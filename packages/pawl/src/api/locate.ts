@@ -11,8 +11,8 @@ import { checkSchemaName } from "../worker/options.js";
 import { checkServerUrl, isServerUrl, type ServerAddress } from "../store/http/address.js";
 import { type Address, checkUrl, openPool } from "../store/postgres/database.js";
 import { explain } from "../store/postgres/database-errors.js";
-import { explainVersion, migrateSchema, readVersion, requireUtf8 } from "../store/postgres/migrate.js";
-import { schemaVersion } from "../store/postgres/schema-files.js";
+import { migrateSchema } from "../store/postgres/migrate/migrate.js";
+import { explainVersion, readVersion, requireUtf8, schemaVersion } from "../store/postgres/version.js";
 import { Refused } from "../store/errors.js";
 
 export interface Located {

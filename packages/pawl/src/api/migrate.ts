@@ -8,8 +8,8 @@ import { checkInteger, checkOptions } from "../values/options.js";
 import { show } from "../values/show.js";
 import { checkSchemaName } from "../worker/options.js";
 import { givenUrl, locate } from "./locate.js";
-import { migrateSchema, planSchema } from "../store/postgres/migrate.js";
-import { schemaVersion } from "../store/postgres/schema-files.js";
+import { migrateSchema, planSchema } from "../store/postgres/migrate/migrate.js";
+import { schemaVersion } from "../store/postgres/version.js";
 import type { MigrationResult } from "../store/store.js";
 
 export interface MigrateOptions {

@@ -13,7 +13,7 @@ import { type Polled, PollLoop } from "../timing/poll.js";
 import { newClaimId } from "../values/claim-id.js";
 import type { Logger } from "../values/logger.js";
 import { ClaimCursor } from "./claim-cursor.js";
-import { Slots, type SlotsHost, type SlotsOptions } from "./slots.js";
+import { QueueSlots, type SlotsHost, type SlotsOptions } from "./slots.js";
 
 const maxClaim = 500;
 /** The pause after a waiting claim that came back empty too early: the server is about to stop. */
@@ -44,7 +44,7 @@ export interface ClaimerHost extends Pick<SlotsHost, "execute" | "release"> {
 }
 
 export class Claimer {
-  readonly slots: Slots;
+  readonly slots: QueueSlots;
   readonly #options: ClaimerOptions;
   readonly #host: ClaimerHost;
   readonly #loop: PollLoop;
@@ -63,7 +63,7 @@ export class Claimer {
     this.#options = options;
     this.#host = host;
     this.#cursor = new ClaimCursor(options);
-    this.slots = new Slots(options, {
+    this.slots = new QueueSlots(options, {
       execute: (claim) => host.execute(claim),
       release: (claims) => host.release(claims),
       onFree: () => this.#onFree(),

@@ -38,7 +38,7 @@ interface Unstarted {
   readonly sinceMs: number;
 }
 
-export class Slots {
+export class QueueSlots {
   readonly #options: SlotsOptions;
   readonly #host: SlotsHost;
   #unstarted: Unstarted[] = [];

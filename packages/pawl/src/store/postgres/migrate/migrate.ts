@@ -7,40 +7,30 @@
  */
 
 import pg from "pg";
-import { Unavailable } from "../../values/errors.js";
+import { Unavailable } from "../../../values/errors.js";
 import { applyFunctions, dropEverything, markObjects } from "./apply-schema.js";
-import { type Address, connectionOptions, openPool, types } from "./database.js";
-import { Refused } from "../errors.js";
-import { explain, migrateCall, sqlState } from "./database-errors.js";
-import type { MigrationResult } from "../store.js";
+import { type Address, connectionOptions, openPool, types } from "../database.js";
+import { Refused } from "../../errors.js";
+import { explain } from "../database-errors.js";
+import type { MigrationResult } from "../../store.js";
 import { grantedRoles, grantTo, requireRole } from "./grants.js";
-import { quoteName } from "./literals.js";
-import {
-  readStanding,
-  requireCreating,
-  requireOwning,
-  requireReading,
-  type Standing,
-} from "./migration-rights.js";
-import { isBreaking, readSchema, type Schema, schemaVersion } from "./schema-files.js";
-
-/** The version of a schema, and whether a release that knows only `schemaVersion` can work with it. */
-export interface FoundVersion {
-  readonly version: number;
-  /** The lowest version after this release's that is breaking. */
-  readonly breaking: number | null;
-  /** Of the functions and views. */
-  readonly fingerprint: string | null;
-}
-
-const nothing: FoundVersion = { version: 0, breaking: null, fingerprint: null };
+import { quoteName } from "../literals.js";
+import { readStanding, requireCreating, requireOwning, requireReading, type Standing } from "./rights.js";
+import { isBreaking, readSchema, type Schema } from "./schema-files.js";
+import { noSchema, readVersion, requireKnown, requireUtf8 } from "../version.js";
 
 /**
- * Takes the schema up to the version of this release, or (`to` 0) away. `grant`: a role that is to use it without
- * owning it. Writes nothing to a schema that is there already, in that version and with the same functions.
+ * Takes the schema up to the version of this release, or (`to` 0) away. `grant`: a role that is to
+ * use it without owning it. `given`: the schema of another release. Writes nothing to a schema that
+ * has that version and the same functions.
  */
-export async function migrateSchema(address: Address, to: number, grant?: string): Promise<MigrationResult> {
-  const schema = await readSchema();
+export async function migrateSchema(
+  address: Address,
+  to: number,
+  grant?: string,
+  given?: Schema,
+): Promise<MigrationResult> {
+  const schema = given ?? (await readSchema());
   const client = new pg.Client({ ...connectionOptions(address.url), query_timeout: 0 });
   // Without a listener a connection lost between two statements would end the process; the statement after it fails.
   client.on("error", () => {});
@@ -96,61 +86,6 @@ export async function planSchema(address: Address, to: number, grant?: string): 
   }
 }
 
-/** The version of the schema in this database; 0 if there is none. */
-export async function readVersion(
-  query: (text: string) => Promise<{ rows: FoundVersion[] }>,
-  schema: string,
-): Promise<FoundVersion> {
-  try {
-    const { rows } = await query(
-      `select coalesce(max(m.version), 0)::int4 as version,
-         (min(m.version) filter (where m.is_breaking and m.version > ${schemaVersion}))::int4 as breaking,
-         (select n.functions from ${quoteName(schema)}.migrations n order by n.version desc limit 1) as fingerprint
-       from ${quoteName(schema)}.migrations m`,
-    );
-    return rows[0]!;
-  } catch (error) {
-    if (["42P01", "3F000"].includes(sqlState(error) ?? "")) {
-      return nothing;
-    }
-    throw error;
-  }
-}
-
-/** Throws unless the database keeps text in UTF8: in any other encoding it could not store every JSON value. */
-export async function requireUtf8(query: (text: string) => Promise<{ rows: unknown[] }>): Promise<void> {
-  const { rows } = await query("select current_setting('server_encoding') as encoding");
-  const { encoding } = rows[0] as { encoding: string };
-  if (encoding === "UTF8") return;
-  throw new Refused(
-    `Pawl needs a database with encoding UTF8, and this one has ${encoding}. Create another one with ` +
-      `create database … encoding 'UTF8' template template0, and use its URL`,
-  );
-}
-
-/** What to do when the schema found is not one that this release works with; null if it is. */
-export function explainVersion(found: FoundVersion, schema: string): Refused | null {
-  const { version } = found;
-  if (version >= schemaVersion) return found.breaking === null ? null : newer(found, schema);
-  const call = migrateCall(schema);
-  return version === 0
-    ? new Refused(`the database has no schema "${schema}" of Pawl yet; run ${call} once`)
-    : new Refused(
-        `the schema "${schema}" is at version ${version}, this release needs ${schemaVersion}; run ${call}`,
-      );
-}
-
-function requireKnown(found: FoundVersion, schema: string): void {
-  if (found.breaking !== null) throw newer(found, schema);
-}
-
-function newer({ version, breaking }: FoundVersion, schema: string): Refused {
-  return new Refused(
-    `the schema "${schema}" is at version ${version}, newer than this release of Pawl knows (${schemaVersion}), and ` +
-      `version ${breaking} is marked as breaking; upgrade the pawl package`,
-  );
-}
-
 interface Move {
   /** The name of the schema. */
   readonly name: string;
@@ -163,7 +98,7 @@ async function moveTo(client: pg.Client, schema: Schema, move: Move): Promise<Mi
   const standing = await readStanding(client, name);
   requireReading(standing, name);
   await client.query(`set local search_path = ${quoteName(name)}, pg_catalog, pg_temp`);
-  const found = standing.hasMigrations ? await readVersion((text) => client.query(text), name) : nothing;
+  const found = standing.hasMigrations ? await readVersion((text) => client.query(text), name) : noSchema;
   if (to === 0) return remove(client, name, found.version, standing);
 
   requireKnown(found, name);

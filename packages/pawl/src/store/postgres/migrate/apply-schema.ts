@@ -5,7 +5,7 @@
  */
 
 import type pg from "pg";
-import { quoteLiteral, quoteName } from "./literals.js";
+import { quoteLiteral, quoteName } from "../literals.js";
 import { functionFiles, type Schema, type SchemaFile } from "./schema-files.js";
 
 const comment = "Part of Pawl. Only its migrate changes this.";

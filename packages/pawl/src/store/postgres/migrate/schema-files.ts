@@ -17,7 +17,7 @@ import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 
 // The same from src/ and dist/, so that no build step has to copy the files.
-const directory = new URL("../../../src/store/postgres/schema/", import.meta.url);
+const directory = new URL("../../../../src/store/postgres/schema/", import.meta.url);
 
 export interface SchemaFile {
   readonly name: string;
@@ -35,9 +35,6 @@ export interface Schema {
   /** Tells the functions and views of two releases apart. */
   readonly fingerprint: string;
 }
-
-/** The version that this release of Pawl works with: the highest number in `tables/`. */
-export const schemaVersion = 1;
 
 let read: Promise<Schema> | undefined;
 

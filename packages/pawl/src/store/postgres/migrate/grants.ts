@@ -6,9 +6,9 @@
  */
 
 import type pg from "pg";
-import { InvalidOption } from "../../values/errors.js";
-import { show } from "../../values/show.js";
-import { quoteName } from "./literals.js";
+import { InvalidOption } from "../../../values/errors.js";
+import { show } from "../../../values/show.js";
+import { quoteName } from "../literals.js";
 import { type Schema, tableRights } from "./schema-files.js";
 
 /** Throws unless there is a role of exactly this name. Ask before anything is written. */

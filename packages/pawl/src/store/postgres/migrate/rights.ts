@@ -5,8 +5,8 @@
  */
 
 import type pg from "pg";
-import { Refused } from "../errors.js";
-import { quoteName } from "./literals.js";
+import { Refused } from "../../errors.js";
+import { quoteName } from "../literals.js";
 
 /** The place of a migration, and what its role may do there. */
 export interface Standing {
