@@ -43,7 +43,7 @@ await program.evaluate();
 `;
 
 const program = `
-import { connect, PawlError } from "./dist/client-parts.js";
+import { connect, PawlError } from "./dist/client.js";
 const lacking = [typeof Buffer, typeof process, typeof setImmediate, typeof require];
 const pawl = connect(${JSON.stringify(url)});
 const told = (call) => call.then((value) => value, (error) => error);

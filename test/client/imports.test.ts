@@ -32,7 +32,7 @@ function codeOf(file: string): string {
 }
 
 describe("pawl/client", () => {
-  const { files, packages } = importsOf("client-parts.js");
+  const { files, packages } = importsOf("client.js");
 
   it("imports no package at all: no driver, and nothing of Node", () => {
     expect(files.size).toBeGreaterThan(20);

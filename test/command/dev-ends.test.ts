@@ -89,7 +89,7 @@ describe("pawl dev", () => {
     const project = makeProject({ "definitions.ts": "export const nothing = 1;\n" });
     const dev = startDev(project);
     await printed(dev, "worker    definitions.ts exports no definition;");
-    await printed(dev, "nothing is served until this is corrected\n");
+    await printed(dev, "nothing is served until you fix this\n");
     writeFileSync(join(project, "definitions.ts"), stubborn);
     await printed(dev, "worker    serves crash@1, die@1, wait@1 of definitions.ts\n");
     dev.process.kill("SIGINT");

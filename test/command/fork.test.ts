@@ -45,7 +45,7 @@ describe("pawl fork", () => {
     const { code, stdout, stderr } = await pawl(["fork", name], withPassword());
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     const [first, last, ...rest] = stdout.trimEnd().split("\n");
-    expect(first).toMatch(new RegExp(`^made ${name}; the original stood still for \\d+(\\.\\d)?m?s$`));
+    expect(first).toMatch(new RegExp(`^made ${name}; the original was paused for \\d+(\\.\\d)?m?s$`));
     expect(rest).toEqual([]);
     expect(nameOf(last!)).toBe(name);
     expect(stdout).not.toContain("hunter2");
@@ -68,7 +68,7 @@ describe("pawl fork", () => {
     const adopted = await pawl(["fork", "adopt", "--url", made.url]);
     expect(adopted).toEqual({
       code: 0,
-      stdout: "adopted: it is no copy any more; work goes on\n",
+      stdout: "adopted: workers no longer warn that it is a copy; work resumes\n",
       stderr: "",
     });
     expect(JSON.parse((await pawl(["fork", "adopt", "--json"], made.url)).stdout)).toEqual({
@@ -95,15 +95,15 @@ describe("pawl fork", () => {
 
 describe("pawl hold", () => {
   it("keeps a database still and lets it go on", async () => {
-    expect((await pawl(["hold"])).stdout).toBe("held: nothing is executed until: pawl hold --release\n");
+    expect((await pawl(["hold"])).stdout).toBe("held: workers execute nothing until: pawl hold --release\n");
     expect((await pawl(["hold"])).stdout).toBe(
-      "it was held before: nothing is executed until: pawl hold --release\n",
+      "already held: workers execute nothing until: pawl hold --release\n",
     );
     expect((await pawl(["doctor"])).stdout).toMatch(/^note +held/m);
     expect(JSON.parse((await pawl(["hold", "--release", "--json"])).stdout)).toEqual({
       held: false,
       changed: true,
     });
-    expect((await pawl(["hold", "--release"])).stdout).toBe("it was not held: nothing to do\n");
+    expect((await pawl(["hold", "--release"])).stdout).toBe("not held: nothing to do\n");
   });
 });

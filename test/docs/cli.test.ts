@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { createProgram } from "../../packages/server/dist/command/program.js";
-import { openShell } from "../../packages/server/dist/command/shell.js";
+import { openShell } from "../../packages/server/dist/command/terminal/shell.js";
 import { startPawl } from "../command/pawl.js";
 import { makeProject } from "./program.js";
 import { blocksOf, readPage } from "./pages.js";

@@ -15,6 +15,8 @@ const maxLines = 200_000;
 interface WorkerOptions {
   /** What differs from what `worker.ts` gives to `serve`. */
   readonly serve?: ServeOptions;
+  /** Another program than `worker.ts`: that of another release. */
+  readonly program?: string;
   /** Options of Node.js. */
   readonly execArgv?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
@@ -92,7 +94,7 @@ export function makeFleet(
 
   const spawn = async (options: WorkerOptions): Promise<void> => {
     const begunMs = performance.now();
-    const worker = fork(program, {
+    const worker = fork(options.program ?? program, {
       env: {
         ...process.env,
         DATABASE_URL: databaseUrl,

@@ -87,7 +87,7 @@ describe("check", () => {
         await ctx.step.waitForEvent("go");
         return null;
       },
-      /it has recorded "go", "two", which the body does not call any more/,
+      /it has recorded "go", "two", which the body no longer calls/,
     ],
     [
       "throws",

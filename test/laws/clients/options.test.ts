@@ -58,7 +58,7 @@ describe("options are validated, and nothing is written", () => {
     ["an input that JSON cannot carry", () => pawl.start(echo, { n: 1n } as never), /input\.n/],
     ["an input that is too large", () => pawl.start("echo", "x".repeat(1_100_000)), /1100002|bytes/],
     ["an item without input", () => pawl.startMany(echo, [{} as never]), /item 0/],
-    ["a list that is none", () => pawl.startMany(echo, {} as never), /startMany takes a list/],
+    ["a list that is none", () => pawl.startMany(echo, {} as never), /startMany takes an array/],
     [
       "an unknown option of result",
       () => pawl.result("64", { timout: 1 } as never),
@@ -83,7 +83,7 @@ describe("options are validated, and nothing is written", () => {
     [
       "a lease that no machine can hold",
       () => serveWorker([echo], { url, lease: "100ms", heartbeat: "30ms" }),
-      /lease must be from 1000 ms to 24 days, not "100ms": a shorter lease passes whenever/,
+      /lease must be from 1000 ms to 24 days, not "100ms": a shorter lease expires/,
     ],
     ["a queue that is missing", () => serveWorker([echo], { url, queues: { mail: 1 } }), /whole list/],
     [

@@ -200,7 +200,7 @@ describe("a database that is held while workers work in it", () => {
     const { runId } = await here.pawl.start(nap);
     await until("it sleeps", async () => (await here.pawl.why(runId)).reason === "suspended");
     await hold({ url });
-    expect((await here.pawl.why(runId)).text).toMatch(/is suspended .*; and the database is held$/);
+    expect((await here.pawl.why(runId)).text).toMatch(/is suspended .*; also, the database is held$/);
   });
 
   it("fires what fell due meanwhile when it is released", async () => {
@@ -223,9 +223,7 @@ describe("a database that is held while workers work in it", () => {
     const here = sideOf(url);
     const publish = () => here.pawl.topics.publish("kept", {}, { dedupKey: "old" });
     expect(await publish()).toMatchObject({ created: true });
-    await here.sql(
-      "update runs set expires_at = clock_timestamp() - interval '1 day' where kind = 'publication'",
-    );
+    await here.sql("update publications set expires_at = clock_timestamp() - interval '1 day'");
     const looks: (() => Promise<unknown>)[] = [
       () => store.expire(1_000, null),
       () => store.recover({ limit: 1_000, repairs: true, marks: null }),

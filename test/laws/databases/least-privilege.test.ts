@@ -3,7 +3,7 @@
 import { connect, job, machine, migrate, serve, signal, type, workflow } from "pawl";
 import pg from "pg";
 import { afterAll, describe, expect, it } from "vitest";
-import { readSchema, tableRights } from "../../../packages/pawl/dist/store/postgres/schema-files.js";
+import { readSchema, tableRights } from "../../../packages/pawl/dist/store/postgres/migrate/schema-files.js";
 import { pawl as command } from "../../command/pawl.js";
 import { testDatabase } from "../../support/database.js";
 import { silent } from "../../support/engine.js";

@@ -119,7 +119,7 @@ describe.each([
     await until("it is done again, and again", async () => calls >= 4 || (await isOver(runId)));
     await sql(`grant update on runs to ${role}`);
     await isMovedOnce(runId);
-    expect(warned("a transaction was undone")).toBe(1);
+    expect(warned("a transaction was rolled back")).toBe(1);
     await worker.stop();
   });
 

@@ -130,7 +130,7 @@ it("redirects are not followed", async () => {
   const { port } = await receiver(status(307, { location: `http://127.0.0.1:${elsewhere.port}/` }));
   const { run } = await publishTo(`http://127.0.0.1:${port}/`);
   expect(run).toMatchObject({ status: "failed" });
-  expect(run.error?.message).toContain("redirects are not followed");
+  expect(run.error?.message).toContain("do not follow redirects");
   expect(elsewhere.arrivals).toEqual([]);
 });
 

@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { connect, InvalidDelivery, InvalidOption, verifyDelivery } from "pawl";
 import { verifyDelivery as inBrowsers } from "pawl/client";
 import { afterAll, describe, expect, it } from "vitest";
-import { webhookHeaders } from "../../../packages/server/dist/delivery/signature.js";
+import { signDelivery } from "pawl/engine";
 import { testDatabase } from "../../support/database.js";
 import { testServer } from "../../support/server.js";
 import { until } from "../../support/until.js";
@@ -27,7 +27,7 @@ function delivery(given: { secret?: string; at?: number; topic?: string; body?: 
     topic = "user.signup",
     body = '{"n":1,"text":"häkchen ✓"}',
   } = given;
-  return { headers: webhookHeaders({ id: "64", timestamp: String(at), topic, body }, secret), body };
+  return { headers: signDelivery({ id: "64", timestamp: String(at), topic, body }, secret), body };
 }
 
 async function reasonOf(verifying: Promise<unknown>): Promise<string> {

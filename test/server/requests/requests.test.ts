@@ -106,7 +106,7 @@ describe("a body is refused", () => {
       413,
       "PayloadTooLarge",
       undefined,
-      "body is longer",
+      "body is larger",
     ],
   ])("%s", async (_what, body, status, code, field, detail) => {
     const answer = await post(start, body);

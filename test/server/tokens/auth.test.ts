@@ -138,15 +138,15 @@ describe("tokens are refused", () => {
   it.each([
     ["no list", "a:read:0123456789abcdef", "must be a list"],
     ["an empty list", [], "at least one"],
-    ["another form", ["secret"], "token 1 must be name:scope+scope[:names"],
+    ["another form", ["secret"], "token 1 must have the form name:scope+scope[:names"],
     [
       "an unknown scope",
       ["a:reed:0123456789abcdef"],
-      'the scope "reed"; scopes are start, read, write, worker, admin',
+      'the unknown scope "reed"; scopes are start, read, write, worker, admin',
     ],
     ["a scope of every object", ["a:constructor:0123456789abcdef"], "scopes are"],
-    ["a short secret", ["a:read:short"], "has 5 characters; at least 16"],
-    ["a list of prefixes without a secret", ["a:read:names=billing-and-more-"], "token 1 must be"],
+    ["a short secret", ["a:read:short"], "has 5 characters; it needs at least 16"],
+    ["a list of prefixes without a secret", ["a:read:names=billing-and-more-"], "token 1 must have the form"],
     ["an empty prefix", ["a:read:names=:0123456789abcdef"], 'the prefix "" in names='],
     ["a prefix that no name has", ["a:read:queues=b+B:0123456789abcdef"], 'the prefix "B" in queues='],
     ["half a hash", ["a:read:sha256:00ff"], "64 hex digits"],
@@ -163,7 +163,9 @@ describe("tokens are refused", () => {
   });
 
   it("together with a proxy", async () => {
-    await expect(createServer({ database: url, tokens, proxyAuth: true })).rejects.toThrow("not both");
+    await expect(createServer({ database: url, tokens, proxyAuth: true })).rejects.toThrow(
+      "exclude each other",
+    );
   });
 
   it("without their secrets in the message", async () => {

@@ -61,7 +61,10 @@ describe("a token with prefixes", () => {
     const runs = [{ name: "billing-b" }, { name: "shipping-b" }];
     expect(await as("names", "POST", "/v1/runs/batch", { runs })).toMatchObject({
       status: 403,
-      body: { code: "Forbidden", detail: expect.stringContaining('not for the name "shipping-b"') },
+      body: {
+        code: "Forbidden",
+        detail: expect.stringContaining('this call concerns the name "shipping-b"'),
+      },
     });
     expect(await pawl.runs.count()).toBe(before);
     const each = await as("names", "POST", "/v1/runs/batch", { runs, atomic: false });

@@ -1,5 +1,5 @@
 import { child, connect, job, machine, serve, workflow } from "pawl";
-import { PostgresStore } from "pawl/engine";
+import { PostgresStore } from "../../../packages/pawl/dist/store/postgres/postgres-store.js";
 import pg from "pg";
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
 import { countingProxyTo, sentSince } from "../../support/proxies/counting-proxy.js";
