@@ -10,8 +10,8 @@ import { silent } from "../../support/engine.js";
 import { testServer } from "../../support/server.js";
 
 const { directUrl, sql } = await testDatabase({ empty: true });
-const schema = await readSchema();
-const rightsOf = tableRights(schema);
+const written = await readSchema();
+const rightsOf = tableRights(written);
 const suffix = new URL(directUrl).pathname.slice(-12);
 const database = new URL(directUrl).pathname.slice(1);
 
@@ -243,7 +243,7 @@ it("the rights cover every table and every statement of the migrations", async (
   );
   expect(tables.map(({ name }) => name).toSorted()).toEqual([...rightsOf.keys()].toSorted());
   const missing: string[] = [];
-  for (const file of schema.functions) {
+  for (const file of written.functions) {
     const text = file.text.replaceAll(/--.*$/gm, "");
     for (const [, verb = "", table = ""] of text.matchAll(
       /\b(insert into|update|delete from)\s+(?:only\s+)?(\w+)/gi,
