@@ -43,8 +43,7 @@ export function readSchema(): Promise<Schema> {
   return read;
 }
 
-/** Reads the schema of another release, or of a test. */
-export async function readSchemaFrom(folder: URL): Promise<Schema> {
+async function readSchemaFrom(folder: URL): Promise<Schema> {
   const [tables, functions, views] = await Promise.all([
     readFolder(new URL("tables/", folder)),
     readFolder(new URL("functions/", folder)),
