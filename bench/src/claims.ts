@@ -78,7 +78,7 @@ async function timeClaim(observer: pg.Client, expected: number): Promise<number>
     values: [worker, 4711, runsPerClaim],
   });
   const tookMs = performance.now() - beginMs;
-  // The last row tells the feeder when to look again.
+  // The last row tells the claimer when to claim again.
   if (rows.length - 1 !== expected) throw new Error(`${rows.length - 1} runs were claimed, not ${expected}`);
   return tookMs;
 }

@@ -4,7 +4,7 @@
  */
 
 import { connect, type ListOptions } from "pawl";
-import { PostgresStore } from "pawl/engine";
+import { PostgresStore } from "../../packages/pawl/dist/store/postgres/postgres-store.js";
 import type { Bench, BenchRequest, Figure } from "./bench.js";
 import { median } from "./statistics.js";
 

@@ -5,17 +5,10 @@
  */
 
 import type { AnyDefinition, ServeOptions } from "pawl";
-import {
-  checkServe,
-  type Claimed,
-  type ClaimedRun,
-  type ClaimRequest,
-  type Commit,
-  EngineWorker,
-  Hub,
-  type Verdict,
-  type WorkerStore,
-} from "pawl/engine";
+import type { Claimed, ClaimedRun, ClaimRequest, Commit, Verdict, WorkerStore } from "pawl/engine";
+import { Hub } from "../../packages/pawl/dist/local/hub.js";
+import { checkServe } from "../../packages/pawl/dist/worker/options.js";
+import { EngineWorker } from "../../packages/pawl/dist/worker/worker.js";
 
 const committed: Verdict = { kind: "committed", uniqueLost: false, inboxSeq: null, handed: null };
 
@@ -40,7 +33,7 @@ export class WorkerAlone {
     this.#worker = new EngineWorker(checkServe([definition], options), async () => ({
       store: store as WorkerStore, // a job that ends at once needs no more of it
       hub: this.#hub,
-      beats: null,
+      heartbeat: null,
       sweeps: false,
       waitMs: null,
       close: async () => {},
@@ -53,7 +46,7 @@ export class WorkerAlone {
     const ended = new Promise<void>((resolve) => void (this.#end = resolve));
     const before = process.cpuUsage();
     this.#unclaimed = this.#open = count;
-    this.#hub.nudge(null);
+    this.#hub.hint(null);
     await ended;
     // Include the work that follows from the last answers.
     for (let turn = 0; turn < 2; turn++) await new Promise((resolve) => setImmediate(resolve));

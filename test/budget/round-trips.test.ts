@@ -5,7 +5,7 @@
 
 import { job, machine, type, workflow } from "pawl";
 import { expect, it } from "vitest";
-import { countingProxyTo, sentSince } from "../support/counting-proxy.js";
+import { countingProxyTo, sentSince } from "../support/proxies/counting-proxy.js";
 import { testDatabase } from "../support/database.js";
 import { silent, testEngine } from "../support/engine.js";
 import { until } from "../support/until.js";

@@ -7,7 +7,7 @@ import { connect, job, serve } from "pawl";
 import { expect, it } from "vitest";
 import { testDatabase } from "../support/database.js";
 import { silent } from "../support/engine.js";
-import { proxyTo } from "../support/proxy.js";
+import { proxyTo } from "../support/proxies/proxy.js";
 import { until } from "../support/until.js";
 
 const database = await testDatabase();

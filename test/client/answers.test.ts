@@ -34,7 +34,7 @@ describe("what is no answer of a server is Unavailable, and says why", () => {
     ["a redirect, which is not followed", "1", "unexpected redirect"],
     ["a redirect with a page", "2", "unexpected redirect"],
     ["a connection that is cut in the middle of an answer", "3", "cannot be reached"],
-    ["a page instead of JSON", "4", "the answer is no JSON"],
+    ["a page instead of JSON", "4", "the answer is not JSON"],
     ["a proxy that has nobody behind it", "5", "503"],
     ["a connection that is closed without an answer", "6", "cannot be reached"],
   ])("%s", async (_what, runId, message) => {

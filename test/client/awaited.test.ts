@@ -1,6 +1,7 @@
 /** How the runs that somebody waits for are polled: each once for all who wait, and none before the others have had their turn. */
 import { connect } from "pawl";
-import { Hub, Results } from "pawl/engine";
+import { Hub } from "../../packages/pawl/dist/local/hub.js";
+import { Results } from "../../packages/pawl/dist/local/results.js";
 import { afterAll, expect, it } from "vitest";
 import { testDatabase } from "../support/database.js";
 import { silent } from "../support/engine.js";

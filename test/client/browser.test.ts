@@ -6,10 +6,12 @@ import { promisify } from "node:util";
 import { job, machine, serve } from "pawl";
 import { afterAll, expect, it } from "vitest";
 import { root } from "../docs/pages.js";
+import { requireBuild } from "../support/built.js";
 import { testDatabase } from "../support/database.js";
 import { silent } from "../support/engine.js";
 import { testServer } from "../support/server.js";
 
+requireBuild();
 const { url: database } = await testDatabase();
 const { url } = await testServer({ database, logger: silent });
 
@@ -41,7 +43,7 @@ await program.evaluate();
 `;
 
 const program = `
-import { connect, PawlError } from "./dist/client-parts.js";
+import { connect, PawlError } from "./dist/client.js";
 const lacking = [typeof Buffer, typeof process, typeof setImmediate, typeof require];
 const pawl = connect(${JSON.stringify(url)});
 const told = (call) => call.then((value) => value, (error) => error);

@@ -2,7 +2,9 @@ import { readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { describe, expect, it } from "vitest";
 import { root } from "../docs/pages.js";
+import { requireBuild } from "../support/built.js";
 
+requireBuild();
 const dist = join(root, "packages/pawl/dist");
 
 /** All files that a built module imports, itself included, and what it imports from elsewhere. */
@@ -30,7 +32,7 @@ function codeOf(file: string): string {
 }
 
 describe("pawl/client", () => {
-  const { files, packages } = importsOf("client-parts.js");
+  const { files, packages } = importsOf("client.js");
 
   it("imports no package at all: no driver, and nothing of Node", () => {
     expect(files.size).toBeGreaterThan(20);

@@ -39,7 +39,11 @@ describe("pawl runs signal, cancel and why", () => {
       pawl(["runs", "signal", runId, "paid", '{"euros":25}', "--dedup-key", "click"], { url });
     expect((await send()).stdout).toBe(`delivered to run ${runId}\n`);
     expect(await client.result(runId)).toEqual({ reservation: "R-ratchet", euros: 25 });
-    expect(await send()).toEqual({ code: 0, stdout: `run ${runId} had this signal before\n`, stderr: "" });
+    expect(await send()).toEqual({
+      code: 0,
+      stdout: `run ${runId} already has a signal with this dedup key\n`,
+      stderr: "",
+    });
   });
 
   it("why says what a run waits for", async () => {
@@ -48,7 +52,9 @@ describe("pawl runs signal, cancel and why", () => {
     const { code, stdout } = await pawl(["runs", "why", runId], { url });
     expect(code).toBe(0);
     expect(stdout).toMatch(
-      new RegExp(`^run ${runId} is suspended in step "paid" since .* waits for the signal "paid"; .*\n$`),
+      new RegExp(
+        `^run ${runId} is suspended in step "paid" \\(since .*\\) and waits for the signal "paid"; .*\n$`,
+      ),
     );
     expect(await pawlJson<Why>(["runs", "why", runId], { url })).toMatchObject({
       reason: "suspended",
@@ -61,7 +67,7 @@ describe("pawl runs signal, cancel and why", () => {
     const cancel = (): ReturnType<typeof pawl> =>
       pawl(["runs", "cancel", runId, "--reason", "twice", "--cascade"], { url });
     expect(await cancel()).toEqual({ code: 0, stdout: "cancelled 1 run\n", stderr: "" });
-    expect(await cancel()).toEqual({ code: 0, stdout: `run ${runId} was cancelled before\n`, stderr: "" });
+    expect(await cancel()).toEqual({ code: 0, stdout: `run ${runId} is already cancelled\n`, stderr: "" });
     expect((await client.runs.get(runId)).error?.message).toContain("twice");
   });
 
@@ -76,7 +82,7 @@ describe("pawl runs signal, cancel and why", () => {
     const { code, stderr } = await pawl(["runs", "cancel", runId], { url });
     expect([code, stderr]).toEqual([
       1,
-      `pawl: run ${runId} has ended (completed): it cannot be cancelled any more\n`,
+      `pawl: run ${runId} has already ended (completed) and cannot be cancelled\n`,
     ]);
   });
 });

@@ -55,7 +55,7 @@ describe("pawl check", () => {
   it("ends with 0 when the open runs would go on", async () => {
     expect(await pawl(["check", "same.ts"], { url, cwd: project })).toEqual({
       code: 0,
-      stdout: "1 open run: all would go on\n",
+      stdout: "1 open run: all would continue\n",
       stderr: "",
     });
   });
@@ -87,7 +87,7 @@ describe("pawl check", () => {
     ["missing.ts", /^missing\.ts: Cannot find module '.*nowhere\.js' imported from .*missing\.ts$/],
     [
       "nothing.ts",
-      /^nothing\.ts exports no definition; export what workflow\(…\), job\(…\) or machine\(…\) gives/,
+      /^nothing\.ts exports no definition; export what workflow\(…\), job\(…\) or machine\(…\) returns/,
     ],
   ])("%s is refused in one line with the place", async (file, text) => {
     const { code, stdout, stderr } = await pawl(["check", file], { url, cwd: project });

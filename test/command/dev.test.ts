@@ -100,7 +100,7 @@ describe("pawl dev on a database of your own", async () => {
       writeFileSync(join(project, "greeting.ts"), "export const greeting: string = ;\n");
       await printed(
         dev,
-        'worker    greeting.ts:1:33: Unexpected ";"; the code from before goes on until this is corrected\n',
+        'worker    greeting.ts:1:33: Unexpected ";"; the previous code keeps running until you fix this\n',
       );
       expect(await greet(project, url)).toBe('"Good morning, Ada!"\n');
 

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { describe, expect, inject, it } from "vitest";
 import { testDatabase } from "../support/database.js";
-import { startPooler } from "../support/pooler.js";
+import { startPooler } from "../support/proxies/pooler.js";
 import { judgeServer } from "../../packages/server/dist/command/findings.js";
 import { pawl, pawlJson } from "./pawl.js";
 
@@ -44,7 +44,7 @@ describe("pawl doctor finds", () => {
     const found = await findings();
     expect(found.find(({ check }) => check === "isolation")).toMatchObject({
       level: "wrong",
-      text: "default_transaction_isolation is serializable: every call of Pawl is refused",
+      text: "default_transaction_isolation is serializable: Pawl refuses every call",
     });
     expect(found.filter(({ check }) => check === "durability").map(({ level }) => level)).toContain("note");
     expect(found.find(({ check }) => check === "autovacuum")).toMatchObject({
@@ -104,7 +104,7 @@ describe("of what no test can provoke, pawl doctor says", () => {
 
   it.each([
     [{ versionNumber: 140_010, version: "14.10" }, /^version: upgrade/],
-    [{ isStandby: true }, /^writable: let the URL lead to the primary/],
+    [{ isStandby: true }, /^writable: use the URL of the primary/],
     [{ skewMs: -5_000 }, /^clock: .*NTP/],
     [{ connections: 95 }, /^connections: raise max_connections/],
     [{ settings: { ...healthy.settings, fsync: "off" } }, /^durability: set fsync = on/],

@@ -74,7 +74,7 @@ describe("pawl doctor", () => {
 
   it(
     "finds a dead worker with its claims, the key that it blocks and the run that is late",
-    { timeout: 60_000 },
+    { timeout: 120_000 },
     async () => {
       const held = await client.start("hold", null, { partitionKey: "k" });
       const blocked = await client.start("hold", null, { partitionKey: "k" });
@@ -96,8 +96,8 @@ describe("pawl doctor", () => {
         const all = await wrongs("--patience", "10m");
         return all["workers"] === undefined ? null : all;
       });
-      expect(found["workers"]?.text).toMatch(/^worker .* was last heard of .* ago and holds 1 run$/);
-      expect(found["workers"]?.fix).toBe("start a worker: it ends these claims");
+      expect(found["workers"]?.text).toMatch(/^worker .* sent its last heartbeat .* ago and holds 1 run$/);
+      expect(found["workers"]?.fix).toBe("start a worker: it reclaims these runs");
       expect(found["partition keys"]?.text).toBe(
         `1 run waits for the key "k", held by run ${held.runId} of a dead worker`,
       );
@@ -124,7 +124,7 @@ describe("pawl doctor", () => {
     const second = await client.start(busy);
     const found = await until("it is late", async () => (await wrongs("--patience", "1ms"))["due runs"]);
     expect(found.text).toMatch(
-      new RegExp(`^run ${second.runId} of busy@1 is due since .* on queue "default"$`),
+      new RegExp(`^run ${second.runId} of busy@1 has been due for .* on queue "default"$`),
     );
     expect(found.fix).toContain(`pawl runs why ${second.runId}`);
     await client.runs.cancel(second.runId);

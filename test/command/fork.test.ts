@@ -3,9 +3,11 @@ import { fileURLToPath } from "node:url";
 import { databaseState } from "pawl";
 import pg from "pg";
 import { describe, expect, it } from "vitest";
+import { requireBuild } from "../support/built.js";
 import { copyName } from "../support/copies.js";
 import { testDatabase } from "../support/database.js";
 
+requireBuild();
 const { url } = await testDatabase();
 const bin = fileURLToPath(new URL("../../packages/server/bin/pawl.js", import.meta.url));
 
@@ -37,13 +39,13 @@ function withPassword(): string {
 
 const nameOf = (text: string): string | null => new pg.Client({ connectionString: text }).database ?? null;
 
-describe("pawl fork", { timeout: 90_000 }, () => {
+describe("pawl fork", () => {
   it("prints the URL of the copy without the password, and how long the original stood still", async () => {
     const name = copyName();
     const { code, stdout, stderr } = await pawl(["fork", name], withPassword());
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     const [first, last, ...rest] = stdout.trimEnd().split("\n");
-    expect(first).toMatch(new RegExp(`^made ${name}; the original stood still for \\d+(\\.\\d)?m?s$`));
+    expect(first).toMatch(new RegExp(`^made ${name}; the original was paused for \\d+(\\.\\d)?m?s$`));
     expect(rest).toEqual([]);
     expect(nameOf(last!)).toBe(name);
     expect(stdout).not.toContain("hunter2");
@@ -66,7 +68,7 @@ describe("pawl fork", { timeout: 90_000 }, () => {
     const adopted = await pawl(["fork", "adopt", "--url", made.url]);
     expect(adopted).toEqual({
       code: 0,
-      stdout: "adopted: it is no copy any more; work goes on\n",
+      stdout: "adopted: workers no longer warn that it is a copy; work resumes\n",
       stderr: "",
     });
     expect(JSON.parse((await pawl(["fork", "adopt", "--json"], made.url)).stdout)).toEqual({
@@ -91,17 +93,17 @@ describe("pawl fork", { timeout: 90_000 }, () => {
   });
 });
 
-describe("pawl hold", { timeout: 90_000 }, () => {
+describe("pawl hold", () => {
   it("keeps a database still and lets it go on", async () => {
-    expect((await pawl(["hold"])).stdout).toBe("held: nothing is executed until: pawl hold --release\n");
+    expect((await pawl(["hold"])).stdout).toBe("held: workers execute nothing until: pawl hold --release\n");
     expect((await pawl(["hold"])).stdout).toBe(
-      "it was held before: nothing is executed until: pawl hold --release\n",
+      "already held: workers execute nothing until: pawl hold --release\n",
     );
     expect((await pawl(["doctor"])).stdout).toMatch(/^note +held/m);
     expect(JSON.parse((await pawl(["hold", "--release", "--json"])).stdout)).toEqual({
       held: false,
       changed: true,
     });
-    expect((await pawl(["hold", "--release"])).stdout).toBe("it was not held: nothing to do\n");
+    expect((await pawl(["hold", "--release"])).stdout).toBe("not held: nothing to do\n");
   });
 });

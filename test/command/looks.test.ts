@@ -82,7 +82,7 @@ describe("runs list", () => {
 });
 
 describe("runs show", () => {
-  it("shows what there is to know", async () => {
+  it("shows the fields of a run", async () => {
     const { stdout } = await pawl(["runs", "show", ada.runId], { url });
     expect(stdout).toBe(`run              ${ada.runId}
 definition       greet@1 (job)

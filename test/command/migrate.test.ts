@@ -13,7 +13,7 @@ const schemas = async (): Promise<string[]> =>
 
 it("a dry run tells what would be done and writes nothing; then it is done, and the second time there is nothing to do", async () => {
   const dry = await pawl(["migrate", "--dry-run"], { url });
-  expect(dry.stdout).toMatch(/^would apply version 1 to schema "pawl" \(\d+ files\)\n$/);
+  expect(dry.stdout).toMatch(/^would apply version 1 to schema "pawl" \(\d+ files of tables\)\n$/);
   expect(await schemas()).toEqual([]);
   expect(await pawl(["migrate"], { url })).toEqual({
     code: 0,
@@ -36,7 +36,7 @@ it("another schema is its own, as JSON, by option or environment", async () => {
 it("down deletes only when it is told twice", async () => {
   expect((await pawl(["migrate", "--down", "--schema", "other"], { url })).code).toBe(2);
   const dry = await pawl(["migrate", "--down", "--dry-run", "--schema", "other"], { url });
-  expect(dry.stdout).toBe('would take version 1 away from schema "other"\n');
+  expect(dry.stdout).toBe('would remove schema "other" with everything in it\n');
   expect(await schemas()).toEqual(["other", "pawl"]);
   const down = await pawl(["migrate", "--down", "--yes", "--schema", "other"], { url });
   expect(down.stdout).toBe('schema "other": version 1 → 0\n');

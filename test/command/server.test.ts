@@ -35,7 +35,7 @@ describe("pawl server", () => {
     other.close();
     expect([code, stderr]).toEqual([
       1,
-      `pawl: port ${port} is taken: give another with --port or PAWL_PORT\n`,
+      `pawl: port ${port} is in use: give another with --port or PAWL_PORT\n`,
     ]);
   });
 });

@@ -48,11 +48,11 @@ describe("pawl token create", () => {
     const { code, stdout, stderr } = await pawl(["token", "create", "--scope", "read"]);
     expect(code).toBe(0);
     expect(stdout).toMatch(/^token: pawl_[\w-]{43}\nentry: read-[0-9a-f]{4}:read:sha256:[0-9a-f]{64}\n$/);
-    expect(stderr).toContain("not shown again");
+    expect(stderr).toContain("does not print it again");
   });
 
   it.each([
-    [["--scope", "reed"], /has the scope "reed"; scopes are start, read, write, worker, admin/],
+    [["--scope", "reed"], /has the unknown scope "reed"; scopes are start, read, write, worker, admin/],
     [["--scope", "read", "--name", "a:b"], /the name of a token must be/],
     [["--scope", "read", "--names", "Billing"], /the prefix "Billing" in names=/],
     [["--scope", "read", "--queues", ""], /the prefix "" in queues=/],

@@ -24,7 +24,7 @@ describe("a wrong call", () => {
     [["runs", "show"], "missing required argument 'run'; see: pawl runs show --help"],
     [
       ["--url", nowhere, "runs", "list"],
-      "unknown option '--url'; options go behind the whole command, such as: pawl runs list --url …",
+      "unknown option '--url'; options follow the whole command, such as: pawl runs list --url …",
     ],
     [
       ["runs", "list", "--limit", "many"],
@@ -32,13 +32,16 @@ describe("a wrong call", () => {
     ],
     [
       ["migrate", "--down"],
-      '--down deletes the schema "pawl" with every run in it: add --yes, or look first with --dry-run',
+      '--down deletes the schema "pawl" with every run in it: add --yes to confirm, or see first with --dry-run',
     ],
-    [["dev", "--watch", "none.ts"], "there is no file none.ts: --watch takes one that exports definitions"],
-    [["runs", "start", "a", "--timeout", "1s"], "--timeout says how long to wait: add --wait"],
+    [
+      ["dev", "--watch", "none.ts"],
+      "there is no file none.ts: --watch needs a file that exports definitions",
+    ],
+    [["runs", "start", "a", "--timeout", "1s"], "--timeout has no effect without --wait: add --wait"],
     [
       ["runs", "tail", "64", "--name", "a"],
-      "--name, --version, --status, --phase, --queue and --input choose among all runs: leave out the id",
+      "--name, --version, --status, --phase, --queue and --input filter all runs: leave out the id",
     ],
   ])("%j is told in one line, and ends with 2", async (args, text) => {
     expect(await pawl(args, { url, cwd: directory })).toEqual(complains(text, 2));
@@ -47,9 +50,9 @@ describe("a wrong call", () => {
   it.each([
     [
       "{nope",
-      /^pawl: input must be JSON, such as .* not \{nope \(.*\); @file\.json reads a file, - standard input\n$/,
+      /^pawl: input must be JSON, such as .* not \{nope \(.*\); @file\.json reads a file, - reads standard input\n$/,
     ],
-    ["-", /^pawl: input on standard input must be JSON, .* not nothing \(.*\n$/],
+    ["-", /^pawl: input on standard input must be JSON, .* not an empty text \(.*\n$/],
     ["@wrong.json", /^pawl: input in wrong\.json must be JSON, .* not \{ nothing \(.*\n$/],
     ["@none.json", /^pawl: cannot read input from the file none\.json: ENOENT.*\n$/],
   ])("the input %s is refused before anything is opened", async (input, text) => {

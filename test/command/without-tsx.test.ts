@@ -62,7 +62,7 @@ describe("without tsx", () => {
     const { code: exit, stderr } = await check("typed.ts");
     expect([exit, stderr]).toEqual([
       2,
-      `pawl: typed.ts is TypeScript, and Node.js ${process.version} does not load that by itself: npm install --save-dev tsx\n`,
+      `pawl: typed.ts is TypeScript, which Node.js ${process.version} cannot load by itself: npm install --save-dev tsx\n`,
     ]);
   });
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { createProgram } from "../../packages/server/dist/command/program.js";
-import { openShell } from "../../packages/server/dist/command/shell.js";
+import { openShell } from "../../packages/server/dist/command/terminal/shell.js";
 import { startPawl } from "../command/pawl.js";
 import { makeProject } from "./program.js";
 import { blocksOf, readPage } from "./pages.js";
@@ -63,7 +63,7 @@ describe("docs/cli.md", () => {
     }
   });
 
-  it("begins with calls that work as printed", { timeout: 120_000 }, async () => {
+  it("begins with calls that work as printed", async () => {
     const [install, definitions, calls] = blocksOf(page);
     const project = makeProject({ "definitions.ts": definitions?.text ?? "" });
     const [, dev = ""] = install?.text.split("\n") ?? [];

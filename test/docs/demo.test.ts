@@ -9,7 +9,7 @@ const demo = require.resolve("@pawl/examples/demo");
 describe("the demo", () => {
   it(
     "tells the story of a run that survives its worker, and leaves nothing behind",
-    { timeout: 60_000 },
+    { timeout: 120_000 },
     async () => {
       const { code, stdout, stderr } = await startProgram(demo).ended;
       expect(stderr).toBe("");
@@ -41,7 +41,7 @@ describe("the demo", () => {
     },
   );
 
-  it("ends at once when it is interrupted, and leaves nothing behind", { timeout: 60_000 }, async () => {
+  it("ends at once when it is interrupted, and leaves nothing behind", async () => {
     const program = startProgram(demo);
     await until("a step is executed", () => program.stdout().includes("executes reserve"), 30_000);
     program.process.kill("SIGINT");
@@ -51,7 +51,7 @@ describe("the demo", () => {
     await untilGone(stdout);
   });
 
-  it("leaves nothing behind when it is killed", { timeout: 60_000 }, async () => {
+  it("leaves nothing behind when it is killed", async () => {
     const program = startProgram(demo);
     await until("a step is executed", () => program.stdout().includes("executes reserve"), 30_000);
     program.process.kill("SIGKILL");

@@ -88,7 +88,7 @@ afterAll(async () => {
 /** What a machine's only step, or a workflow, is told. */
 async function fail(name: string): Promise<never> {
   const { runId } = await client.start(name, {});
-  const error = await client.result(runId, { timeout: "10s" }).catch((thrown: unknown) => thrown);
+  const error = await client.result(runId, { timeout: "100s" }).catch((thrown: unknown) => thrown);
   if (!(error instanceof pawl.RunFailed)) throw error;
   throw Object.assign(new Error(error.error.message), { code: error.error.code });
 }

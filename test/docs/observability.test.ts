@@ -5,7 +5,7 @@ import { Events } from "../../packages/pawl/dist/observe/events.js";
 import { Gauges } from "../../packages/pawl/dist/observe/gauges.js";
 import { Metrics } from "../../packages/pawl/dist/observe/metrics.js";
 import { silent } from "../support/engine.js";
-import { readExposition } from "../support/exposition.js";
+import { readExposition } from "../support/http/exposition.js";
 import { readPage, root, sectionOf } from "./pages.js";
 
 // The labels are those of series, so each metric needs one.

@@ -8,6 +8,7 @@ import { copyFileSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll } from "vitest";
+import { requireBuild } from "../support/built.js";
 import { root } from "./pages.js";
 
 export interface Ended {
@@ -33,6 +34,7 @@ export function startProgram(
   file: string,
   options: { cwd?: string; env?: Record<string, string>; args?: readonly string[] } = {},
 ): Program {
+  requireBuild();
   const { cwd = root, env = {}, args = [] } = options;
   const child = spawn(process.execPath, [file, ...args], { cwd, env: { ...environment, ...env } });
   let stdout = "";
@@ -70,7 +72,7 @@ export function makeProject(files: Readonly<Record<string, string>>): string {
   writeFileSync(join(directory, "tsconfig.json"), JSON.stringify(config));
   // What `prisma generate` would have made.
   mkdirSync(join(directory, "generated", "prisma"), { recursive: true });
-  copyFileSync(join(root, "test/support/prisma.ts"), join(directory, "generated/prisma/client.ts"));
+  copyFileSync(join(root, "test/support/libraries/prisma.ts"), join(directory, "generated/prisma/client.ts"));
   for (const [name, text] of Object.entries(files)) writeFileSync(join(directory, name), text);
   return directory;
 }

@@ -28,7 +28,7 @@ describe("the quickstart", () => {
     expect(files["quickstart.ts"]).toBe(readFileSync(join(root, "examples/src/quickstart.ts"), "utf8"));
   });
 
-  it("runs as printed on a local Postgres, and says so the second time", { timeout: 60_000 }, async () => {
+  it("runs as printed on a local Postgres, and says so the second time", async () => {
     expect(await runProgram("quickstart.js", { cwd: project })).toEqual({
       code: 0,
       stdout: firstOutput,

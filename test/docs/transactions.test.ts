@@ -2,7 +2,7 @@ import pg from "pg";
 import { afterAll, describe, expect, it } from "vitest";
 import { connect, job, serve } from "pawl";
 import { testDatabase } from "../support/database.js";
-import { proxyTo } from "../support/proxy.js";
+import { proxyTo } from "../support/proxies/proxy.js";
 import { blocksOf, rowNames, sectionOf } from "./pages.js";
 import { compile, makeProject, runProgram } from "./program.js";
 

@@ -112,7 +112,7 @@ const started: Record<Why["reason"], () => Promise<string>> = {
 
 describe("docs/why.md", () => {
   it("lists every reason, and no other", () => {
-    const source = readFileSync(join(root, "packages/pawl/src/api/why.ts"), "utf8");
+    const source = readFileSync(join(root, "packages/pawl/src/store/views.ts"), "utf8");
     const reasons = [...source.matchAll(/readonly reason: "(\w+)"/g)].map(([, reason = ""]) => reason);
     expect(rowNames(readPage("docs/why.md")).toSorted()).toEqual(reasons.toSorted());
     expect(Object.keys(started).toSorted()).toEqual(reasons.toSorted());

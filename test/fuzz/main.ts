@@ -8,7 +8,8 @@ import { once } from "node:events";
 import { parseArgs } from "node:util";
 import { startLocalPostgres } from "@pawl/local-postgres";
 import { connect, migrate } from "pawl";
-import { fuzz } from "../support/fuzz.js";
+import { firstMessage } from "../support/first-message.js";
+import { fuzz } from "../support/http/fuzz.js";
 
 const { values } = parseArgs({ options: { seconds: { type: "string" }, seed: { type: "string" } } });
 const seconds = Number(values.seconds ?? "60");
@@ -24,7 +25,7 @@ try {
   const { runId } = await pawl.start("fuzz", { a: { b: 1 } });
   await pawl.close();
   child.send(postgres.url);
-  const [url] = (await once(child, "message")) as [string];
+  const url = await firstMessage<string>(child);
   probe.send(url);
   const report = await fuzz({ url, seed, durationMs: seconds * 1_000, runId });
   probe.kill("SIGTERM");

@@ -82,7 +82,7 @@ describe("a wake-up that looks for waiting runs only", async () => {
     expect(await lostAtBarriers(statusFiltered)).toEqual(["park, then signal, first commits"]);
   });
 
-  it("is caught by the race", { timeout: 60_000 }, async () => {
+  it("is caught by the race", async () => {
     await statusFiltered.sql("delete from workers");
     const lost = await lostInRaces(statusFiltered, 50);
     console.info(`status-filtered wake: ${lost} of 2000 wake-ups lost`);
@@ -97,7 +97,7 @@ describe("a park that decides in the statement that locks", async () => {
     expect(await lostAtBarriers(decidesWhileLocking)).toEqual(["signal, then park, first commits"]);
   });
 
-  it("is caught by the race", { timeout: 60_000 }, async () => {
+  it("is caught by the race", async () => {
     await decidesWhileLocking.sql("delete from workers");
     // One signal at a time: a park that does not lock in order would meet a batch of them in a deadlock.
     const lost = await lostInRaces(decidesWhileLocking, 1);

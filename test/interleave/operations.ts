@@ -6,7 +6,7 @@
 
 import { expect } from "vitest";
 import type { Transition } from "../../packages/pawl/dist/store/store.js";
-import { aCommit, done, park, spawn } from "../support/store.js";
+import { aCommit, done, isLockTimeout, park, spawn } from "../support/store.js";
 import type { Connection } from "./connections.js";
 import { newClaimId, type Phase, type Scene, type Subject } from "./scene.js";
 
@@ -150,7 +150,13 @@ const cancel: Operation = {
   from: "waiting",
   neverWaits: false,
   call: async ({ on, scene, subject: { runId } }) => {
-    const { verdict, runIds } = await on.store.cancel(runId, { reason: "enough", cascade: true });
+    // A cancel waits 100 ms for a lock. A busy machine may take longer until the other one ends.
+    const told = await on.store.cancel(runId, { reason: "enough", cascade: true }).catch((error: unknown) => {
+      if (!isLockTimeout(error)) throw error;
+      return null;
+    });
+    if (told === null) return answer({ isBusy: true });
+    const { verdict, runIds } = told;
     return answer({
       note: () => {
         for (const id of runIds) scene.cancelled.add(id);

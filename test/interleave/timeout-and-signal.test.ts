@@ -104,7 +104,7 @@ it("a signal that has the run locked when its deadline passes wins", async () =>
   await commitEach(one[0]!, [run], () => done());
 });
 
-it("in 600 duels each wait ends by its signal or by its timeout, for good", { timeout: 60_000 }, async () => {
+it("in 600 duels each wait ends by its signal or by its timeout, for good", async () => {
   const ways = { "by its signal": 0, "by its timeout": 0 };
   for (let round = 0; round < 6; round++) {
     const ids = await due(100);

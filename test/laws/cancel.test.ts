@@ -202,7 +202,7 @@ describe("the answer of cancel", () => {
     expect(await pawl.runs.get(runId)).toEqual(before);
   });
 
-  it("without a reason none is recorded", async () => {
+  it("a cancel without a reason records none", async () => {
     const { runId } = await pawl.start(note, "plain", { delay: "1h" });
     await pawl.runs.cancel(runId);
     expect((await pawl.runs.get(runId)).error).toBe(null);

@@ -28,7 +28,7 @@ describe("the database does what the model says", () => {
     expect(failure).toBeNull();
   });
 
-  it.runIf(sequences >= 300)("and the sequences lead to every answer", () => {
+  it.runIf(sequences >= 300)("the random sequences lead to every answer", () => {
     expect([...tally.keys()].toSorted()).toEqual([
       "advance",
       "beat: alive",

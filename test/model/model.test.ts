@@ -18,7 +18,7 @@ describe("no interleaving breaks a law", () => {
     });
   }
 
-  it("and the scenarios reach at least 50,000 states and every answer that an operation can give", () => {
+  it("the scenarios reach at least 50,000 states and every answer that an operation can give", () => {
     console.info(`all scenarios: ${states} states`);
     expect(states).toBeGreaterThanOrEqual(50_000);
     expect([...answers].toSorted()).toEqual([

@@ -5,13 +5,20 @@
 
 import { spawnSync } from "node:child_process";
 import { parseArgs } from "node:util";
-import { findPooler } from "../support/pooler.js";
+import { findPooler } from "../support/proxies/pooler.js";
 
 const { values, positionals } = parseArgs({
   options: { quick: { type: "boolean" } },
   allowPositionals: true,
 });
-const quick = ["transaction-", "within", "migrate", "worker", "stop", "workflow-timeline"];
+const quick = [
+  "transactions/transaction-",
+  "transactions/within",
+  "databases/migrate",
+  "workers/worker",
+  "workers/stop",
+  "workflows/workflow-timeline",
+];
 const files = values.quick === true ? quick.map((name) => `test/laws/${name}`) : positionals;
 
 if (findPooler() === null) {
@@ -19,8 +26,12 @@ if (findPooler() === null) {
     "The tests through PgBouncer are skipped: it is not installed, and only root can install it (apt-get install pgbouncer).",
   );
 } else {
-  const { status } = spawnSync("npx", ["vitest", "run", "--project", "pgbouncer", ...files], {
-    stdio: "inherit",
-  });
+  const { status } = spawnSync(
+    "npx",
+    ["vitest", "run", "--config", "vitest.built.config.ts", "--project", "pgbouncer", ...files],
+    {
+      stdio: "inherit",
+    },
+  );
   process.exitCode = status ?? 1;
 }

@@ -3,7 +3,7 @@ import { createServer } from "@pawl/server";
 import { connect, type Logger } from "pawl";
 import { describe, expect, it } from "vitest";
 import { testDatabase } from "../support/database.js";
-import { proxyTo } from "../support/proxy.js";
+import { proxyTo } from "../support/proxies/proxy.js";
 import { until } from "../support/until.js";
 
 const { url } = await testDatabase();

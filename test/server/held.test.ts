@@ -33,6 +33,6 @@ it("a held database is still through a server too: its workers hear of it, nothi
   expect(await sql("select from runs where claim_id is not null")).toEqual([]);
 
   await hold.release({ url });
-  expect(await pawl.result(runId, { timeout: "50s" })).toBe("sent");
+  expect(await pawl.result(runId, { timeout: "100s" })).toBe("sent");
   expect(await pawl.queues.receive("letters", { wait: "20s" })).toMatchObject([{ body: { to: "a" } }]);
 });

@@ -119,7 +119,7 @@ describe("a listing", () => {
     ["limit=5&limit=6", "query.limit must be a whole number"],
     ["status=done", "query.status must be one of running, completed, failed, cancelled"],
     ["since=soon", "since must be a Date or an ISO 8601 text"],
-    ["cursor=x", "cursor must be what runs.list gave"],
+    ["cursor=x", "cursor must be an unchanged cursor of runs.list"],
     ["lmit=5", 'unknown query parameter "lmit"'],
     ["lmit=5", 'did you mean "limit"?'],
   ])("with %s is refused", async (query, detail) => {

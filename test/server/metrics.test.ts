@@ -2,7 +2,7 @@ import { connect, job, machine, serve, type } from "pawl";
 import { describe, expect, it } from "vitest";
 import { testDatabase } from "../support/database.js";
 import { silent, testEngine } from "../support/engine.js";
-import { readExposition } from "../support/exposition.js";
+import { readExposition } from "../support/http/exposition.js";
 import { testServer } from "../support/server.js";
 import { until } from "../support/until.js";
 

@@ -2,7 +2,7 @@ import { connect, job, serve } from "pawl";
 import { Compile } from "typebox/compile";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { testDatabase } from "../support/database.js";
-import { type ApiDocument, operationsOf } from "../support/openapi.js";
+import { type ApiDocument, operationsOf } from "../support/http/openapi.js";
 import { testServer } from "../support/server.js";
 
 const { url } = await testDatabase();

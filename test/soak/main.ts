@@ -10,8 +10,12 @@ const { values } = parseArgs({ options: { minutes: { type: "string" }, seed: { t
 const minutes = Number(values.minutes ?? "60");
 if (!(minutes > 0)) throw new Error(`--minutes takes a number above 0, not ${values.minutes}`);
 
-const { status } = spawnSync("npx", ["vitest", "run", "--project", "soak"], {
-  stdio: "inherit",
-  env: { ...process.env, PAWL_SOAK_MINUTES: String(minutes), PAWL_SEED: values.seed ?? "" },
-});
+const { status } = spawnSync(
+  "npx",
+  ["vitest", "run", "--config", "vitest.built.config.ts", "--project", "soak"],
+  {
+    stdio: "inherit",
+    env: { ...process.env, PAWL_SOAK_MINUTES: String(minutes), PAWL_SEED: values.seed ?? "" },
+  },
+);
 process.exitCode = status ?? 1;

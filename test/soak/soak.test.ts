@@ -7,13 +7,13 @@
 import { join } from "node:path";
 import { connect } from "pawl";
 import { afterAll, expect, it } from "vitest";
-import { makeArena } from "../faults/arena.js";
-import { fillDisk, mountDisk } from "../faults/disk.js";
-import type { Sample } from "../faults/fleet.js";
-import { makeNetwork, type Network } from "../faults/network.js";
-import { harmful, poisons } from "../faults/poison.js";
-import { makePromotions } from "../faults/promotions.js";
-import { wait } from "../faults/wait.js";
+import { makeArena } from "../faults/arena/arena.js";
+import { fillDisk, mountDisk } from "../faults/arena/disk.js";
+import type { Sample } from "../faults/arena/fleet.js";
+import { makeNetwork, type Network } from "../faults/arena/network.js";
+import { harmful, poisons } from "../faults/programs/poison.js";
+import { makePromotions } from "../faults/arena/promotions.js";
+import { wait } from "../faults/arena/wait.js";
 
 const minutes = Number(process.env["PAWL_SOAK_MINUTES"] ?? "1");
 const endMs = Date.now() + minutes * 60_000;
@@ -106,7 +106,7 @@ const show = ({ heapBytes, files, listeners, resources }: Sample): string =>
   `${(heapBytes / 1024 / 1024).toFixed(1)} MiB of heap, ${files} files, ${listeners} listeners, ${resources} timers and sockets`;
 
 const hour = 3_600_000;
-const shiftClock = new URL("../dist/faults/shift-clock.js", import.meta.url).href;
+const shiftClock = new URL("../dist/faults/programs/shift-clock.js", import.meta.url).href;
 
 it(
   `random faults for ${minutes} minutes: every invariant holds whenever it is quiet, and nothing grows`,

@@ -1,12 +1,25 @@
 import { describe, expect, it } from "vitest";
 import { testDatabase } from "../support/database.js";
-import { claim, claimOne, commit, done, park, register, signal, spawn, start } from "../support/store.js";
+import {
+  claim,
+  claimOne,
+  commit,
+  commitUntilKnown,
+  done,
+  park,
+  register,
+  signal,
+  spawn,
+  start,
+  untilFree,
+} from "../support/store.js";
 
 const database = await testDatabase();
 const { store, sql } = database;
 await register(database, "worker");
 
 const alone = { reason: null, cascade: false };
+const cancel = (...given: Parameters<typeof store.cancel>) => untilFree(() => store.cancel(...given));
 const holdOf = async (runId: string) =>
   (
     await sql<{ hold: number; locked_by: string | null }>("select hold, locked_by from runs where id = $1", [
@@ -64,9 +77,9 @@ describe("a cancel at the same moment as", () => {
       const run = await claimOne(database);
       const committing = async () => {
         if (round % 2 === 1) await new Promise((resolve) => setImmediate(resolve));
-        return commit(database, run, done('"won"'));
+        return commitUntilKnown(database, run, done('"won"'));
       };
-      const [verdict, answer] = await Promise.all([committing(), store.cancel(run.runId, alone)]);
+      const [verdict, answer] = await Promise.all([committing(), cancel(run.runId, alone)]);
       const [stored] = await store.get([run.runId]);
       const pair = `${verdict.kind} ${answer.verdict} ${stored!.phase}`;
       expect(["committed ended done", "stale cancelled cancelled"]).toContain(pair);
@@ -79,7 +92,7 @@ describe("a cancel at the same moment as", () => {
       const [runId] = await start(database, { delayMs: 3_600_000 });
       const reasons = ["a", "b", "c", "d"];
       const answers = await Promise.all(
-        reasons.map((reason) => store.cancel(runId!, { reason, cascade: round % 2 === 0 })),
+        reasons.map((reason) => cancel(runId!, { reason, cascade: round % 2 === 0 })),
       );
       const winners = reasons.filter((_, index) => answers[index]!.verdict === "cancelled");
       expect(winners).toHaveLength(1);
@@ -93,10 +106,7 @@ describe("a cancel at the same moment as", () => {
       await start(database, {});
       const run = await claimOne(database);
       await commit(database, run, park("go"));
-      const [sent, answer] = await Promise.all([
-        signal(database, run.runId, "go"),
-        store.cancel(run.runId, alone),
-      ]);
+      const [sent, answer] = await Promise.all([signal(database, run.runId, "go"), cancel(run.runId, alone)]);
       expect(["delivered", "ended"]).toContain(sent);
       expect(answer.verdict).toBe("cancelled");
       expect(await sql("select from signals where run_id = $1", [run.runId])).toEqual([]);
@@ -111,8 +121,8 @@ describe("a cancel at the same moment as", () => {
       await commit(database, parent, spawn({}, {}));
       const { runs, claimId } = await claim(database, { limit: 2 });
       const [, answer] = await Promise.all([
-        commit(database, { ...runs[0]!, claimId }, done()),
-        store.cancel(runs[1]!.runId, alone),
+        commitUntilKnown(database, { ...runs[0]!, claimId }, done()),
+        cancel(runs[1]!.runId, alone),
       ]);
       expect(answer.verdict).toBe("cancelled");
       const woken = await claim(database);

@@ -7,7 +7,7 @@ import { randomBytes } from "node:crypto";
 import { fork } from "pawl";
 import pg from "pg";
 import { afterAll, inject } from "vitest";
-import { isOverHttp, startTestServer } from "./transport.js";
+import { isOverHttp, startTestServer } from "./setup/transport.js";
 import { TestStore } from "./test-store.js";
 
 export interface TestDatabase {

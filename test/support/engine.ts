@@ -6,6 +6,9 @@ import type { TestDatabase } from "./database.js";
 
 export const silent = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
 
+/** A lease for tests in which it is lost: short, and yet kept by a machine that is busy with other work. */
+export const shortLease = { lease: "3s", heartbeat: "100ms" } as const;
+
 export interface TestEngine {
   readonly pawl: Pawl;
   /** Starts a worker and waits until it claims. */

@@ -178,6 +178,30 @@ export async function commit(
   return verdicts[0]!;
 }
 
+/** The same against others that lock the run: sent again while it is busy, as the engine does. */
+export async function commitUntilKnown(...given: Parameters<typeof commit>): Promise<Verdict> {
+  for (;;) {
+    const verdict = await commit(...given);
+    if (verdict.kind !== "busy") return verdict;
+  }
+}
+
+/** Makes a call again while a row that it needs is locked, as the slow lanes of a client do. */
+export async function untilFree<T>(call: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await call();
+    } catch (error) {
+      if (!isLockTimeout(error)) throw error;
+    }
+  }
+}
+
+/** Whether a call found a row locked for longer than it waits. */
+export function isLockTimeout(error: unknown): boolean {
+  return (error as { cause?: { code?: string } }).cause?.code === "55P03";
+}
+
 /** Commits a transition for each of these runs in one call. */
 export async function commitAll(
   database: TestDatabase,

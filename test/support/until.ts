@@ -1,8 +1,11 @@
-/** Waits until a condition holds, looking every few milliseconds; fails loudly after a generous time. */
+/**
+ * Waits until a condition holds, and looks every few milliseconds. The limit only ends a test that would
+ * wait forever. It is no assertion about speed, so it is long enough for a machine that does other work.
+ */
 export async function until<T>(
   what: string,
   look: () => T | Promise<T>,
-  longestMs = 15_000,
+  longestMs = 60_000,
 ): Promise<NonNullable<T> extends false ? never : NonNullable<T>> {
   const endMs = Date.now() + longestMs;
   for (;;) {

@@ -51,7 +51,7 @@ describe("the tests of docs/testing.md", async () => {
     expect(stripVTControlCharacters(stdout)).toMatch(new RegExp(`Test Files +${expected} passed`));
   });
 
-  it("pass under node:test", { timeout: 60_000 }, async () => {
+  it("pass under node:test", async () => {
     const names = files.filter(({ name }) => name.startsWith("node")).map(({ name }) => `${name}.js`);
     expect(names.length).toBeGreaterThan(0);
     const { code, stdout, stderr } = await runProgram("--test", { cwd: project, args: names });

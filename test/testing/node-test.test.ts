@@ -65,7 +65,7 @@ describe("under node:test", () => {
 
   it(
     "a file that fails and closes nothing ends too, when its tests are over",
-    { timeout: 60_000 },
+    { timeout: 120_000 },
     async () => {
       const text = `
 import { after, test } from "node:test";

@@ -2,7 +2,7 @@ import { connect, child, job, machine, serve as plainServe, signal, type, workfl
 import { sendTraces } from "@pawl/server";
 import { inspect } from "node:util";
 import { beforeAll, describe, expect, it } from "vitest";
-import { collectTraces } from "../support/collector.js";
+import { collectTraces } from "../support/http/collector.js";
 import { testDatabase } from "../support/database.js";
 import { testEngine } from "../support/engine.js";
 import { testServer } from "../support/server.js";

@@ -4,10 +4,11 @@ import { context, propagation, trace } from "@opentelemetry/api";
 import { sendTraces } from "@pawl/server";
 import { job, machine, child, NonRetryable, signal, type, workflow } from "pawl";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { collectTraces, type Span } from "../support/collector.js";
+import { collectTraces, type Span } from "../support/http/collector.js";
 import { testDatabase } from "../support/database.js";
 import { testEngine } from "../support/engine.js";
 import { testServer } from "../support/server.js";
+import { requireBuild } from "../support/built.js";
 import { until } from "../support/until.js";
 import { journey } from "./definitions.js";
 
@@ -31,6 +32,7 @@ afterAll(() => {
 
 /** Starts a worker process and waits for this message of it. */
 async function startWorker(service: string, message: string, env: object = {}): Promise<ChildProcess> {
+  requireBuild();
   const worker = fork(program, {
     env: {
       ...process.env,
@@ -134,7 +136,7 @@ describe("the spans of a run", () => {
       ofRun(invoked!.runId).find(({ name }) => name === "workflow.run"),
     );
     expect(leafRun.traceId).toBe(caller.traceId);
-  }, 60_000);
+  });
 
   it("are a trace of their own without a caller's span: also of runs that were started by SQL", async () => {
     const twice = workflow({

@@ -4,12 +4,15 @@
  */
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
+import { existsSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll } from "vitest";
 
 export const packageModule = fileURLToPath(new URL("../dist/index.js", import.meta.url));
 export const userFixture = compiled(new URL("./fixtures/user.js", import.meta.url));
+if (!existsSync(packageModule) || !existsSync(userFixture))
+  throw new Error('these tests run the build, which is missing. Run "npm run build" first');
 const elsewhereFixture = compiled(new URL("./fixtures/elsewhere.js", import.meta.url));
 
 export interface Started {

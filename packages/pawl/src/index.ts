@@ -1,4 +1,6 @@
-/** `pawl`: the public API. Whatever is not exported here may change with every release. */
+/**
+ * `pawl`: the public API. Everything that this file does not export may change with every release.
+ */
 
 export { connect, type ConnectOptions } from "./api/connect.js";
 export type { BrokenRun, Checked } from "./api/check.js";

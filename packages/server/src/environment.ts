@@ -1,7 +1,10 @@
-/** The options of the server as the environment has them, for `pawl server`. Checked here as texts, and by `createServer` as options. */
+/**
+ * Reads the options of the server from environment variables, for `pawl server`. Checks the texts;
+ * `createServer` checks the options.
+ */
 
 import { InvalidOption } from "pawl";
-import { show } from "pawl/engine";
+import { values } from "pawl/engine";
 import type { ServerOptions } from "./options.js";
 import type { TraceOptions } from "./traces.js";
 
@@ -9,9 +12,9 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface ReadEnvironment {
   readonly options: ServerOptions;
-  /** Where to send traces to; null: nowhere. */
+  /** Where to send traces; null: nowhere. */
   readonly traces: TraceOptions | null;
-  /** What is set and has no effect, to be told to the operator. */
+  /** Variables that are set and have no effect, for the log. */
   readonly warnings: readonly string[];
 }
 
@@ -37,7 +40,7 @@ export function readEnvironment(env: Environment): ReadEnvironment {
     traces: isTraced ? { endpoint: endpoint === undefined ? undefined : checkEndpoint(endpoint) } : null,
     warnings:
       endpoint !== undefined && !isTraced
-        ? ["OTLP_ENDPOINT is set, but OTLP_ENABLED is not 1: no traces are sent"]
+        ? ["OTLP_ENDPOINT is set, but OTLP_ENABLED is not 1: the server sends no traces"]
         : [],
   };
 }
@@ -55,7 +58,7 @@ function readNumber(env: Environment, ...names: readonly string[]): number | und
   const found = read(env, ...names);
   if (found === undefined) return undefined;
   if (/^\d{1,15}$/.test(found.value)) return Number(found.value);
-  throw new InvalidOption(`${found.name} must be a whole number, not ${show(found.value)}`);
+  throw new InvalidOption(`${found.name} must be a whole number, not ${values.show(found.value)}`);
 }
 
 function checkEndpoint(value: string): string {
@@ -81,5 +84,5 @@ function readSwitch(env: Environment, name: string): boolean | undefined {
   if (found === undefined) return undefined;
   if (["1", "true"].includes(found.value)) return true;
   if (["0", "false"].includes(found.value)) return false;
-  throw new InvalidOption(`${name} must be 1 or 0, not ${show(found.value)}`);
+  throw new InvalidOption(`${name} must be 1 or 0, not ${values.show(found.value)}`);
 }

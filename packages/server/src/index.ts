@@ -1,7 +1,7 @@
-/** `@pawl/server`: the public API. Whatever is not exported here may change with every release. */
+/** `@pawl/server`: the public API. Everything else may change with every release. */
 
 export { readEnvironment, type ReadEnvironment } from "./environment.js";
 export type { ServerOptions } from "./options.js";
-export type { Route } from "./route-table.js";
+export type { Route } from "./http/route-table.js";
 export { createServer, type PawlServer } from "./server.js";
 export { sendTraces, type TraceOptions, type Traces } from "./traces.js";

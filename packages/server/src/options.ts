@@ -1,65 +1,65 @@
-/** The options of `createServer`, checked like those of the library: unknown ones, types and ranges. */
+/**
+ * The options of `createServer`: their types and defaults. Refuses unknown names, wrong types and
+ * ranges.
+ */
 
 import type { Duration, Logger } from "pawl";
 import { InvalidOption } from "pawl";
-import {
-  checkInteger,
-  checkLogger,
-  checkMaxPayload,
-  checkOptions,
-  checkSchemaName,
-  checkString,
-  checkUrl,
-  givenUrl,
-  show,
-  toMilliseconds,
-} from "pawl/engine";
-import { checkPerimeter, type Perimeter } from "./auth.js";
+import { check, database as databases, values } from "pawl/engine";
+import { checkAuth, type AuthMode } from "./http/auth.js";
 import type { DeliverySettings } from "./delivery/delivery.js";
 import { checkTargets } from "./delivery/targets.js";
 
 export interface ServerOptions {
-  /** The URL of the database. Default: found as by `connect`. */
+  /** The URL of the database. Default: as for `connect`. */
   readonly database?: string | undefined;
   /** The schema of Pawl in the database. Default "pawl". */
   readonly schema?: string | undefined;
-  /** Where to listen. Default "127.0.0.1"; any other that is not of this machine alone takes `tokens` or `proxyAuth`. */
+  /**
+   * Where to listen. Default "127.0.0.1". A host that other machines can reach needs `tokens` or
+   * `proxyAuth`.
+   */
   readonly host?: string | undefined;
-  /** Default 8080; 0: any that is free. */
+  /** Default 8080; 0: any free port. */
   readonly port?: number | undefined;
   /**
-   * Who may call, each `name:scope+scope:secret` or `name:scope+scope:sha256:<hex>`, with `names=prefix+prefix:` and
-   * `queues=prefix+prefix:` before the secret if it is for some names or queues only; scopes: start, read, write, worker, admin.
+   * The bearer tokens of callers, each `name:scope+scope:secret` or
+   * `name:scope+scope:sha256:<hex>`. `names=prefix+prefix:` and `queues=prefix+prefix:` before the
+   * secret limit a token to some names and queues. Scopes: start, read, write, worker, admin.
    */
   readonly tokens?: readonly string[] | undefined;
-  /** A proxy in front checks its callers; here the header `authorization` must only be there. Default false. */
+  /**
+   * A proxy in front authenticates callers; the server only requires the header `authorization`.
+   * Default false.
+   */
   readonly proxyAuth?: boolean | undefined;
-  /** How many connections to the database the API and the workers may open, each. Default 10. */
+  /** How many database connections the API and the worker protocol may open, each. Default 10. */
   readonly pool?: number | undefined;
-  /** How many connections of callers are open at most. Default 10,000. */
+  /** How many HTTP connections may be open. Default 10,000. */
   readonly maxConnections?: number | undefined;
-  /** How long an input or payload may be as JSON. Default 1 MiB, at most 16 MiB. */
+  /** How large an input or payload may be as JSON. Default 1 MiB, at most 16 MiB. */
   readonly maxPayloadBytes?: number | undefined;
-  /** No run is kept longer than this after its end, whatever its definition says. Default: as the database has it, 365 at first. */
+  /** The longest retention of any run. Default: the value stored in the database, 365 at first. */
   readonly maxRetentionDays?: number | undefined;
-  /** How often the claims of dead workers are looked for. Default "1s". */
+  /** How often to reclaim runs of dead workers. Default "1s". */
   readonly reapInterval?: Duration | undefined;
-  /** How often runs past their retention are deleted. Default "5m"; false: never by this server. */
+  /** How often to delete runs past their retention. Default "5m"; false: never. */
   readonly sweepInterval?: Duration | false | undefined;
-  /** Whether this server carries out deliveries to URLs that have subscribed. Default true. */
+  /** Whether this server sends deliveries to subscribed URLs. Default true. */
   readonly deliveries?: boolean | undefined;
-  /** How long one try of a delivery may take. Default "15s". */
+  /** How long one attempt of a delivery may take. Default "15s". */
   readonly deliveryTimeout?: Duration | undefined;
   /**
-   * Private networks, addresses and names of hosts that deliveries may go to, such as "10.1.0.0/16" and "hooks.internal";
-   * true: all private and loopback addresses. Link-local addresses and metadata services never. Default: none.
+   * Private networks, addresses and host names that deliveries may go to, such as "10.1.0.0/16" and
+   * "hooks.internal"; true: all private and loopback addresses. Default: none. Deliveries never go
+   * to link-local addresses and metadata services.
    */
   readonly allowPrivateDeliveries?: boolean | readonly string[] | undefined;
-  /** How long calls under way may take to end when the server closes. Default "10s". */
+  /** How long requests in progress may take when the server closes. Default "10s". */
   readonly drainTimeout?: Duration | undefined;
-  /** Whether `/metrics` takes no token; else it takes one with the scope read. Default false. */
+  /** Whether `/metrics` needs no token; else it needs one with the scope read. Default false. */
   readonly metricsOpen?: boolean | undefined;
-  /** Default: the console, from warnings on. */
+  /** Default: warnings and errors to the console. */
   readonly logger?: Logger | undefined;
 }
 
@@ -68,15 +68,15 @@ export interface ServerSettings {
   readonly schema: string;
   readonly host: string;
   readonly port: number;
-  readonly perimeter: Perimeter;
+  readonly auth: AuthMode;
   readonly connections: number;
   readonly maxConnections: number;
   readonly maxPayloadBytes: number;
   readonly maxRetentionDays: number | null;
   readonly reapMs: number;
-  /** null: retention is somebody else's. */
+  /** null: this server deletes no runs. */
   readonly sweepMs: number | null;
-  /** null: deliveries are somebody else's. */
+  /** null: this server sends no deliveries. */
   readonly delivery: DeliverySettings | null;
   readonly drainMs: number;
   readonly metricsOpen: boolean;
@@ -116,28 +116,29 @@ const defaults = {
 };
 
 export function checkServer(options: unknown): ServerSettings {
-  const given = checkOptions(options, names, "the options of createServer");
+  const given = check.options(options, names, "the options of createServer");
   const { database, maxRetentionDays, sweepInterval = defaults.sweepInterval, metricsOpen = false } = given;
   if (typeof metricsOpen !== "boolean") {
-    throw new InvalidOption(`metricsOpen must be true or false, not ${show(metricsOpen)}`);
+    throw new InvalidOption(`metricsOpen must be true or false, not ${values.show(metricsOpen)}`);
   }
-  const host = checkString(given.host ?? defaults.host, "host", { maxBytes: 255 });
+  const host = check.string(given.host ?? defaults.host, "host", { maxBytes: 255 });
   return {
-    database: database === undefined ? givenUrl(undefined) : checkUrl(database, "database"),
-    schema: checkSchemaName(given.schema),
+    database:
+      database === undefined ? databases.givenUrl(undefined) : check.databaseUrl(database, "database"),
+    schema: check.schemaName(given.schema),
     host,
-    port: checkInteger(given.port ?? defaults.port, "port", { min: 0, max: 65_535 }),
-    perimeter: checkPerimeter({ tokens: given.tokens, proxyAuth: given.proxyAuth, host }),
-    connections: checkInteger(given.pool ?? defaults.pool, "pool", { min: 1, max: 1_000 }),
-    maxConnections: checkInteger(given.maxConnections ?? defaults.maxConnections, "maxConnections", {
+    port: check.integer(given.port ?? defaults.port, "port", { min: 0, max: 65_535 }),
+    auth: checkAuth({ tokens: given.tokens, proxyAuth: given.proxyAuth, host }),
+    connections: check.integer(given.pool ?? defaults.pool, "pool", { min: 1, max: 1_000 }),
+    maxConnections: check.integer(given.maxConnections ?? defaults.maxConnections, "maxConnections", {
       min: 10,
       max: 1_000_000,
     }),
-    maxPayloadBytes: checkMaxPayload(given.maxPayloadBytes),
+    maxPayloadBytes: check.maxPayload(given.maxPayloadBytes),
     maxRetentionDays:
       maxRetentionDays === undefined
         ? null
-        : checkInteger(maxRetentionDays, "maxRetentionDays", { min: 1, max: 36_525 }),
+        : check.integer(maxRetentionDays, "maxRetentionDays", { min: 1, max: 36_525 }),
     reapMs: within(given.reapInterval ?? defaults.reapInterval, "reapInterval", 10),
     sweepMs: sweepInterval === false ? null : within(sweepInterval, "sweepInterval", 10),
     delivery: checkBoolean(given.deliveries ?? true, "deliveries")
@@ -148,20 +149,20 @@ export function checkServer(options: unknown): ServerSettings {
       : null,
     drainMs: within(given.drainTimeout ?? defaults.drainTimeout, "drainTimeout", 0),
     metricsOpen,
-    logger: checkLogger(given.logger),
+    logger: check.logger(given.logger),
   };
 }
 
 function checkBoolean(value: unknown, what: string): boolean {
   if (typeof value === "boolean") return value;
-  throw new InvalidOption(`${what} must be true or false, not ${show(value)}`);
+  throw new InvalidOption(`${what} must be true or false, not ${values.show(value)}`);
 }
 
-/** The longest that a timer takes; a longer one would fire at once. */
+/** The longest delay of a timer; a longer one would fire at once. */
 const maxTimerMs = 2 ** 31 - 1;
 
 function within(value: unknown, what: string, minMs: number): number {
-  const ms = toMilliseconds(value, what);
+  const ms = values.toMilliseconds(value, what);
   if (ms >= minMs && ms <= maxTimerMs) return ms;
-  throw new InvalidOption(`${what} must be from ${minMs} ms to 24 days, not ${show(value)}`);
+  throw new InvalidOption(`${what} must be from ${minMs} ms to 24 days, not ${values.show(value)}`);
 }

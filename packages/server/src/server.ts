@@ -1,90 +1,73 @@
 /**
- * The server: REST over the public API, the worker protocol, queues and topics, on one database. Made by `createServer`, embedded
- * or by the `pawl` command.
+ * The server: the REST API, the worker protocol, queues, topics and deliveries, on one database.
+ * Programs embed it with `createServer`; the `pawl` command starts it too.
  */
 
 import type { Worker } from "pawl";
-import { type App, makeApp } from "./app.js";
+import { type Backend, openBackend } from "./backend/backend.js";
 import { startDeliverer } from "./delivery/deliverer.js";
-import { checkServer, type ServerOptions } from "./options.js";
-import { openParts } from "./parts.js";
-import { documentApi } from "./openapi.js";
-import type { Route } from "./route-table.js";
-import { healthRoutes } from "./routes/health.js";
-import { limitRoutes } from "./routes/limits.js";
-import { metricsRoutes } from "./routes/metrics.js";
-import { listingRoutes } from "./routes/listings.js";
-import { queueRoutes } from "./routes/queues.js";
-import { runRoutes } from "./routes/runs.js";
-import { startRoutes } from "./routes/starts.js";
-import { topicRoutes } from "./routes/topics.js";
-import { workerRoutes } from "./routes/workers.js";
-import { sweep } from "./sweeping.js";
+import { type App, makeApp } from "./http/app.js";
+import { documentApi } from "./http/openapi.js";
+import type { Route } from "./http/route-table.js";
+import { checkServer, type ServerOptions, type ServerSettings } from "./options.js";
+import { addRoutes } from "./routes/index.js";
+import { workerRoutes } from "./workers/routes.js";
 
 export interface PawlServer {
-  /** The Fastify application, for `inject` and for routes of your own (which name their scope, or are for "admin"). */
+  /**
+   * The Fastify application, for `inject` and for your own routes (a route without a scope needs
+   * "admin").
+   */
   readonly app: App;
-  /** What there is to call, and the scope that each takes. */
+  /** Every route, with the scope that it needs. */
   readonly routes: readonly Route[];
-  /** Begins to listen and answers with the URL. */
+  /** Begins to listen and returns the URL. */
   listen(): Promise<string>;
-  /** Takes no more connections, answers what waits, lets the rest end within `drainTimeout`, then ends. */
+  /**
+   * Accepts no more connections, answers waiting calls, gives the others `drainTimeout`, then ends.
+   */
   close(): Promise<void>;
 }
 
-/** How many connections may wait to be accepted: thousands of workers come back at once after a restart. */
+/**
+ * How many connections may wait to be accepted: thousands of workers reconnect at once after a
+ * restart.
+ */
 const backlog = 4_096;
 
 export async function createServer(options: ServerOptions = {}): Promise<PawlServer> {
   const settings = checkServer(options);
   const { host, port, drainMs } = settings;
-  const parts = await openParts(settings);
+  const backend = await openBackend(settings);
   const { app, routes } = makeApp(settings);
   try {
-    if (settings.maxRetentionDays !== null) await parts.store.setRetentionCeiling(settings.maxRetentionDays);
+    if (settings.maxRetentionDays !== null)
+      await backend.engine.store.setRetentionCeiling(settings.maxRetentionDays);
     await documentApi(app);
-    healthRoutes(app, parts);
-    startRoutes(app, parts);
-    runRoutes(app, parts);
-    listingRoutes(app, parts);
-    limitRoutes(app, parts);
-    metricsRoutes(app, parts, settings.metricsOpen);
-    queueRoutes(app, parts);
-    topicRoutes(app, parts);
-    workerRoutes(app, parts, () => sweeper.hurry());
+    addRoutes(app, backend, settings);
+    workerRoutes(app, backend, () => sweeper.hurry());
   } catch (error) {
-    await parts.close();
+    await backend.close();
     throw error;
   }
-  const sweeper = sweep(parts, settings);
+  const sweeper = backend.engine.startSweeper(settings);
   let deliverer: Worker | undefined;
   const listen = async (): Promise<string> => {
     const url = await app.listen({ host, port, backlog });
-    if (settings.delivery !== null) {
-      const { schema, delivery, logger } = settings;
-      deliverer = startDeliverer({
-        url: parts.databaseUrl,
-        schema,
-        store: parts.store,
-        settings: delivery,
-        logger,
-      });
-      // A failure is logged by the worker itself; the API is served all the same.
-      deliverer.ready.catch(() => {});
-    }
+    deliverer = deliver(backend, settings);
     return url;
   };
   const close = async (): Promise<void> => {
-    parts.beginClosing();
-    const impatience = setTimeout(() => app.server.closeAllConnections(), drainMs);
-    // A connection whose last answer is out would be kept for the next call.
+    backend.beginClosing();
+    const giveUp = setTimeout(() => app.server.closeAllConnections(), drainMs);
+    // A connection whose last answer is out would otherwise stay open for the next request.
     const idle = setInterval(() => app.server.closeIdleConnections(), 20);
     await app.close();
-    clearTimeout(impatience);
+    clearTimeout(giveUp);
     clearInterval(idle);
     await deliverer?.stop();
     await sweeper.stop();
-    await parts.close();
+    await backend.close();
   };
   let closed: Promise<void> | undefined;
   return {
@@ -93,4 +76,19 @@ export async function createServer(options: ServerOptions = {}): Promise<PawlSer
     listen,
     close: () => (closed ??= close()),
   };
+}
+
+/** The worker that delivers publications to URLs; undefined: another server does that. */
+function deliver({ engine }: Backend, { schema, delivery, logger }: ServerSettings): Worker | undefined {
+  if (delivery === null) return undefined;
+  const worker = startDeliverer({
+    url: engine.url,
+    schema,
+    store: engine.store,
+    settings: delivery,
+    logger,
+  });
+  // The worker logs a failure itself; the API is served all the same.
+  worker.ready.catch(() => {});
+  return worker;
 }

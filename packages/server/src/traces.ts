@@ -1,7 +1,9 @@
 /**
- * Sends the spans of this process to an OpenTelemetry collector, over HTTP (`/v1/traces`). The library makes spans as soon as a provider is
- * registered; this registers one, and is for the `pawl` command: a program that embeds the server, or serves definitions, registers its own.
- * The variables of OpenTelemetry (`OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES`, `OTEL_EXPORTER_OTLP_*`, `OTEL_TRACES_SAMPLER`, `OTEL_BSP_*`) hold too.
+ * Sends the spans of this process to an OpenTelemetry collector, over HTTP (`/v1/traces`). The
+ * library makes spans once a provider is registered; this registers one, for the `pawl` command. A
+ * program that embeds the server registers its own. The variables of OpenTelemetry
+ * (`OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES`, `OTEL_EXPORTER_OTLP_*`, `OTEL_TRACES_SAMPLER`,
+ * `OTEL_BSP_*`) apply too.
  */
 
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
@@ -14,12 +16,15 @@ import {
 import { BatchSpanProcessor, NodeTracerProvider } from "@opentelemetry/sdk-trace-node";
 
 export interface TraceOptions {
-  /** The collector, such as `http://localhost:4318`. Default: `OTEL_EXPORTER_OTLP_ENDPOINT`, else `http://localhost:4318`. */
+  /**
+   * The collector, such as `http://localhost:4318`. Default: `OTEL_EXPORTER_OTLP_ENDPOINT`, else
+   * `http://localhost:4318`.
+   */
   readonly endpoint?: string | undefined;
 }
 
 export interface Traces {
-  /** Sends what is left, and sends no more. Never rejects. */
+  /** Sends the remaining spans and stops. Never rejects. */
   close(): Promise<void>;
 }
 
@@ -34,13 +39,13 @@ export function sendTraces({ endpoint }: TraceOptions = {}): Traces {
   provider.register();
   return {
     close: async () => {
-      // A collector that is gone must not keep anybody from stopping.
+      // A collector that does not answer must not keep the process from stopping.
       await provider.shutdown().catch(() => {});
     },
   };
 }
 
-/** As the variable of OpenTelemetry is read: a URL without a path gets that of traces. */
+/** Adds the path of traces to a URL without one, as OpenTelemetry does for its variable. */
 function tracesUrl(endpoint: string): string {
   const url = new URL(endpoint);
   if (!url.pathname.endsWith("/v1/traces")) url.pathname = `${url.pathname.replace(/\/$/, "")}/v1/traces`;

@@ -1,10 +1,13 @@
-/** `runs.cancel` for both transports: its options. */
+/** `runs.cancel`: its options and its answer. Used by the client. */
 
-import { InvalidOption } from "../values/errors.js";
+import type { ClientTransport } from "../store/client-transport.js";
+import { InvalidOption, RunEnded } from "../values/errors.js";
 import { checkOptions, checkString } from "../values/options.js";
+import { statusOf } from "../values/phase.js";
 import { show } from "../values/show.js";
+import type { Cancelled } from "./pawl.js";
+import { notFound } from "../values/run-id.js";
 
-/** What is asked for; no reason is null. */
 export function checkCancel(options: unknown): { reason: string | null; cascade: boolean } {
   const { reason, cascade = false } = checkOptions(
     options,
@@ -18,4 +21,22 @@ export function checkCancel(options: unknown): { reason: string | null; cascade:
     reason: reason === undefined ? null : checkString(reason, "reason", { maxBytes: 8_192 }),
     cascade,
   };
+}
+
+/** How many runs were cancelled. Throws if the run does not exist, or has ended otherwise. */
+export function toCancelled(
+  runId: string,
+  { verdict, phase, cancelled }: Awaited<ReturnType<ClientTransport["cancel"]>>,
+): Cancelled {
+  switch (verdict) {
+    case "not_found":
+      throw notFound(runId);
+    case "ended":
+      throw new RunEnded(
+        `run ${runId} has already ended (${phase === null ? "unknown" : statusOf(phase)}) and cannot be cancelled`,
+      );
+    case "cancelled":
+    case "already":
+      return { cancelled };
+  }
 }

@@ -1,23 +1,22 @@
 /**
- * `pawl.check(definitions)`: would the runs that are under way go on with this code? Looks at every open run of these names and lists
- * those that would break. Nothing is written, and no function of any step is called; the code of workflows between their steps
- * does run. Called by users before a deployment.
+ * `pawl.check(definitions)`: can the open runs continue with this code? Reads every open run of
+ * these names and lists those that would break. Calls no step function, but runs the code of
+ * workflows between their steps. Writes nothing. Users call it before a deployment.
  */
 
 import type { AnyDefinition, MachineDefinition, WorkflowDefinition } from "../define/definition.js";
 import { describeError } from "../values/error-record.js";
 import { ChildFailed, NondeterministicWorkflow, StepFailed } from "../values/errors.js";
-import { fromJson } from "../values/json.js";
 import type { Logger } from "../values/logger.js";
-import { phasesOf } from "../values/phase.js";
 import { parse, type Schema } from "../define/schema.js";
-import type { WorkflowContext } from "../define/workflow-context.js";
+import type { WorkflowSteps } from "../define/workflow-context.js";
 import { replay } from "../workflow/replay.js";
-import type { StoredStep } from "../store/journal.js";
-import { readJournal } from "../store/read-journal.js";
-import type { ClientStore, RunFilter, StoredRun } from "../store/store.js";
+import type { ClientTransport } from "../store/client-transport.js";
+import type { StepKind, StoredStep } from "../store/journal.js";
+import { type Run, toPageQuery } from "./runs.js";
+import { listSteps, type Step } from "./steps.js";
 
-/** A run that would not go on. */
+/** A run that cannot continue. */
 export interface BrokenRun {
   readonly runId: string;
   readonly name: string;
@@ -25,93 +24,81 @@ export interface BrokenRun {
   readonly reason:
     /** None of the definitions has its version. */
     | "missing_definition"
-    /** It is at a step, or has recorded one, that the definition does not have. */
+    /** It is at a step, or has recorded a step, that the definition does not have. */
     | "missing_step"
-    /** A recorded step is called as something else. */
+    /** The body calls a recorded step as another kind of step. */
     | "changed_step"
-    /** The schema of the definition refuses its input or state. */
+    /** The schema of the definition rejects its input or state. */
     | "invalid_input"
     | "invalid_state"
-    /** The body throws on its way through the recorded steps. */
+    /** The body throws before it has called all recorded steps. */
     | "throws"
-    /** The body waits, between its recorded steps, for something that did not come within 5 s. */
+    /** Between its recorded steps, the body waited for more than 5 s. */
     | "stalled";
   readonly text: string;
 }
 
 export interface Checked {
-  /** How many open runs were looked at. */
+  /** How many open runs were checked. */
   readonly runs: number;
   readonly broken: readonly BrokenRun[];
 }
 
 type Problem = Pick<BrokenRun, "reason" | "text">;
 
-/** An open run, as far as it is looked at. Values are JSON. */
-export type OpenRun = Pick<StoredRun, "runId" | "name" | "version" | "step" | "input" | "state">;
-
-/** Where the runs are. */
-export interface CheckSource {
-  openRuns(name: string): AsyncIterable<OpenRun>;
-  /** What a workflow run has recorded. */
-  journal(runId: string): Promise<readonly StoredStep[]>;
-}
-
-const pageSize = 100;
 const silent: Logger = { debug() {}, info() {}, warn() {}, error() {} };
 
-export async function checkRuns(
-  source: CheckSource,
-  definitions: readonly AnyDefinition[],
-): Promise<Checked> {
+/** How the runs are read. */
+type RunReader = Pick<ClientTransport, "list" | "steps">;
+
+export async function checkRuns(reader: RunReader, definitions: readonly AnyDefinition[]): Promise<Checked> {
   const byVersion = new Map(definitions.map((one) => [`${one.name}@${one.version}`, one]));
   const broken: BrokenRun[] = [];
   let runs = 0;
   for (const name of new Set(definitions.map((one) => one.name))) {
-    for await (const run of source.openRuns(name)) {
+    for await (const run of openRuns(reader, name)) {
       runs++;
-      const problem = await findProblem(source, byVersion.get(`${run.name}@${run.version}`), run);
+      const problem = await findProblem(reader, byVersion.get(`${run.name}@${run.version}`), run);
       if (problem !== null) broken.push({ runId: run.runId, name, version: run.version, ...problem });
     }
   }
   return { runs, broken };
 }
 
-/** The open runs of a store. */
-export function storedRuns(store: Pick<ClientStore, "list" | "journal">): CheckSource {
-  const nothing = {
-    version: null,
-    queue: null,
-    kind: null,
-    error: null,
-    parentId: null,
-    since: null,
-    until: null,
-    input: null,
-  };
+async function* openRuns(reader: RunReader, name: string): AsyncIterable<Run> {
+  for (let cursor: string | null | undefined; cursor !== null;) {
+    const page = await reader.list(toPageQuery({ name, status: "running", limit: 100, cursor }));
+    yield* page.runs;
+    cursor = page.cursor;
+  }
+}
+
+/** The journal of a workflow run, ordered by name as a worker reads it. */
+async function readJournal(reader: RunReader, runId: string): Promise<StoredStep[]> {
+  const steps = await listSteps((cursor) => reader.steps(runId, cursor));
+  return steps.map(toStored).toSorted((one, other) => (one.name < other.name ? -1 : 1));
+}
+
+/** The steps come in the order of their seq, pending ones last. */
+function toStored(step: Step, index: number): StoredStep {
+  const { name, kind, status, attempt, childId, dueAt, output, error } = step;
   return {
-    async *openRuns(name) {
-      for (let before: RunFilter["before"] = null; ;) {
-        const page = await store.list({
-          ...nothing,
-          name,
-          phases: phasesOf.running,
-          before,
-          limit: pageSize,
-        });
-        yield* page.runs;
-        if (page.last === null) return;
-        before = page.last;
-      }
-    },
-    journal: (runId) => readJournal(store, runId),
+    name,
+    kind,
+    seq: status === "pending" ? null : index + 1,
+    attempt,
+    childId,
+    dueMs: null,
+    dueAt: dueAt?.toISOString() ?? null,
+    output,
+    error,
   };
 }
 
 async function findProblem(
-  source: CheckSource,
+  reader: RunReader,
   definition: AnyDefinition | undefined,
-  run: OpenRun,
+  run: Run,
 ): Promise<Problem | null> {
   if (definition === undefined) {
     return { reason: "missing_definition", text: `no definition of ${run.name} has version ${run.version}` };
@@ -122,25 +109,25 @@ async function findProblem(
     case "machine":
       return checkMachine(definition, run);
     case "workflow":
-      return (await refusal(definition.input, run.input, "input")) ?? checkWorkflow(source, definition, run);
+      return (await refusal(definition.input, run.input, "input")) ?? checkWorkflow(reader, definition, run);
   }
 }
 
 async function refusal(
   schema: Schema | undefined,
-  text: string,
+  value: unknown,
   what: "input" | "state",
 ): Promise<Problem | null> {
   if (schema === undefined) return null;
   try {
-    await parse(schema, fromJson(text), what === "input" ? "InvalidInput" : "InvalidState", what);
+    await parse(schema, value, what === "input" ? "InvalidInput" : "InvalidState", what);
     return null;
   } catch (error) {
     return { reason: `invalid_${what}`, text: messageOf(error) };
   }
 }
 
-async function checkMachine(definition: MachineDefinition, run: OpenRun): Promise<Problem | null> {
+async function checkMachine(definition: MachineDefinition, run: Run): Promise<Problem | null> {
   const step = run.step ?? definition.initial;
   if (!definition.steps.has(step)) {
     return {
@@ -154,46 +141,48 @@ async function checkMachine(definition: MachineDefinition, run: OpenRun): Promis
 }
 
 async function checkWorkflow(
-  source: CheckSource,
+  reader: RunReader,
   definition: WorkflowDefinition,
-  run: OpenRun,
+  run: Run,
 ): Promise<Problem | null> {
-  const journal = await source.journal(run.runId);
+  const journal = await readJournal(reader, run.runId);
   const { input: schema } = definition;
-  const stored = fromJson(run.input);
-  const input = schema === undefined ? stored : await parse(schema, stored, "InvalidInput", "input");
+  const input = schema === undefined ? run.input : await parse(schema, run.input, "InvalidInput", "input");
   const replayed = await replay(journal, (step) => {
+    // The body trusts its journal, so nobody checks the types of recorded outputs.
+    const answer =
+      (kind: StepKind) =>
+      (called: unknown, ..._rest: readonly unknown[]): Promise<never> =>
+        step(kind, called) as Promise<never>;
+    const steps: WorkflowSteps = {
+      run: answer("run"),
+      sleep: answer("sleep"),
+      waitForEvent: answer("wait"),
+      invoke: answer("invoke"),
+      transaction: answer("transaction"),
+    };
     const { runId } = run;
     const { name, version } = definition;
-    const verbs = {
-      run: "run",
-      sleep: "sleep",
-      waitForEvent: "wait",
-      invoke: "invoke",
-      transaction: "transaction",
-    } as const;
-    const steps = Object.fromEntries(
-      Object.entries(verbs).map(([verb, kind]) => [verb, (called: unknown) => step(kind, called)]),
-    );
-    const context = { runId, name, version, signal: new AbortController().signal, log: silent, step: steps };
-    return definition.run(context as unknown as WorkflowContext, input);
+    const { signal } = new AbortController();
+    return definition.run({ runId, name, version, signal, log: silent, step: steps }, input);
   });
   switch (replayed.kind) {
     case "followed":
       if (replayed.uncalled.length === 0) return null;
       return {
         reason: "missing_step",
-        text: `it has recorded ${quoted(replayed.uncalled)}, which the body does not call any more before it goes on`,
+        text: `it has recorded ${quoted(replayed.uncalled)}, which the body no longer calls before it continues`,
       };
     case "threw":
-      // What a step has recorded as its failure, and the body lets pass, is how this run was going to end anyway.
+      // The recorded failure of a step, which the body does not catch: the run ends like this
+      // anyway.
       if (replayed.error instanceof StepFailed || replayed.error instanceof ChildFailed) return null;
       return {
         reason: replayed.error instanceof NondeterministicWorkflow ? "changed_step" : "throws",
         text: messageOf(replayed.error),
       };
     case "stalled":
-      return { reason: "stalled", text: "the body did not come to its next step within 5 s" };
+      return { reason: "stalled", text: "the body did not reach its next step within 5 s" };
   }
 }
 

@@ -1,30 +1,39 @@
-/** `connect`: the client of one database, or of one server, checked options and all. Nothing is opened before its first call. */
+/**
+ * `connect`: checks its options and makes the client of a database or of a server. Opens nothing.
+ */
 
-import { PostgresClient } from "./client.js";
+import { Client } from "./client.js";
+import { connectServer } from "./connect-server.js";
+import { type Hub, hubOf } from "../local/hub.js";
 import type { Logger } from "../values/logger.js";
 import { checkInteger, checkOptions } from "../values/options.js";
 import { checkLogger, checkMaxPayload, checkSchemaName } from "../worker/options.js";
 import { startTraced } from "../observe/tracing.js";
-import { HttpClient } from "./http-client.js";
 import { givenTarget } from "./locate.js";
 import type { Pawl } from "./pawl.js";
+import { openPostgresTransport } from "./postgres-transport.js";
+import { within } from "./within.js";
 import { refuseOptions } from "../store/http/address.js";
+import { addressKey } from "../store/postgres/database.js";
 
 export interface ConnectOptions {
-  /** The schema of Pawl in the database. Default "pawl". Not for a server, which has its own. */
+  /** The schema of Pawl in the database. Default "pawl". Not for a server: it knows its schema. */
   readonly schema?: string | undefined;
-  /** What to show to a server (an HTTP URL). Default: `PAWL_TOKEN`. */
+  /** The bearer token for a server (an HTTP URL). Default: `PAWL_TOKEN`. */
   readonly token?: string | undefined;
-  /** How many connections the client may open to a database. Default 10. */
+  /** The most connections that the client opens to a database. Default 10. */
   readonly pool?: number | undefined;
-  /** How long an input may be as JSON. Default 1 MiB, at most 16 MiB. */
+  /** The most bytes of JSON of an input, payload or body. Default 1 MiB, at most 16 MiB. */
   readonly maxPayloadBytes?: number | undefined;
   readonly logger?: Logger | undefined;
 }
 
 const defaults = { pool: 10 };
 
-/** The client of one database (`postgres://…`), or of one server (`http://…`, `https://…`). */
+/**
+ * A client of a database (`postgres://…`) or of a server (`http://…`, `https://…`). Opens nothing
+ * before its first call.
+ */
 export function connect(url?: string, options: ConnectOptions = {}): Pawl {
   const given = checkOptions(
     options,
@@ -32,18 +41,21 @@ export function connect(url?: string, options: ConnectOptions = {}): Pawl {
     "the options of connect",
   );
   const target = givenTarget(url, given.token);
-  const common = {
-    maxPayloadBytes: checkMaxPayload(given.maxPayloadBytes),
-    logger: checkLogger(given.logger),
-  };
+  const maxPayloadBytes = checkMaxPayload(given.maxPayloadBytes);
+  const logger = checkLogger(given.logger);
   if (target.kind === "server") {
     refuseOptions(given, ["schema", "pool"], "connect");
-    return new HttpClient({ url: target.url, token: target.token, trace: startTraced, ...common });
+    return connectServer({ address: target, trace: startTraced, maxPayloadBytes, logger });
   }
-  return new PostgresClient({
-    url: target.url,
-    schema: checkSchemaName(given.schema),
-    poolSize: checkInteger(given.pool ?? defaults.pool, "pool", { min: 1, max: 1_000 }),
-    ...common,
+  const { url: database } = target;
+  const schema = checkSchemaName(given.schema);
+  const poolSize = checkInteger(given.pool ?? defaults.pool, "pool", { min: 1, max: 1_000 });
+  // A local Postgres has no address yet: workers then find the work of `within` when they poll.
+  const hub = (): Hub | undefined =>
+    database === undefined ? undefined : hubOf(addressKey({ url: database, schema }));
+  return new Client({
+    maxPayloadBytes,
+    open: () => openPostgresTransport({ url: database, schema, poolSize, logger }),
+    within: (tx) => within(tx, { schema, maxPayloadBytes, hub }),
   });
 }

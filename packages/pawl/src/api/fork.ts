@@ -1,6 +1,7 @@
 /**
- * `fork`: copies the database at an instant, and with it every run; both sides go on from there, each by itself. The copy knows that
- * it is one: its workers warn until it is adopted. A held copy stays still until then.
+ * `fork`: copies a database with all its runs. Both sides continue from there independently.
+ * Workers of the copy warn until it is adopted. In a held copy no worker executes anything until
+ * then.
  */
 
 import { InvalidOption } from "../values/errors.js";
@@ -14,23 +15,26 @@ import { adoptDatabase, readState, setHeld, setHeldCopy } from "../store/postgre
 import type { CopyMethod } from "../store/store.js";
 
 export interface ForkOptions extends DatabaseOptions {
-  /** The name of the database to be made, on the same server. */
+  /** The name of the new database, on the same server. */
   readonly name: string;
-  /** Keep the copy still until `fork.adopt`. Default false: it goes on as soon as a worker serves it. */
+  /**
+   * Hold the copy until `fork.adopt`. Default false: its runs continue as soon as a worker serves
+   * them.
+   */
   readonly held?: boolean | undefined;
 }
 
-/** A copy that was made. */
+/** The copy that `fork` made. */
 export interface Forked {
   readonly name: string;
   /** The URL of the original, its password included, with the name of the copy. */
   readonly url: string;
   readonly held: boolean;
-  /** How long the original stood still: whoever connected to it meanwhile waited. */
+  /** How long new connections to the original had to wait. */
   readonly pausedMs: number;
-  /** How the server copied it. */
+  /** How PostgreSQL copied it. */
   readonly method: CopyMethod;
-  /** Settings of the original that the copy has not, one line each. */
+  /** Settings of the original that the copy lacks, one line each. */
   readonly notes: readonly string[];
 }
 
@@ -40,9 +44,9 @@ export interface Adopted {
 }
 
 interface Fork {
-  /** Copies the database; the role of the URL must be allowed to create databases, and own this one. */
+  /** Copies the database. The role of the URL must own it and be allowed to create databases. */
   (options: ForkOptions): Promise<Forked>;
-  /** From now on this is a database of its own: its workers do not warn any more, and if it was held, it goes on. */
+  /** Makes a copy independent: its workers stop warning, and if it was held, it is released. */
   adopt(options?: DatabaseOptions): Promise<Adopted>;
 }
 
@@ -55,14 +59,14 @@ async function run(options: ForkOptions): Promise<Forked> {
     const copy = { url: withDatabase(address.url, name), schema: address.schema };
     try {
       const copied = await copyDatabase(address.url, name, {
-        // The copy is born with this mark: it is held whatever becomes of this process.
+        // The copy contains this mark, so it is held even if this process dies.
         before: () => setHeldCopy(address, held ? name : null),
       });
       if (held) await setHeld(copy, true);
       const { isHeld } = await readState(copy);
       return { name, url: copy.url, held: isHeld, ...copied };
     } finally {
-      // Left behind, it would mean nothing in the original, and the next fork would take it away.
+      // The mark means nothing in the original, and the next fork would remove it.
       if (held) await setHeldCopy(address, null).catch(() => {});
     }
   });
@@ -72,7 +76,7 @@ async function run(options: ForkOptions): Promise<Forked> {
 function checkDatabaseName(name: unknown): string {
   if (typeof name === "string" && /^[a-zA-Z0-9_][a-zA-Z0-9_-]{0,62}$/.test(name)) return name;
   throw new InvalidOption(
-    `name must be 1 to 63 characters of a-z, A-Z, 0-9, _ and -, the first no -, not ${show(name)}`,
+    `name must be 1 to 63 characters of a-z, A-Z, 0-9, _ and -, and not begin with -, not ${show(name)}`,
   );
 }
 

@@ -1,6 +1,7 @@
 /**
- * `hold`: keeps a database still, such as a restored backup before workers connect to it. Nothing in it is executed until it is released;
- * runs are started and signals delivered, and wait. And `databaseState`: whether a database is held, or a copy.
+ * `hold`: workers execute nothing in a held database until it is released. For example, hold a
+ * restored backup before workers connect to it. New runs and signals are stored and wait.
+ * `databaseState` says whether a database is held, and whether it is a copy.
  */
 
 import { checkOptions } from "../values/options.js";
@@ -9,16 +10,19 @@ import { readState, setHeld } from "../store/postgres/database-state.js";
 import type { DatabaseState } from "../store/store.js";
 
 export interface DatabaseOptions {
-  /** Found as by `connect`. */
+  /** Default: as for `connect`. */
   readonly url?: string | undefined;
   /** The schema of Pawl in the database. Default "pawl". */
   readonly schema?: string | undefined;
 }
 
 interface Hold {
-  /** Keeps the database still. Steps that are being executed end, and no other begins. Answers whether it was not held before. */
+  /**
+   * Holds the database. Running steps finish, and no new step starts. `changed`: it was not held
+   * before.
+   */
   (options?: DatabaseOptions): Promise<{ changed: boolean }>;
-  /** Lets it go on. If it is a copy, workers go on warning: see `fork.adopt`. */
+  /** Releases the database. If it is a copy, its workers still warn: see `fork.adopt`. */
   release(options?: DatabaseOptions): Promise<{ changed: boolean }>;
 }
 
@@ -37,7 +41,7 @@ export const hold: Hold = Object.assign(
   },
 );
 
-/** Whether a database is held, and whether it is a copy: a fork, or a restored backup. */
+/** Whether a database is held, and whether it is a copy: a fork or a restored backup. */
 export async function databaseState(options: DatabaseOptions = {}): Promise<DatabaseState> {
   return atDatabase(checkOptions(options, names, "the options of databaseState"), readState);
 }

@@ -1,7 +1,8 @@
 /**
- * Finds the database, or the server before it: the URL given, else `PAWL_URL`, else `DATABASE_URL`, else a local Postgres in `.pawl/` when
- * `@pawl/local-postgres` is installed, which alone is migrated without being asked. In production a local one is
- * refused. Also checks that the schema is the one this release needs. Called by `connect`, `serve` and `migrate`.
+ * Finds the database or server: the given URL, else `PAWL_URL`, else `DATABASE_URL`, else a local
+ * Postgres in `.pawl/` if `@pawl/local-postgres` is installed. Only that local Postgres is migrated
+ * automatically, and production refuses it. Also checks that the schema has the version of this
+ * release. Called by `connect`, `serve`, `migrate` and the server.
  */
 
 import { InvalidOption } from "../values/errors.js";
@@ -10,9 +11,9 @@ import { checkSchemaName } from "../worker/options.js";
 import { checkServerUrl, isServerUrl, type ServerAddress } from "../store/http/address.js";
 import { type Address, checkUrl, openPool } from "../store/postgres/database.js";
 import { explain } from "../store/postgres/database-errors.js";
-import { explainVersion, migrateSchema, readVersion, requireUtf8 } from "../store/postgres/migrate.js";
-import { schemaVersion } from "../store/postgres/schema-files.js";
-import { Refused } from "../store/refused.js";
+import { migrateSchema } from "../store/postgres/migrate/migrate.js";
+import { explainVersion, readVersion, requireUtf8, schemaVersion } from "../store/postgres/version.js";
+import { Refused } from "../store/errors.js";
 
 export interface Located {
   readonly url: string;
@@ -20,20 +21,21 @@ export interface Located {
   close(): Promise<void>;
 }
 
-/** What `@pawl/local-postgres` exports, as far as it is used here. */
+/** The part of `@pawl/local-postgres` that is used here. */
 interface LocalPostgresModule {
   readonly startLocalPostgres: (options: {
     directory: string;
   }) => Promise<{ url: string; stop(): Promise<void> }>;
 }
 
-/** Where the runs are to be reached: at a server, or in a database (undefined: a local Postgres). */
+/** A server, or a database (undefined: a local Postgres). */
 export type Target =
   | ({ readonly kind: "server" } & ServerAddress)
   | { readonly kind: "database"; readonly url: string | undefined };
 
 /**
- * What was given or is in the environment, checked. The token may come from there too, but only for a server. Opens nothing.
+ * The given URL, or the one of the environment, checked. A token is only for a server. Opens
+ * nothing.
  */
 export function givenTarget(url: unknown, token: unknown): Target {
   const [found, what] = foundUrl(url);
@@ -42,18 +44,23 @@ export function givenTarget(url: unknown, token: unknown): Target {
     return { kind: "server", ...checkServerUrl(found, shown, what) };
   }
   if (token !== undefined) {
-    throw new InvalidOption("token is for a server; a PostgreSQL URL has the user and password in itself");
+    throw new InvalidOption(
+      "token is for a server; put the user and password into the PostgreSQL URL instead",
+    );
   }
   return { kind: "database", url: found === undefined ? undefined : checkUrl(found, what) };
 }
 
-/** The URL of a database that was given or is in the environment, checked; undefined means a local Postgres. Opens nothing. */
+/**
+ * The given database URL, or the one of the environment, checked; undefined: a local Postgres.
+ * Opens nothing.
+ */
 export function givenUrl(url: unknown): string | undefined {
   const [found, what] = foundUrl(url);
   return found === undefined ? undefined : checkUrl(found, what);
 }
 
-/** The URL and, for messages, where it was found. */
+/** The URL, and its source for error messages. */
 function foundUrl(url: unknown): [url: unknown, what: string] {
   if (url !== undefined) return [url, "url"];
   for (const name of ["PAWL_URL", "DATABASE_URL"]) {
@@ -63,7 +70,7 @@ function foundUrl(url: unknown): [url: unknown, what: string] {
   throw new Refused("no database: pass a URL, or set PAWL_URL or DATABASE_URL (NODE_ENV is production)");
 }
 
-/** Opens the way to the database. */
+/** The URL of the database. Starts a local Postgres if there is none. */
 export async function locate(url: string | undefined): Promise<Located> {
   if (url !== undefined) return { url, isLocal: false, close: async () => {} };
   const { startLocalPostgres } = await importLocalPostgres();
@@ -75,7 +82,7 @@ export async function locate(url: string | undefined): Promise<Located> {
   }
 }
 
-/** Finds the database of these options, does something with it, and lets go of it again. */
+/** Finds the database of these options, calls `use`, and closes it again. */
 export async function atDatabase<T>(
   { url, schema }: GivenOptions<"url" | "schema">,
   use: (address: Address) => Promise<T>,
@@ -89,7 +96,9 @@ export async function atDatabase<T>(
   }
 }
 
-/** The same, with the schema that this release needs: made on a local Postgres, demanded of any other. */
+/**
+ * Like `locate`, and migrates the schema of a local Postgres, or checks the version of any other.
+ */
 export async function locateSchema(url: string | undefined, schema: string): Promise<Located> {
   const database = await locate(url);
   try {
@@ -102,12 +111,12 @@ export async function locateSchema(url: string | undefined, schema: string): Pro
   }
 }
 
-/** Throws unless the schema is there in the version that this release needs. */
+/** Throws unless the schema has the version that this release needs. */
 async function checkSchema(url: string, schema: string): Promise<void> {
   const pool = openPool(url, 1);
   try {
     const found = await readVersion((text) => pool.query(text), schema);
-    // Advice to migrate would lead to the next refusal.
+    // Without UTF-8 the advice to migrate would only lead to the next error.
     if (found.version === 0) await requireUtf8((text) => pool.query(text));
     const problem = explainVersion(found, schema);
     if (problem !== null) throw problem;
@@ -119,7 +128,7 @@ async function checkSchema(url: string, schema: string): Promise<void> {
 }
 
 async function importLocalPostgres(): Promise<LocalPostgresModule> {
-  // Not a literal, so that neither the compiler nor a bundler follows an optional dependency.
+  // Not a literal, so that compilers and bundlers do not follow an optional dependency.
   const name = "@pawl/local-postgres";
   try {
     return (await import(name)) as LocalPostgresModule;

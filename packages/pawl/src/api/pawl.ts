@@ -1,6 +1,7 @@
 /**
- * `Pawl`: what `connect` gives, the same whether the runs are reached straight in Postgres (`api/client.ts`) or through a server
- * (`api/http-client.ts`). Every call either answers with what is committed or throws one of the errors of `values/errors.ts`.
+ * `Pawl`: the interface of the client that `connect` returns, the same for a database and a server.
+ * Every call resolves after its effect is committed, or throws one of the errors of
+ * `values/errors.ts`. `api/client.ts` implements it.
  */
 
 import type { Checked } from "./check.js";
@@ -9,6 +10,7 @@ import type { Duration } from "../values/duration.js";
 import type { LimitOptions } from "../local/limits.js";
 import type { Queues } from "./queues.js";
 import type { CountOptions, ListOptions, Page, Run } from "./runs.js";
+import type { StoredLimit } from "../store/runs.js";
 import type { Sender } from "./send.js";
 import type { Step } from "./steps.js";
 import type { OpenTransaction } from "../store/postgres/callers.js";
@@ -17,9 +19,9 @@ import type { Why } from "./why.js";
 import type { Within } from "./within.js";
 
 export interface CancelOptions {
-  /** Recorded with the run. */
+  /** Stored with the run and passed to `ctx.signal`. */
   readonly reason?: string | undefined;
-  /** Cancel all runs below it too. Default false: its children go on. */
+  /** Also cancel its children, and their children. Default false: the children continue. */
   readonly cascade?: boolean | undefined;
 }
 
@@ -29,26 +31,25 @@ export interface Cancelled {
 }
 
 /** A rate limit, as it is stored. */
-export interface Limit {
-  readonly name: string;
-  readonly allowed: number;
-  readonly periodMs: number;
-  readonly burst: number;
-}
+export type Limit = StoredLimit;
 
 export interface ResultOptions {
-  /** How long to wait for the end of the run. Default: for ever. */
+  /** How long to wait for the end of the run. Default: without a limit. */
   readonly timeout?: Duration | undefined;
 }
 
 export interface Pawl {
-  /** Starts a run of a definition, or of one known by name only. Resolves when it is committed. */
+  /**
+   * Starts a run of a definition, given as the definition or its name. Resolves when it is
+   * committed.
+   */
   readonly start: Sender["start"];
-  /** Starts up to 10,000 runs in one statement and answers in the same order. Conflicting keys start none of them. */
+  /** Starts up to 10,000 runs in one statement, all or none. The answers have the same order. */
   readonly startMany: Sender["startMany"];
   /**
-   * Sends a signal: it is in the run's inbox for good when this resolves, and wakes the run if it awaits it. With a `dedupKey`
-   * a second delivery is a no-op (`delivered` is false). Throws `RunNotFound`, `RunEnded` or `InboxFull`.
+   * Sends a signal to the inbox of a run and wakes the run if it awaits that signal. Resolves when
+   * it is committed. With a `dedupKey`, sending it again does nothing (`delivered` is false).
+   * Throws `RunNotFound`, `RunEnded` or `InboxFull`.
    */
   readonly signal: Sender["signal"];
   readonly runs: {
@@ -56,42 +57,52 @@ export interface Pawl {
     get(runId: string): Promise<Run>;
     /** A page of runs, newest first. */
     list(options?: ListOptions): Promise<Page>;
-    /** How many runs there are that a listing would show. Reads all of them: for people who look, not for loops. */
+    /** How many runs match the filters. It reads all of them, so do not call it in a loop. */
     count(options?: CountOptions): Promise<number>;
-    /** What a workflow run has recorded, in the order in which its body got it, then what is pending. Throws `RunNotFound`. */
+    /**
+     * The steps of a workflow run: recorded ones in the order of the body, then pending ones.
+     * Throws `RunNotFound`.
+     */
     steps(runId: string): Promise<Step[]>;
     /**
-     * Cancels a run, at once and for good; with `cascade` everything below it too. A running step sees `ctx.signal` aborted.
-     * Answers how many runs that ended: none, if it was cancelled before. Throws `RunNotFound` or `RunEnded`.
+     * Cancels a run at once; with `cascade` also its children, and their children. A running step
+     * sees `ctx.signal` aborted. Answers how many runs it cancelled: 0 if the run was cancelled
+     * before. Throws `RunNotFound` or `RunEnded`.
      */
     cancel(runId: string, options?: CancelOptions): Promise<Cancelled>;
   };
   readonly limits: {
-    /** Sets a rate limit for everyone; the last writer wins. */
+    /** Sets a rate limit for all workers. The last writer wins. */
     set(name: string, limit: LimitOptions): Promise<void>;
-    /** All rate limits, by name. */
+    /** All rate limits, ordered by name. */
     list(): Promise<Limit[]>;
   };
-  /** Queues of messages. */
+  /** Message queues. */
   readonly queues: Queues;
-  /** Publishing to whoever has subscribed. */
+  /** Publish to subscribers. */
   readonly topics: Topics;
+  /** Subscribe workflows, queues and URLs to topics. */
   readonly subscriptions: Subscriptions;
   /**
-   * The same `start`, `startMany` and `signal`, written by an open transaction of yours: a client of pg, or what a transaction of
-   * postgres.js, Kysely, Drizzle, Knex or Prisma passes to its function. It counts when you commit; after a rollback it
-   * never was. An error of the database aborts the transaction, as it does for your own statements.
+   * The same `start`, `startMany` and `signal`, inside your own transaction: a client of pg, or the
+   * object that a transaction of postgres.js, Kysely, Drizzle, Knex or Prisma passes to its
+   * function. They take effect when you commit, and a rollback undoes them. A database error aborts
+   * the transaction, as it does for your own statements.
    */
   within(tx: OpenTransaction): Within;
   /**
-   * Would the open runs of these definitions go on with this code? Gives those that would not, and why. Calls no function of any
-   * step; the code of workflows between their steps does run. Writes nothing.
+   * Checks whether the open runs of these definitions can continue with this code, and returns
+   * those that cannot, with the reason. It calls no step function, but it does run the code of
+   * workflows between their steps. Writes nothing.
    */
   check(definitions: readonly AnyDefinition[]): Promise<Checked>;
-  /** Why a run is not making progress, as data and in a sentence (`text`). Throws `RunNotFound`. */
+  /** Why a run makes no progress, as data and as a sentence (`text`). Throws `RunNotFound`. */
   why(runId: string): Promise<Why>;
-  /** The output of a run, once it is done. Throws `RunFailed`, `RunCancelled`, `ResultTimeout` or `RunNotFound`. */
+  /**
+   * Waits for the end of a run and returns its output. Throws `RunFailed`, `RunCancelled`,
+   * `ResultTimeout` or `RunNotFound`.
+   */
   result<Id extends RunId>(runId: Id, options?: ResultOptions): Promise<OutputOf<DefinitionOfRun<Id>>>;
-  /** Ends the connections. Whoever still waits for a result gets `Unavailable`. */
+  /** Closes the connections. Calls that still wait for a result fail with `Unavailable`. */
   close(): Promise<void>;
 }

@@ -1,6 +1,6 @@
 /**
- * `pawl.queues`: queues of messages for programs that are no workers. Checks what it is given before anything is sent, and answers in
- * the words of users. The same for every transport: they differ only in the way (`QueueRoute`) that things take.
+ * `pawl.queues`: message queues for any program, with or without workers. Checks options and
+ * encodes bodies before anything is sent. Used by the client; its transport carries the calls.
  */
 
 import { type Duration, toMilliseconds } from "../values/duration.js";
@@ -10,90 +10,88 @@ import type { Json } from "../values/json-types.js";
 import { checkMessageQueue } from "../values/names.js";
 import { checkInteger, checkOptions, checkString, isObject } from "../values/options.js";
 import { show } from "../values/show.js";
-import { isRunId } from "./runs.js";
+import type { QueueTransport } from "../store/client-transport.js";
+import type { Message } from "../store/views.js";
+import { isRunId } from "../values/run-id.js";
 import {
   type NewMessage,
   type Receipt,
   receiptKey,
   type SentMessage,
   type StoredStats,
-  type Wanted,
+  type ReceiveFilter,
 } from "../store/queue-store.js";
 
 export type { SentMessage } from "../store/queue-store.js";
+export type { Message } from "../store/views.js";
 
 export interface SendOptions {
-  /** Not visible before this has passed. */
+  /** The message becomes visible after this time. */
   readonly delay?: Duration | undefined;
-  /** Messages of one group are received in the order in which they were sent, one at a time. */
+  /** Messages of one group are received one at a time, in the order in which they were sent. */
   readonly group?: string | undefined;
-  /** While a message with this key is in the queue, a second one is not sent. */
+  /** While a message with this key is in the queue, another one is not sent. */
   readonly dedupKey?: string | undefined;
 }
 
-/** What `sendMany` takes per message. */
+/** One message of `sendMany`. */
 export interface SendItem extends SendOptions {
   readonly body: unknown;
 }
 
 export interface ReceiveOptions {
-  /** How many at most, 1 to 100. Default 10. */
+  /** How many messages at most, 1 to 100. Default 10. */
   readonly max?: number | undefined;
-  /** How long to wait for the first, at most 30 seconds. Default 0. */
+  /** How long to wait for the first message, at most 30 seconds. Default 0. */
   readonly wait?: Duration | undefined;
-  /** How long nobody else receives them, up to 12 hours. Default 30 seconds. */
+  /**
+   * Visibility timeout: how long nobody else receives them, at most 12 hours. Default 30 seconds.
+   */
   readonly visibility?: Duration | undefined;
   /** Only messages whose body contains this. */
   readonly match?: unknown;
-  /** A message that was received so often goes to the dead-letter queue instead. Default 10. */
+  /** After this many receives, a message goes to the dead-letter queue. Default 10. */
   readonly maxReceives?: number | undefined;
-  /** Ends the wait: nothing is received any more. */
+  /** Aborting it ends the wait; the answer is then empty. */
   readonly signal?: AbortSignal | undefined;
 }
 
-export interface Message<Body = Json> {
-  readonly id: string;
-  readonly body: Body;
-  /** Proves to `ack` and `extend` who has it. */
-  readonly receipt: string;
-  /** How often it was received, this time included. */
-  readonly receives: number;
-  readonly group: string | null;
-  readonly sentAt: Date;
-  /** In a dead-letter queue: the queue that it came from. */
-  readonly from: string | null;
-}
-
-/** What names a message in flight: the message itself will do. */
+/** Identifies a message in flight. You can pass the message itself. */
 export type MessageReceipt = Pick<Message, "id" | "receipt">;
 
 export interface Acked {
   /** How many messages this call has deleted. */
   readonly acked: number;
-  /** The ids of the others: gone, or received by another since their visibility ended. */
+  /**
+   * The ids of the others: deleted, or received by somebody else after their visibility timeout.
+   */
   readonly refused: readonly string[];
 }
 
 export interface Extended {
   /** How many messages this call has changed. */
   readonly extended: number;
-  /** The ids of the others: gone, or no longer in flight under this receipt. */
+  /** The ids of the others: deleted, or no longer in flight with this receipt. */
   readonly refused: readonly string[];
 }
 
-/** The messages of a queue. */
+/** How many messages a queue has, by state. */
 export type QueueStats = StoredStats;
 
 export interface Queues {
   /** Sends one message. Resolves when it is committed. */
   send(queue: string, body: unknown, options?: SendOptions): Promise<SentMessage>;
-  /** Sends up to 1,000 messages in one statement, all or none, and answers in the same order. */
+  /** Sends up to 1,000 messages in one statement, all or none. The answers have the same order. */
   sendMany(queue: string, items: readonly SendItem[]): Promise<readonly SentMessage[]>;
-  /** Receives visible messages, oldest first: they are yours until their visibility ends. Empty if there are none. */
+  /**
+   * Receives visible messages, oldest first. Nobody else gets them until their visibility timeout.
+   */
   receive<Body = Json>(queue: string, options?: ReceiveOptions): Promise<Message<Body>[]>;
-  /** Deletes messages that were dealt with. Resolves when that is committed. */
+  /** Deletes messages that you have processed. Resolves when that is committed. */
   ack(queue: string, messages: MessageReceipt | readonly MessageReceipt[]): Promise<Acked>;
-  /** Sets how long they stay yours, from now on; 0 gives them back at once. */
+  /**
+   * Sets a new visibility timeout, counted from now. 0 returns the messages to the queue at once.
+   */
   extend(
     queue: string,
     messages: MessageReceipt | readonly MessageReceipt[],
@@ -101,21 +99,8 @@ export interface Queues {
   ): Promise<Extended>;
   /** How many messages a queue has. */
   stats(queue: string): Promise<QueueStats>;
-  /** The same of every queue that has messages, by name. */
+  /** The same for every queue that has messages, ordered by name. */
   list(): Promise<QueueStats[]>;
-}
-
-/** The way to the database. */
-export interface QueueRoute {
-  send(messages: readonly NewMessage[]): Promise<readonly SentMessage[]>;
-  receive(
-    wanted: Wanted,
-    options: { max: number; waitMs: number; signal: AbortSignal | undefined },
-  ): Promise<Message[]>;
-  /** Those that were deleted, as `receiptKey` writes them. */
-  ack(receipts: readonly Receipt[]): Promise<ReadonlySet<string>>;
-  extend(receipts: readonly Receipt[], visibilityMs: number): Promise<ReadonlySet<string>>;
-  stats(queue: string | null): Promise<StoredStats[]>;
 }
 
 const maxItems = 1_000;
@@ -124,53 +109,58 @@ const maxWaitMs = 30_000;
 const maxVisibilityMs = 12 * 3_600_000;
 const defaults = { max: 10, wait: 0, visibility: "30s", maxReceives: 10 };
 
-export function queuesOver(route: QueueRoute, { maxPayloadBytes }: { maxPayloadBytes: number }): Queues {
+export function queuesOver(
+  transport: () => Promise<QueueTransport>,
+  { maxPayloadBytes }: { maxPayloadBytes: number },
+): Queues {
   return {
     async send(queue, body, options = {}) {
       const given = checkOptions(options, ["delay", "group", "dedupKey"], "the options of queues.send");
       const message = newMessage(checkMessageQueue(queue), body, given, "body", maxPayloadBytes);
-      const [sent] = await route.send([message]);
+      const [sent] = await (await transport()).send([message]);
       return sent!;
     },
     async sendMany(queue, items) {
       const messages = checkItems(checkMessageQueue(queue), items, maxPayloadBytes);
-      return messages.length === 0 ? [] : route.send(messages);
+      return messages.length === 0 ? [] : (await transport()).send(messages);
     },
     async receive<Body>(queue: string, options: ReceiveOptions = {}) {
-      const { wanted, ...rest } = checkReceive(queue, options, maxPayloadBytes);
-      // What the bodies are is the caller's knowledge.
-      return (await route.receive(wanted, rest)) as Message<Body>[];
+      const { filter, ...rest } = checkReceive(queue, options, maxPayloadBytes);
+      const messages: Message<unknown>[] = await (await transport()).receive(filter, rest);
+      // Only the caller knows the type of the bodies.
+      return messages as Message<Body>[];
     },
     async ack(queue, messages) {
       const receipts = checkReceipts(queue, messages, "queues.ack");
-      const acked = receipts.length === 0 ? new Set<string>() : await route.ack(receipts);
-      const { done, refused } = sortOut(receipts, acked);
+      const acked = receipts.length === 0 ? new Set<string>() : await (await transport()).ack(receipts);
+      const { done, refused } = countSettled(receipts, acked);
       return { acked: done, refused };
     },
     async extend(queue, messages, visibility) {
       const receipts = checkReceipts(queue, messages, "queues.extend");
       const visibilityMs = checkVisibility(visibility, 0);
-      const extended = receipts.length === 0 ? new Set<string>() : await route.extend(receipts, visibilityMs);
-      const { done, refused } = sortOut(receipts, extended);
+      const extended =
+        receipts.length === 0 ? new Set<string>() : await (await transport()).extend(receipts, visibilityMs);
+      const { done, refused } = countSettled(receipts, extended);
       return { extended: done, refused };
     },
     async stats(queue) {
       const checked = checkMessageQueue(queue);
-      const [stats] = await route.stats(checked);
+      const [stats] = await (await transport()).stats(checked);
       return stats ?? { queue: checked, visible: 0, inFlight: 0, delayed: 0, oldestMs: null };
     },
-    list: () => route.stats(null),
+    list: async () => (await transport()).stats(null),
   };
 }
 
 function checkItems(queue: string, items: unknown, maxBytes: number): NewMessage[] {
   if (!Array.isArray(items) || items.length > maxItems) {
     throw new InvalidOption(
-      `queues.sendMany takes a list of at most ${maxItems} messages such as { body, group }, not ` +
+      `queues.sendMany takes an array of at most ${maxItems} messages such as { body, group }, not ` +
         (Array.isArray(items) ? `${items.length} messages` : show(items)),
     );
   }
-  // Not by `map`, which leaves holes in a list as they are.
+  // Not with `map`, which skips holes in the array.
   const messages = Array.from(items as unknown[], (item, index) => {
     if (!isObject(item) || !("body" in item)) {
       throw new InvalidOption(
@@ -184,7 +174,7 @@ function checkItems(queue: string, items: unknown, maxBytes: number): NewMessage
   const bytes = messages.reduce((sum, { body }) => sum + body.length, 0);
   if (bytes > maxBatchBytes) {
     throw new PayloadTooLarge(
-      `the bodies of the ${messages.length} messages are ${bytes} bytes long together; the limit is ${maxBatchBytes} in one call: send fewer at a time`,
+      `the bodies of the ${messages.length} messages have ${bytes} bytes in total; the limit of one call is ${maxBatchBytes}: send fewer messages at a time`,
     );
   }
   return messages;
@@ -210,7 +200,7 @@ function checkReceive(
   queue: unknown,
   options: unknown,
   maxBytes: number,
-): { wanted: Wanted; max: number; waitMs: number; signal: AbortSignal | undefined } {
+): { filter: ReceiveFilter; max: number; waitMs: number; signal: AbortSignal | undefined } {
   const checked = checkMessageQueue(queue);
   const given = checkOptions(
     options,
@@ -227,10 +217,10 @@ function checkReceive(
     max: 1_000_000,
   });
   return {
-    wanted: {
+    filter: {
       queue: checked,
       visibilityMs: checkVisibility(given.visibility ?? defaults.visibility, 1),
-      // What is in a dead-letter queue stays there.
+      // A dead-letter queue has no dead-letter queue of its own.
       maxReceives: checked.endsWith("-dead") ? null : maxReceives,
       match: given.match === undefined ? null : toJson(given.match, "match", maxBytes).text,
     },
@@ -259,13 +249,16 @@ function checkReceipts(queue: unknown, given: unknown, what: string): Receipt[] 
       return { queue: checked, id: message["id"], receipt: message["receipt"] };
     }
     throw new InvalidOption(
-      `${what} takes messages that queues.receive gave, or their { id, receipt }, not ${show(message)}`,
+      `${what} takes messages from queues.receive, or their { id, receipt }, not ${show(message)}`,
     );
   });
 }
 
-/** How many messages were settled, and the ids of the others; a message that was named twice counts once. */
-function sortOut(
+/**
+ * How many messages were settled, and the ids of the others. A message that was named twice counts
+ * once.
+ */
+function countSettled(
   receipts: readonly Receipt[],
   settled: ReadonlySet<string>,
 ): { done: number; refused: string[] } {

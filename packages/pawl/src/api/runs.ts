@@ -1,44 +1,24 @@
 /**
- * Runs as people see them: the `Run` object, its statuses, and the filters and cursors of `runs.list`. Pure mapping
- * between the store and the public API, the same for every transport.
+ * `runs.get`, `runs.list` and `runs.count`: checks filters and cursors, and maps stored runs to the
+ * runs that users read. Pure. Used by the client and its Postgres transport.
  */
 
 import { fromBase64Url, toBase64Url } from "../values/bytes.js";
 import type { AnyDefinition } from "../define/definition.js";
-import type { ErrorRecord } from "../values/error-record.js";
+import { readErrorRecord } from "../values/error-record.js";
 import { InvalidOption } from "../values/errors.js";
 import { fromJson, toJson } from "../values/json.js";
-import type { Json } from "../values/json-types.js";
 import { checkAnyName, checkVersion } from "../values/names.js";
-import { checkInteger, checkOneOf, checkOptions, checkString } from "../values/options.js";
+import { checkInteger, checkOneOf, checkOptions, checkString, type GivenOptions } from "../values/options.js";
 import { show } from "../values/show.js";
 import { checkDate, checkPhase } from "../run/new-run.js";
 import { type Phase, phasesOf, type Status, statusOf } from "../values/phase.js";
-import type { RunFilter, StoredRun } from "../store/store.js";
+import type { RunFilter, StoredRun } from "../store/client-store.js";
+import type { RunPageQuery, RunQuery } from "../store/client-transport.js";
+import type { Run } from "../store/views.js";
+import { isRunId } from "../values/run-id.js";
 
-export interface Run {
-  readonly runId: string;
-  readonly name: string;
-  readonly version: number;
-  /** null until a worker has registered the definition of a run started by name. */
-  readonly kind: AnyDefinition["kind"] | null;
-  readonly status: Status;
-  readonly phase: Phase;
-  readonly step: string | null;
-  readonly attempt: number;
-  readonly queue: string;
-  readonly priority: number;
-  readonly input: Json;
-  readonly state: Json | null;
-  readonly output: Json | null;
-  readonly error: ErrorRecord | null;
-  readonly parentId: string | null;
-  readonly idempotencyKey: string | null;
-  readonly startedAt: Date;
-  readonly completedAt: Date | null;
-  readonly eligibleAt: Date | null;
-  readonly expiresAt: Date | null;
-}
+export type { Page, Run } from "../store/views.js";
 
 export interface ListOptions {
   readonly name?: string | undefined;
@@ -47,31 +27,27 @@ export interface ListOptions {
   readonly phase?: Phase | undefined;
   readonly queue?: string | undefined;
   readonly kind?: AnyDefinition["kind"] | undefined;
-  /** Failed with an error of this code, or of this name if it has no code. */
+  /** Runs that failed with this error code, or with this name of an error without a code. */
   readonly error?: string | undefined;
   /** Children of this run. */
   readonly parentId?: string | undefined;
-  /** Started at this time or later. */
+  /** Runs started at this time or later. */
   readonly since?: Date | string | undefined;
-  /** Started before this time. */
+  /** Runs started before this time. */
   readonly until?: Date | string | undefined;
-  /** What the input contains: `{ user: { id: 42 } }` finds those whose input has that member, whatever else it has. */
+  /**
+   * Runs whose input contains this: `{ user: { id: 42 } }` finds inputs with that member, among
+   * others.
+   */
   readonly input?: unknown;
-  /** What the page before gave as `cursor`. */
+  /** The `cursor` of the page before. */
   readonly cursor?: string | undefined;
   /** 1 to 100. Default 20. */
   readonly limit?: number | undefined;
 }
 
-/** What `runs.count` takes: the filters of a listing. */
+/** The filters of `runs.count`: those of `runs.list`. */
 export type CountOptions = Omit<ListOptions, "cursor" | "limit">;
-
-export interface Page {
-  /** Newest first. */
-  readonly runs: Run[];
-  /** Give it to `runs.list` for the next page; null at the end. */
-  readonly cursor: string | null;
-}
 
 const filters = [
   "name",
@@ -85,11 +61,9 @@ const filters = [
   "since",
   "until",
   "input",
-  "cursor",
-  "limit",
 ] as const;
-/** How long a filter of the input may be as JSON. */
-const maxInputFilter = 16 * 1024;
+/** The most bytes of JSON of the filter `input`. */
+const maxInputBytes = 16 * 1024;
 const kinds = ["job", "machine", "workflow"] as const;
 const statuses = ["running", "completed", "failed", "cancelled"] as const;
 
@@ -108,7 +82,7 @@ export function toRun(stored: StoredRun): Run {
     input: fromJson(stored.input),
     state: stored.state === null ? null : fromJson(stored.state),
     output: stored.result === null ? null : fromJson(stored.result),
-    error: stored.error === null ? null : (fromJson(stored.error) as unknown as ErrorRecord),
+    error: stored.error === null ? null : readErrorRecord(fromJson(stored.error)),
     parentId: stored.parentId,
     idempotencyKey: stored.idempotencyKey,
     startedAt: stored.startedAt,
@@ -118,47 +92,52 @@ export function toRun(stored: StoredRun): Run {
   };
 }
 
-/** What `runs.list` asks the store. */
-export function toFilter(options: unknown): RunFilter {
-  return toChecked(checkOptions(options, filters, "the options of runs.list"));
+/** The checked filters of `runs.list`. */
+export function toPageQuery(options: unknown): RunPageQuery {
+  const given = checkOptions(options, [...filters, "cursor", "limit"], "the options of runs.list");
+  const { cursor, limit = 20 } = given;
+  return {
+    ...toQuery(given),
+    cursor: cursor === undefined ? null : checkCursor(cursor),
+    limit: checkInteger(limit, "limit", { min: 1, max: 100 }),
+  };
 }
 
-/** What `runs.count` asks the store: all pages at once. */
-export function toCountFilter(options: unknown): RunFilter {
-  const counted = filters.filter((name) => name !== "cursor" && name !== "limit");
-  return toChecked(checkOptions(options, counted, "the options of runs.count"));
+/** The checked filters of `runs.count`. */
+export function toCountQuery(options: unknown): RunQuery {
+  return toQuery(checkOptions(options, filters, "the options of runs.count"));
 }
 
-function toChecked(given: Partial<Record<(typeof filters)[number], unknown>>): RunFilter {
-  const {
-    name,
-    version,
-    status,
-    phase,
-    queue,
-    kind,
-    error,
-    parentId,
-    since,
-    until,
-    input,
-    cursor,
-    limit = 20,
-  } = given;
+function toQuery(given: GivenOptions<(typeof filters)[number]>): RunQuery {
+  const { name, version, status, phase, queue, kind, error, parentId, since, until, input } = given;
   return {
     name: name === undefined ? null : checkAnyName("definition", name),
     version: version === undefined ? null : checkVersion(version),
-    phases: checkPhases(status, phase),
+    status: status === undefined ? null : checkOneOf(status, "status", statuses),
+    phase: phase === undefined ? null : checkPhase(phase, "phase"),
     queue: queue === undefined ? null : checkAnyName("queue", queue),
     kind: kind === undefined ? null : checkOneOf(kind, "kind", kinds),
     error: error === undefined ? null : checkString(error, "error", { maxBytes: 512 }),
     parentId: parentId === undefined ? null : checkParent(parentId),
     since: since === undefined ? null : checkDate(since, "since"),
     until: until === undefined ? null : checkDate(until, "until"),
-    input: input === undefined ? null : toJson(input, "input", maxInputFilter).text,
-    before: cursor === undefined ? null : readCursor(cursor),
-    limit: checkInteger(limit, "limit", { min: 1, max: 100 }),
+    input: input === undefined ? null : toJson(input, "input", maxInputBytes).text,
   };
+}
+
+/** The same filters for the store: phases instead of a status, and the cursor decoded. */
+export function toFilter({ status, phase, cursor, ...rest }: RunPageQuery): RunFilter {
+  return {
+    ...rest,
+    phases: toPhases(status, phase),
+    before: cursor === null ? null : readCursor(cursor),
+  };
+}
+
+function toPhases(status: Status | null, phase: Phase | null): readonly Phase[] | null {
+  const ofStatus = status === null ? null : phasesOf[status];
+  if (phase === null) return ofStatus;
+  return ofStatus === null || ofStatus.includes(phase) ? [phase] : [];
 }
 
 function checkParent(parentId: unknown): string {
@@ -166,20 +145,22 @@ function checkParent(parentId: unknown): string {
   throw new InvalidOption(`parentId must be the id of a run, a number as text, not ${show(parentId)}`);
 }
 
-function checkPhases(status: unknown, phase: unknown): readonly Phase[] | null {
-  const ofStatus = status === undefined ? null : phasesOf[checkOneOf(status, "status", statuses)];
-  if (phase === undefined) return ofStatus;
-  const one = checkPhase(phase, "phase");
-  return ofStatus === null || ofStatus.includes(one) ? [one] : [];
-}
-
 export function writeCursor(last: NonNullable<RunFilter["before"]>): string {
   return toBase64Url(JSON.stringify([last.startedAt, last.runId]));
 }
 
-function readCursor(cursor: unknown): NonNullable<RunFilter["before"]> {
+/** Refuses a wrong cursor before anything is sent. The transport decodes it. */
+function checkCursor(cursor: unknown): string {
+  if (typeof cursor === "string") {
+    readCursor(cursor);
+    return cursor;
+  }
+  throw wrongCursor(cursor);
+}
+
+function readCursor(cursor: string): NonNullable<RunFilter["before"]> {
   try {
-    const parsed: unknown = JSON.parse(fromBase64Url(String(cursor)));
+    const parsed: unknown = JSON.parse(fromBase64Url(cursor));
     if (Array.isArray(parsed) && parsed.length === 2) {
       const [startedAt, runId] = parsed as unknown[];
       if (typeof startedAt === "string" && !Number.isNaN(Date.parse(startedAt)) && isRunId(runId)) {
@@ -187,12 +168,11 @@ function readCursor(cursor: unknown): NonNullable<RunFilter["before"]> {
       }
     }
   } catch {
-    // Not one of ours: refused below.
+    // Not a cursor of ours: refused below.
   }
-  throw new InvalidOption(`cursor must be what runs.list gave as cursor, unchanged, not ${show(cursor)}`);
+  throw wrongCursor(cursor);
 }
 
-/** Whether this can be the id of a run: a positive number of at most 63 bits, in decimal. */
-export function isRunId(value: unknown): value is string {
-  return typeof value === "string" && /^[1-9]\d{0,18}$/.test(value) && BigInt(value) < 2n ** 63n;
+function wrongCursor(cursor: unknown): InvalidOption {
+  return new InvalidOption(`cursor must be an unchanged cursor of runs.list, not ${show(cursor)}`);
 }

@@ -1,7 +1,8 @@
 /**
- * `start`, `startMany` and `signal`: checks what it is given and applies schemas before anything is written, sends it on,
- * and tells the caller what came of it. The same for a client and for a transaction of its caller (`api/within.ts`): they
- * differ only in the way (`Route`) that things take to the database.
+ * `start`, `startMany` and `signal`: checks options, applies schemas and encodes values before
+ * anything is written, sends the call, and turns the answer into a result or an error. Used by the
+ * client, and by `within` for calls in a transaction of the caller. They differ only in the
+ * transport.
  */
 
 import type {
@@ -14,14 +15,7 @@ import type {
   SignalNameOf,
   StartTarget,
 } from "../define/definition.js";
-import {
-  InboxFull,
-  InvalidInput,
-  InvalidOption,
-  KeyConflict,
-  RunEnded,
-  RunNotFound,
-} from "../values/errors.js";
+import { InboxFull, InvalidInput, InvalidOption, KeyConflict, RunEnded } from "../values/errors.js";
 import { toJson } from "../values/json.js";
 import { checkSignalName } from "../values/names.js";
 import { checkOptions, checkString } from "../values/options.js";
@@ -29,43 +23,38 @@ import { type Status, statusOf } from "../values/phase.js";
 import { show } from "../values/show.js";
 import type { StartArguments, StartOptions } from "../define/start-options.js";
 import { newRun } from "../run/new-run.js";
-import { isRunId } from "./runs.js";
-import type { NewRun, NewSignal, SignalVerdict, StartedRun } from "../store/store.js";
+import type { SendTransport } from "../store/client-transport.js";
+import type { StartedRun } from "../store/runs.js";
+import { checkRunId, notFound } from "../values/run-id.js";
 
 export interface Started<Definition extends AnyDefinition = AnyDefinition> {
   readonly runId: RunId<Definition>;
-  /** False if a key was taken: the run is the one that holds it. */
+  /** False if another run held the key: `runId` is that run. */
   readonly created: boolean;
   readonly status: Status;
 }
 
 export interface Signalled {
-  /** False if the run had a signal with this dedup key before. */
+  /** False if the run has already received a signal with this dedup key. */
   readonly delivered: boolean;
 }
 
-/** What `startMany` takes per run: its input and the options of `start`. */
+/** One run of `startMany`: its input and the options of `start`. */
 export interface StartItem<Input> extends StartOptions {
   readonly input: Input;
 }
 
-/** The way to the database. */
-export interface Route {
-  start(run: NewRun): Promise<StartedRun>;
-  /** All of them, or none. */
-  startMany(runs: readonly NewRun[]): Promise<readonly StartedRun[]>;
-  signal(signal: NewSignal): Promise<SignalVerdict>;
-}
-
-/** The most runs that one call of `startMany` starts. */
 const maxStarts = 10_000;
 
 export class Sender {
-  readonly #route: Route;
+  readonly #transport: () => Promise<SendTransport>;
   readonly #maxPayloadBytes: number;
 
-  constructor(route: Route, { maxPayloadBytes }: { readonly maxPayloadBytes: number }) {
-    this.#route = route;
+  constructor(
+    transport: () => Promise<SendTransport>,
+    { maxPayloadBytes }: { readonly maxPayloadBytes: number },
+  ) {
+    this.#transport = transport;
     this.#maxPayloadBytes = maxPayloadBytes;
   }
 
@@ -74,7 +63,8 @@ export class Sender {
     ...[input, options = {}]: StartArguments<InputOf<DefinitionOf<Target>>>
   ): Promise<Started<DefinitionOf<Target>>> {
     const run = await newRun(target, input, options, { maxBytes: this.#maxPayloadBytes });
-    return toStarted(await this.#route.start(run));
+    const transport = await this.#transport();
+    return toStarted(await transport.start(run));
   }
 
   async startMany<Target extends StartTarget>(
@@ -83,15 +73,17 @@ export class Sender {
   ): Promise<Started<DefinitionOf<Target>>[]> {
     if (!Array.isArray(items) || items.length > maxStarts) {
       throw new InvalidOption(
-        `startMany takes a list of at most ${maxStarts} items such as { input, uniqueKey }, not ` +
+        `startMany takes an array of at most ${maxStarts} items such as { input, uniqueKey }, not ` +
           (Array.isArray(items) ? `${items.length} items` : show(items)),
       );
     }
-    // Not by `map`, which leaves holes in a list as they are.
+    // Not with `map`, which skips holes in the array.
     const runs = await Promise.all(
       Array.from(items, (item, index) => itemRun(target, item, index, this.#maxPayloadBytes)),
     );
-    return runs.length === 0 ? [] : (await this.#route.startMany(runs)).map((started) => toStarted(started));
+    if (runs.length === 0) return [];
+    const transport = await this.#transport();
+    return (await transport.startMany(runs)).map((started) => toStarted(started));
   }
 
   signal<Id extends RunId, Name extends SignalNameOf<DefinitionOfRun<Id>>>(
@@ -109,16 +101,17 @@ export class Sender {
     const id = checkRunId(runId);
     if (payload === null) {
       throw new InvalidInput(
-        `the payload of signal ${show(name)} is null; leave it out, or give an object or a value`,
+        `the payload of signal ${show(name)} is null; leave it out, or pass an object or another value`,
       );
     }
-    const verdict = await this.#route.signal({
+    const signal = {
       runId: id,
       name: checkSignalName(name),
       payload: toJson(payload, "payload", this.#maxPayloadBytes).text,
       dedupKey: dedupKey === undefined ? null : checkString(dedupKey, "dedupKey", { maxBytes: 512 }),
-    });
-    switch (verdict) {
+    };
+    const transport = await this.#transport();
+    switch (await transport.signal(signal)) {
       case "delivered":
         return { delivered: true };
       case "duplicate":
@@ -129,24 +122,13 @@ export class Sender {
         throw new RunEnded(`run ${runId} has ended: it takes no more signals`);
       case "full":
         throw new InboxFull(
-          `10,000 signals wait in the inbox of run ${runId}: until it consumes some, it takes no more but the one that it waits for`,
+          `the inbox of run ${runId} is full (10,000 signals); until the run consumes some, it accepts only the signal that it waits for`,
         );
     }
   }
 }
 
-/** The id of a run, if it can be one. */
-export function checkRunId(runId: unknown): string {
-  if (isRunId(runId)) return runId;
-  if (typeof runId === "string") throw notFound(runId);
-  throw new InvalidOption(`a run id is a string, not ${show(runId)}`);
-}
-
-export function notFound(runId: string): RunNotFound {
-  return new RunNotFound(`there is no run ${show(runId, 60)}`);
-}
-
-/** What a start answers; throws if its keys belong to two runs. */
+/** The answer of a start. Throws if its keys belong to two runs. */
 export function toStarted<Definition extends AnyDefinition = AnyDefinition>({
   runId,
   created,

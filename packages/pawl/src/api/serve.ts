@@ -1,10 +1,10 @@
 /**
- * `serve`: starts a worker for a list of definitions. Options are checked before anything is opened, so a mistake
- * throws where it was written; what needs the database, or the server before it, is reported by `worker.ready`.
+ * `serve`: starts a worker for a list of definitions. It checks options before it opens anything,
+ * so a mistake throws at the call. `worker.ready` reports errors of the database or the server.
  */
 
 import { type AnyDefinition, definitionMethods } from "../define/definition.js";
-import { atMost } from "../timing/give-up-after.js";
+import { giveUpAfter } from "../timing/deadline.js";
 import type { Events } from "../observe/events.js";
 import { hubOf } from "../local/hub.js";
 import { checkServe, type ServeOptions } from "../worker/options.js";
@@ -20,22 +20,29 @@ import { PostgresStore } from "../store/postgres/postgres-store.js";
 const connections = 5;
 const closeMs = 2_000;
 
-/** A worker, as `serve` makes it. */
+/** A worker that `serve` started. */
 export interface Worker {
-  /** Resolves once the worker is registered and claims; rejects if it never can: it is stopped then. */
+  /**
+   * Resolves when the worker has registered and claims runs. Rejects if it never can; the worker
+   * has then stopped.
+   */
   readonly ready: Promise<void>;
   /**
-   * Stops gracefully: claims nothing more, lets unstarted claims go, waits `drainTimeout` for running steps, aborts
-   * the rest, and lets go of what is left after one more second, with the attempts unchanged.
+   * Stops gracefully: claims nothing more, releases claims that have not begun, waits
+   * `drainTimeout` for running steps, and aborts the rest. After one more second it releases the
+   * runs that are left, without counting an attempt.
    */
   stop(): Promise<void>;
-  /** What the worker does, and the clients of its process: calls the listener at each such event; the function it gives takes that back. */
+  /**
+   * Calls the listener at each event of the worker and of the clients of its process. Returns a
+   * function that removes it.
+   */
   on: Events["on"];
-  /** Calls the listener at the next such event only. */
+  /** Calls the listener at the next event only. */
   once: Events["once"];
-  /** Takes a listener away. */
+  /** Removes a listener. */
   off: Events["off"];
-  /** The metrics of this process as text for Prometheus. */
+  /** The metrics of this process in the text format of Prometheus. */
   metrics(): Promise<string>;
 }
 
@@ -46,7 +53,10 @@ declare module "../define/definition.js" {
   }
 }
 
-/** Serves these definitions until `worker.stop()`. Installs no process signal handlers. */
+/**
+ * Starts a worker for these definitions. It runs until `worker.stop()` and installs no process
+ * signal handlers.
+ */
 export function serve(definitions: readonly AnyDefinition[], options: ServeOptions = {}): Worker {
   const settings = checkServe(definitions, options);
   const target = givenTarget(options.url, options.token);
@@ -57,7 +67,7 @@ export function serve(definitions: readonly AnyDefinition[], options: ServeOptio
   return new EngineWorker(settings, () => openPostgres(target.url, settings.schema));
 }
 
-/** The way of a worker straight to Postgres. */
+/** The transport of a worker straight to Postgres. */
 async function openPostgres(url: string | undefined, schema: string): Promise<WorkerTransport> {
   const database = await locateSchema(url, schema);
   const address = { url: database.url, schema };
@@ -65,24 +75,27 @@ async function openPostgres(url: string | undefined, schema: string): Promise<Wo
   return {
     store,
     hub: hubOf(addressKey(address)),
-    beats: { kind: "postgres", ...address },
+    heartbeat: { kind: "postgres", ...address },
     sweeps: true,
     gauges: (most) => store.gauges(most),
     state: () => store.state(),
     waitMs: null,
     close: async () => {
-      await atMost(store.close(), closeMs);
+      await giveUpAfter(closeMs, store.close());
       await database.close();
     },
   };
 }
 
-/** The way of a worker through a server, which sweeps for it and holds its claims back until there is work. */
+/**
+ * The transport of a worker through a server, which sweeps for the worker and lets claims wait for
+ * work.
+ */
 function openServer({ url, token }: ServerAddress): WorkerTransport {
   return {
     store: new HttpWorkerStore(new Caller({ url, token })),
     hub: hubOf(url),
-    beats: { kind: "server", url, token },
+    heartbeat: { kind: "server", url, token },
     sweeps: false,
     waitMs: longestWaitMs,
     close: async () => {},

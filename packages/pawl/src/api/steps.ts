@@ -1,45 +1,24 @@
-/** The journal of a workflow run as people see it: `runs.steps`. Pure mapping between the store and the public API. */
+/**
+ * `runs.steps`: maps the journal of a workflow run to the steps that users read, page by page, with
+ * cursors. Used by the client, its Postgres transport and the server.
+ */
 
 import { fromBase64Url, toBase64Url } from "../values/bytes.js";
-import type { ErrorRecord } from "../values/error-record.js";
 import { InvalidOption } from "../values/errors.js";
-import type { Json } from "../values/json-types.js";
 import { show } from "../values/show.js";
-import type { ListedStep, StepKind, StepPlace } from "../store/journal.js";
-import type { ClientStore } from "../store/store.js";
+import type { ListedStep, StepCursor } from "../store/journal.js";
+import type { ClientStore } from "../store/client-store.js";
+import type { Step, StepPage } from "../store/views.js";
 
-/** A step of a workflow run. */
-export interface Step {
-  readonly name: string;
-  readonly kind: StepKind;
-  readonly status: "pending" | "completed" | "failed";
-  /** Its last attempt, counted from 0. */
-  readonly attempt: number;
-  readonly output: Json | null;
-  /** Why it has failed, or failed last. */
-  readonly error: ErrorRecord | null;
-  /** The run that `step.invoke` has started. */
-  readonly childId: string | null;
-  readonly startedAt: Date;
-  readonly completedAt: Date | null;
-  /** When a pending step goes on by itself: the end of a sleep, a timeout, the next attempt. */
-  readonly dueAt: Date | null;
-}
+export type { Step, StepPage } from "../store/views.js";
 
-/** A part of the steps of a run. */
-export interface StepPage {
-  readonly steps: Step[];
-  /** For the next page; null at the end. */
-  readonly cursor: string | null;
-}
-
-/** All recorded steps of a run, in the order in which the body got them, then the pending ones; read page by page. */
+/** All recorded steps of a run in the order in which the body got them, then the pending ones. */
 export async function listSteps(read: (cursor: string | undefined) => Promise<StepPage>): Promise<Step[]> {
   const byName = new Map<string, Step>();
   for (let cursor: string | null | undefined; cursor !== null;) {
     const page = await read(cursor);
     for (const step of page.steps) {
-      // One that was pending on an earlier page has completed since.
+      // A step that was pending on an earlier page may have completed since.
       byName.delete(step.name);
       byName.set(step.name, step);
     }
@@ -50,14 +29,14 @@ export async function listSteps(read: (cursor: string | undefined) => Promise<St
   return [...steps.filter((step) => !isPending(step)), ...steps.filter(isPending)];
 }
 
-/** A page of at most 16 MiB, in that order. */
+/** A page of at most 16 MiB, in the same order. */
 export async function stepsPage(
   store: Pick<ClientStore, "steps">,
   runId: string,
   cursor: string | undefined,
 ): Promise<StepPage> {
-  const { steps, last } = await store.steps(runId, cursor === undefined ? null : readPlace(cursor));
-  return { steps: steps.map(toStep), cursor: last === null ? null : writePlace(last) };
+  const { steps, last } = await store.steps(runId, cursor === undefined ? null : readCursor(cursor));
+  return { steps: steps.map(toStep), cursor: last === null ? null : writeCursor(last) };
 }
 
 function toStep(step: ListedStep): Step {
@@ -75,11 +54,11 @@ function toStep(step: ListedStep): Step {
   };
 }
 
-function writePlace({ seq, startedAt, name }: StepPlace): string {
+function writeCursor({ seq, startedAt, name }: StepCursor): string {
   return toBase64Url(JSON.stringify([seq, startedAt, name]));
 }
 
-function readPlace(cursor: string): StepPlace {
+function readCursor(cursor: string): StepCursor {
   try {
     const [seq, startedAt, name] = JSON.parse(fromBase64Url(cursor)) as unknown[];
     const isTime =
@@ -89,9 +68,7 @@ function readPlace(cursor: string): StepPlace {
       return { seq: Number(seq), startedAt, name: name as string | null };
     }
   } catch {
-    // Not one of ours: refused below.
+    // Not a cursor of ours: refused below.
   }
-  throw new InvalidOption(
-    `cursor must be what the page before gave as cursor, unchanged, not ${show(cursor)}`,
-  );
+  throw new InvalidOption(`cursor must be the unchanged cursor of the page before, not ${show(cursor)}`);
 }

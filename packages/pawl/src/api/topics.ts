@@ -1,6 +1,7 @@
 /**
- * `pawl.topics` and `pawl.subscriptions`: who publishes to a topic need not know who wants it. Checks what it is given; the same for every
- * transport, which differ only in the way (`TopicRoute`) that things take.
+ * `pawl.topics` and `pawl.subscriptions`: publish to a topic without knowing its subscribers.
+ * Checks options and encodes bodies before anything is sent. Used by the client; its transport
+ * carries the calls.
  */
 
 import { checkDeliverySecret } from "../values/delivery-signature.js";
@@ -9,25 +10,35 @@ import { toJson } from "../values/json.js";
 import { checkMessageQueue, checkName, checkPattern, checkTopic } from "../values/names.js";
 import { checkOneOf, checkOptions, checkString, isObject } from "../values/options.js";
 import { show } from "../values/show.js";
-import { isRunId } from "./runs.js";
-import type { Publication, StoredSubscription, StoredTarget } from "../store/queue-store.js";
+import type { TopicTransport } from "../store/client-transport.js";
+import { isRunId } from "../values/run-id.js";
+import type { Publication, StoredTarget } from "../store/queue-store.js";
 
 export interface PublishOptions {
-  /** For a day, publishing with the same key to the same topic does nothing. */
+  /** For one day, publishing to the same topic with the same key again does nothing. */
   readonly dedupKey?: string | undefined;
 }
 
-/** What came of a publication: how many runs were started, messages sent and http deliveries started. */
+/**
+ * The effect of a publication: how many runs and http deliveries it started, and how many messages
+ * it sent.
+ */
 export type Published = Omit<Publication, "queues">;
 
-/** Where publications go: a run of a definition, whose input is the body; a message in a queue; a request to a URL. */
+/**
+ * Where publications go: a new run with the body as its input, a message in a queue, or a request
+ * to a URL.
+ */
 export type SubscriptionTarget =
   | { readonly type: "workflow"; readonly name: string }
   | { readonly type: "queue"; readonly queue: string }
   | {
       readonly type: "http";
       readonly url: string;
-      /** Signs the deliveries: `whsec_` and base64, or any text, at least 24 bytes. Never given back. */
+      /**
+       * Signs the deliveries: `whsec_` and base64, or any text of at least 24 bytes. No call
+       * returns it.
+       */
       readonly secret?: string | undefined;
     };
 
@@ -42,70 +53,73 @@ export interface Subscription {
 
 export interface Subscribed {
   readonly id: string;
-  /** False if there was one of this pattern and target; it has the secret given now, or keeps its own. */
+  /**
+   * False if this pattern and target already had a subscription. It gets the new secret, if there
+   * is one.
+   */
   readonly created: boolean;
 }
 
 export interface Topics {
-  /** Publishes to every subscription whose pattern matches, in one transaction. Resolves when it is committed. */
+  /**
+   * Publishes to every subscription with a matching pattern, in one transaction. Resolves when it
+   * is committed.
+   */
   publish(topic: string, body: unknown, options?: PublishOptions): Promise<Published>;
 }
 
 export interface Subscriptions {
-  /** Subscribes a target to a pattern: `user.*` is any one word more, `user.#` any number of them. */
+  /**
+   * Subscribes a target to a pattern. In `user.*` the star matches one word, in `user.#` any number
+   * of words.
+   */
   create(pattern: string, target: SubscriptionTarget): Promise<Subscribed>;
-  /** All subscriptions, by id; or those with exactly this pattern. */
+  /** All subscriptions ordered by id, or those with exactly this pattern. */
   list(options?: { readonly pattern?: string | undefined }): Promise<Subscription[]>;
-  /** Ends a subscription. Throws `RunNotFound` if there is none with this id. */
+  /** Deletes a subscription. Throws `RunNotFound` if there is none with this id. */
   delete(id: string): Promise<void>;
-}
-
-/** The way to the database. */
-export interface TopicRoute {
-  publish(topic: string, body: string, dedupKey: string | null): Promise<Published>;
-  subscribe(pattern: string, target: StoredTarget, secret: string | null): Promise<Subscribed>;
-  unsubscribe(id: string): Promise<boolean>;
-  /** All of them. */
-  subscriptions(pattern: string | null): Promise<StoredSubscription[]>;
 }
 
 const maxUrlBytes = 2_000;
 
 export function topicsOver(
-  route: Pick<TopicRoute, "publish">,
+  transport: () => Promise<TopicTransport>,
   { maxPayloadBytes }: { maxPayloadBytes: number },
 ): Topics {
   return {
     async publish(topic, body, options = {}) {
       const { dedupKey } = checkOptions(options, ["dedupKey"], "the options of topics.publish");
-      return route.publish(
+      const publication = [
         checkTopic(topic),
         toJson(body, "body", maxPayloadBytes).text,
         dedupKey === undefined ? null : checkString(dedupKey, "dedupKey", { maxBytes: 512 }),
-      );
+      ] as const;
+      return (await transport()).publish(...publication);
     },
   };
 }
 
-export function subscriptionsOver(route: TopicRoute): Subscriptions {
+export function subscriptionsOver(transport: () => Promise<TopicTransport>): Subscriptions {
   return {
-    create: async (pattern, target) => subscribe((...given) => route.subscribe(...given), pattern, target),
+    create: async (pattern, target) =>
+      subscribe(async (...given) => (await transport()).subscribe(...given), pattern, target),
     async list(options = {}) {
       const { pattern } = checkOptions(options, ["pattern"], "the options of subscriptions.list");
-      return route.subscriptions(pattern === undefined ? null : checkPattern(pattern));
+      const checked = pattern === undefined ? null : checkPattern(pattern);
+      return (await transport()).subscriptions(checked);
     },
     async delete(id) {
       if (typeof id !== "string")
-        throw new InvalidOption(`the id of a subscription is a string, not ${show(id)}`);
-      if (isRunId(id) && (await route.unsubscribe(id))) return;
+        throw new InvalidOption(`the id of a subscription must be a string, not ${show(id)}`);
+      if (isRunId(id) && (await (await transport()).unsubscribe(id))) return;
       throw new RunNotFound(`there is no subscription ${show(id, 60)}`);
     },
   };
 }
 
-/** Checks what is to be subscribed, and makes that subscription by `make`. */
+/** Checks a subscription and creates it with `make`. Also used by the server. */
 export async function subscribe(
-  make: TopicRoute["subscribe"],
+  make: TopicTransport["subscribe"],
   pattern: string,
   target: SubscriptionTarget,
 ): Promise<Subscribed> {
@@ -139,7 +153,7 @@ function checkTarget(given: unknown): { target: StoredTarget; secret: string | n
   }
 }
 
-/** Where deliveries go, without anything that would show up in a listing and must not. */
+/** The URL of deliveries. It shows up in listings, so it must not contain a secret. */
 function checkTargetUrl(value: unknown): string {
   const text = checkString(value, "url of the target", { maxBytes: maxUrlBytes });
   const url = URL.canParse(text) ? new URL(text) : null;
@@ -148,10 +162,10 @@ function checkTargetUrl(value: unknown): string {
   }
   if (url.username !== "" || url.password !== "") {
     throw new InvalidOption(
-      "url of the target must not contain a user or password: it is listed; sign with `secret`",
+      "url of the target must not contain a user or password, because listings show it; sign with `secret`",
     );
   }
   url.hash = "";
-  // What it becomes when it is written out may be longer than what was given.
+  // Escaping may have made it longer.
   return checkString(url.href, "url of the target", { maxBytes: maxUrlBytes });
 }

@@ -1,100 +1,13 @@
 /**
- * `pawl.why(runId)`: why a run is not making progress, as data and in a sentence. Pure: one call of the store gives the
- * facts, this decides which of them is the reason. Reasons are looked for in the order in which a run would meet them.
+ * `pawl.why(runId)`: why a run makes no progress, as data and as a sentence. Pure: one call of the
+ * store reads the facts, and this file finds the reason among them, in the order in which a run
+ * would meet the obstacles. Used by the Postgres transport.
  */
 
-import type { ErrorRecord } from "../values/error-record.js";
-import type { Json } from "../values/json-types.js";
-import type { Phase } from "../values/phase.js";
+import type { Why, WhyReason } from "../store/views.js";
 import type { WhyFacts } from "../store/why-facts.js";
 
-/** What keeps a run; `reason` tells the kinds apart. */
-export type WhyReason =
-  /** It is terminal. */
-  | {
-      readonly reason: "ended";
-      readonly status: "completed" | "failed" | "cancelled";
-      readonly at: Date;
-      readonly error: ErrorRecord | null;
-    }
-  /** A live worker executes it. */
-  | { readonly reason: "executing"; readonly worker: string; readonly leaseUntil: Date }
-  /** Its worker has died, or cannot be heard: it is runnable again when the lease has passed. */
-  | { readonly reason: "worker_dead"; readonly worker: string; readonly leaseUntil: Date | null }
-  /** It waits for one of these signals. `inbox` counts what is there instead. */
-  | {
-      readonly reason: "awaiting_signal";
-      readonly names: readonly string[];
-      readonly match: Json | null;
-      readonly since: Date;
-      /** When the wait times out; null: never. */
-      readonly until: Date | null;
-      readonly inbox: Readonly<Record<string, number>>;
-    }
-  /** It is a workflow, suspended: these of its steps wait. */
-  | {
-      readonly reason: "suspended";
-      readonly steps: readonly string[];
-      /** For these signals, and what is asked of them by name. */
-      readonly names: readonly string[];
-      readonly matches: Readonly<Record<string, Json>>;
-      /** For the end of these runs. */
-      readonly children: readonly string[];
-      readonly since: Date;
-      /** When it goes on by itself: the end of a sleep, a timeout, the next attempt; null: never. */
-      readonly until: Date | null;
-      readonly inbox: Readonly<Record<string, number>>;
-    }
-  /** It waits for its children to end; the first ten that have not are named. */
-  | {
-      readonly reason: "awaiting_children";
-      readonly unfinished: number;
-      readonly children: readonly string[];
-      readonly since: Date;
-    }
-  /** An operator holds it, or (like every other run) the whole database. */
-  | { readonly reason: "held"; readonly what: "run" | "database" }
-  /** The database refuses to claim it: it is set aside, so that others of its queue go on. */
-  | { readonly reason: "set_aside"; readonly error: ErrorRecord | null }
-  /** No live worker serves its definition in its version. */
-  | {
-      readonly reason: "unserved";
-      readonly name: string;
-      readonly version: number;
-      /** The versions that live workers serve. */
-      readonly servedVersions: readonly number[];
-      /** Whether any worker ever did. */
-      readonly registered: boolean;
-    }
-  /** Workers serve its definition, but none of them its queue. */
-  | { readonly reason: "queue_unserved"; readonly queue: string }
-  /** Its rate limit has put it off. */
-  | { readonly reason: "throttled"; readonly rateLimit: string; readonly until: Date }
-  /** It is not due yet: a delay, a retry, or the wait after a crash. */
-  | {
-      readonly reason: "not_due";
-      readonly until: Date;
-      readonly attempt: number;
-      readonly crashes: number;
-      readonly error: ErrorRecord | null;
-    }
-  /** Another run has its partition key, or is before it in line for the key. */
-  | {
-      readonly reason: "key_taken";
-      readonly partitionKey: string;
-      readonly holder: string;
-      /** The worker that holds the key; null: the holder is first in line and not claimed yet. */
-      readonly worker: string | null;
-    }
-  /** It may be claimed at any moment: workers are there, perhaps all busy. */
-  | { readonly reason: "claimable"; readonly queue: string; readonly since: Date };
-
-export type Why = WhyReason & {
-  readonly runId: string;
-  readonly phase: Phase;
-  /** The reason in one sentence. */
-  readonly text: string;
-};
+export type { Why, WhyReason } from "../store/views.js";
 
 export function explainRun(runId: string, facts: WhyFacts): Why {
   const found = findReason(runId, facts);
@@ -144,7 +57,7 @@ function findReason(runId: string, facts: WhyFacts): WhyReason {
   return findObstacle(runId, facts, dueAt, isDue);
 }
 
-/** Why a run that could be claimed is not. */
+/** Why no worker has claimed a run that waits for nothing else. */
 function findObstacle(runId: string, facts: WhyFacts, dueAt: Date | null, isDue: boolean): WhyReason {
   const { name, version, servedVersions, registered, queue, holder, first, partitionKey } = facts;
   if ((facts.hold & 4) !== 0) return { reason: "held", what: "run" };
@@ -168,9 +81,9 @@ function findObstacle(runId: string, facts: WhyFacts, dueAt: Date | null, isDue:
 
 function describe(why: WhyReason, facts: WhyFacts): string {
   const definition = `${facts.name}@${facts.version}`;
-  const besides =
-    (facts.served ? "" : `; and no live worker serves ${definition}`) +
-    (facts.databaseHeld ? "; and the database is held" : "");
+  const also =
+    (facts.served ? "" : `; also, no live worker serves ${definition}`) +
+    (facts.databaseHeld ? "; also, the database is held" : "");
   switch (why.reason) {
     case "ended": {
       const error = why.error === null ? "" : `: ${why.error.message}`;
@@ -180,17 +93,15 @@ function describe(why: WhyReason, facts: WhyFacts): string {
       return `is being executed${atStep(facts)} by worker ${why.worker}`;
     case "worker_dead":
       return (
-        `was being executed by worker ${why.worker}, which is not heard of any more; it goes on elsewhere ` +
-        (why.leaseUntil === null
-          ? "when the next worker looks for such runs (1 s)"
-          : `when its lease has passed, at ${iso(why.leaseUntil)}`)
+        `was being executed by worker ${why.worker}, which sends no heartbeats; another worker takes over ` +
+        (why.leaseUntil === null ? "within about a second" : `when its lease ends, at ${iso(why.leaseUntil)}`)
       );
     case "awaiting_signal": {
       const match = why.match === null ? "" : ` matching ${JSON.stringify(why.match)}`;
       const until = why.until === null ? "" : `, until ${iso(why.until)}`;
       const inbox = Object.entries(why.inbox).map(([name, count]) => `${count} × "${name}"`);
       const has = inbox.length === 0 ? "its inbox is empty" : `its inbox has ${inbox.join(", ")}`;
-      return `waits for the signal ${quoted(why.names)}${match} since ${iso(why.since)}${until}; ${has}${besides}`;
+      return `waits for the signal ${quoted(why.names)}${match} (since ${iso(why.since)}${until}); ${has}${also}`;
     }
     case "suspended": {
       const signals = why.names.map((name) => {
@@ -205,16 +116,16 @@ function describe(why: WhyReason, facts: WhyFacts): string {
           ? ""
           : `; its inbox ${inbox.length === 0 ? "is empty" : `has ${inbox.join(", ")}`}`;
       return (
-        `is suspended in step ${quoted(why.steps, " and ")} since ${iso(why.since)} and waits for ` +
-        `${[...signals, ...ends, ...times].join(" or ")}${has}${besides}`
+        `is suspended in step ${quoted(why.steps, " and ")} (since ${iso(why.since)}) and waits for ` +
+        `${[...signals, ...ends, ...times].join(" or ")}${has}${also}`
       );
     }
     case "awaiting_children":
-      return `waits for ${why.unfinished} of its children (${shorten(why.children, why.unfinished)}) since ${iso(why.since)}`;
+      return `waits for ${why.unfinished} of its children: ${shorten(why.children, why.unfinished)} (since ${iso(why.since)})`;
     case "held":
       return why.what === "run"
         ? "is held by an operator"
-        : "is held: nothing is executed in this database until `pawl fork adopt` or `pawl hold --release`";
+        : "is held: no worker executes anything in this database until `pawl fork adopt` or `pawl hold --release`";
     case "set_aside": {
       const error = why.error === null ? "" : `: ${why.error.message} (${why.error.code})`;
       return `is set aside, because the database cannot claim it${error}`;
@@ -229,20 +140,20 @@ function describe(why: WhyReason, facts: WhyFacts): string {
       return `is due, but no live worker serves ${definition}${instead}`;
     }
     case "queue_unserved":
-      return `is due, but no live worker that serves ${definition} has the queue "${why.queue}"`;
+      return `is due, but no live worker serves ${definition} on queue "${why.queue}"`;
     case "throttled":
-      return `is throttled by the rate limit "${why.rateLimit}" until ${iso(why.until)}${besides}`;
+      return `is throttled by the rate limit "${why.rateLimit}" until ${iso(why.until)}${also}`;
     case "not_due": {
       const again = why.attempt > 0 || why.crashes > 0 ? `, attempt ${why.attempt}` : "";
       const error = why.error === null ? "" : `, after the error: ${why.error.message}`;
-      return `is due at ${iso(why.until)}${again}${error}${besides}`;
+      return `is due at ${iso(why.until)}${again}${error}${also}`;
     }
     case "key_taken":
       return why.worker === null
         ? `waits for its partition key "${why.partitionKey}": run ${why.holder} is before it in line`
         : `waits for its partition key "${why.partitionKey}", which run ${why.holder} holds on worker ${why.worker}`;
     case "claimable":
-      return `is due since ${iso(why.since)} and will be claimed when a worker has a free slot for queue "${why.queue}"`;
+      return `has been due since ${iso(why.since)}; a worker claims it when it has a free slot for queue "${why.queue}"`;
   }
 }
 
@@ -251,7 +162,7 @@ const iso = (date: Date): string => date.toISOString();
 const atStep = ({ step }: WhyFacts): string => (step === null ? "" : ` at step "${step}"`);
 const quoted = (names: readonly string[], between = " or "): string =>
   names.map((name) => `"${name}"`).join(between);
-/** The result of a child comes as a signal that no user can send. */
+/** The result of a child arrives as a signal with a name that users cannot send. */
 const isReply = (name: string): boolean => name.startsWith("~");
 
 function shorten(children: readonly string[], all: number): string {

@@ -121,7 +121,11 @@ export const stepHelpers = Object.freeze({
     children,
     state,
   }),
-  done: (result?: unknown): Done => ({ [made]: true, kind: "done", result }),
+  done: <Result = undefined>(result?: Result): Done<Result> => ({
+    [made]: true,
+    kind: "done",
+    result: result as Result,
+  }),
   stop: (reason: unknown): Stop => ({ [made]: true, kind: "stop", reason }),
 });
 

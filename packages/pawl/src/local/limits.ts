@@ -1,8 +1,8 @@
 /**
- * Rate limits as users set them: `{ allowed: 100, period: "1s", burst: 200 }`. Checked here, stored by the database, which
- * alone decides who gets a token. A change counts at once for the next claim. Runs that the old limit put off are brought
- * forward: the first of them at once, the others by the sweeps of the workers, a batch at a time.
- * Called by `serve` and by `pawl.limits`.
+ * Rate limits as users set them: `{ allowed: 100, period: "1s", burst: 200 }`. Checked here and
+ * stored in the database, which alone decides which run gets a token. A change applies to the next
+ * claim. Runs that the old limit postponed are brought forward: one batch at once, the others by
+ * the sweeps of the workers. Called by `serve`, `pawl.limits` and the server.
  */
 
 import { type Duration, toMilliseconds } from "../values/duration.js";
@@ -13,18 +13,18 @@ import { show } from "../values/show.js";
 import type { ClientStore, StoredLimit } from "../store/store.js";
 
 const batch = 1_000;
-/** Within this time a limit must let something through. */
+/** A limit must allow at least one token within this time. */
 const longestMs = 366 * 86_400_000;
 
 export interface LimitOptions {
-  /** How many tokens there are per period; a claim takes one, or its `weight`. */
+  /** How many tokens per period. A claim takes one token, or its `weight`. */
   readonly allowed: number;
   readonly period: Duration;
-  /** How many tokens may be saved up for a burst. Default: `allowed`, at least 1. */
+  /** How many unused tokens are kept for a burst. Default: `allowed`, at least 1. */
   readonly burst?: number | undefined;
 }
 
-/** The limits in the option `limits` of serve. */
+/** Checks the option `limits` of `serve`. */
 export function checkLimits(given: unknown): StoredLimit[] {
   if (given === undefined) return [];
   if (!isObject(given)) {
@@ -55,7 +55,7 @@ export function checkLimit(name: unknown, given: unknown): StoredLimit {
   };
 }
 
-/** Sets a limit. However many runs it has put off, this takes no longer than one batch of them. */
+/** Sets a limit, and brings one batch of postponed runs forward. */
 export async function setLimit(
   store: Pick<ClientStore, "setLimit" | "bringForward">,
   limit: StoredLimit,

@@ -1,67 +1,67 @@
 /**
- * The look of everybody in this process who wants the same messages: one call at a time for all of them, repeated as long as somebody
- * waits. Remembers where the calls stopped, so that messages that cannot be received, or are gone, are not walked over again and
- * again. Used by the receiver.
+ * Polls a queue for all callers of this process that want the same messages: one call at a time for
+ * all of them, for as long as somebody waits. Remembers where the calls stopped, so that they do
+ * not walk again and again over messages that cannot be received or are gone. Used by the receiver.
  */
 
-import type { Received, ReceiveRequest, Wanted } from "../store/queue-store.js";
+import type { Received, ReceiveRequest, ReceiveFilter } from "../store/queue-store.js";
+import { type Polled, PollLoop } from "../timing/poll.js";
 import type { Hub } from "./hub.js";
 import type { ReceivedMessage } from "./receiver.js";
 
-/** The most messages that one call receives for all who wait. */
+/** The most messages of one call, for all who wait. */
 const maxBatch = 500;
-const firstPollMs = 20;
-const longestPollMs = 1_000;
-/** The low-water mark hides what becomes visible late, but not for longer. */
+const pace = { shortestMs: 20, longestMs: 1_000 };
+/** The floor hides messages that become visible late, but not for longer than this. */
 const floorMs = 1_000;
-/** Calls in a row that find only messages which cannot be received: then a pause, and who does not wait is answered. */
+/** After this many calls in a row that do not reach the end of the queue, there is a pause. */
 const maxWalks = 10;
 
 interface Waiter {
   readonly max: number;
   readonly settle: (messages: ReceivedMessage[] | Error) => void;
-  /** The number of the first look that counts for it. */
+  /** The number of the first poll that counts for this waiter. */
   readonly since: number;
-  /** Its time is over: it is answered after the look in flight. */
+  /** Its time has passed: the next poll that counts answers it, with or without messages. */
   isOver: boolean;
 }
 
-export interface LookOptions {
+type Found = Omit<Received, "messages"> & { messages: ReceivedMessage[] };
+
+export interface MessagePollOptions {
   readonly hub: Hub;
-  receive(
-    request: Pick<ReceiveRequest, "limit" | "floor" | "after">,
-  ): Promise<Omit<Received, "messages"> & { messages: ReceivedMessage[] }>;
+  receive(request: Pick<ReceiveRequest, "limit" | "floor" | "after">): Promise<Found>;
   giveBack(messages: readonly ReceivedMessage[]): Promise<void>;
   expire(): Promise<void>;
 }
 
-export class Look {
-  readonly #wanted: Wanted;
-  readonly #options: LookOptions;
+export class MessagePoll {
+  readonly #filter: ReceiveFilter;
+  readonly #options: MessagePollOptions;
   readonly #waiters = new Set<Waiter>();
+  readonly #loop = new PollLoop(pace, () => this.#poll());
   #number = 0;
-  #running: Promise<void> | undefined;
-  #isHinted = false;
+  #walks = 0;
   #floor: number | null = null;
   #floorUntilMs = 0;
   #after: Received["after"] = null;
-  #pollMs = firstPollMs;
-  #wake: (() => void) | undefined;
+  /** Ends the subscription to the hub's hints, while there is one. */
+  #unsubscribe: (() => void) | undefined;
 
-  constructor(wanted: Wanted, options: LookOptions) {
-    this.#wanted = wanted;
+  constructor(filter: ReceiveFilter, options: MessagePollOptions) {
+    this.#filter = filter;
     this.#options = options;
   }
 
   get isIdle(): boolean {
-    return this.#waiters.size === 0 && this.#running === undefined;
+    return this.#waiters.size === 0 && !this.#loop.isRunning;
   }
 
   wait(max: number, waitMs: number, signal: AbortSignal | undefined): Promise<ReceivedMessage[]> {
     return new Promise((resolve, reject) => {
       const isOver = (): void => {
         waiter.isOver = true;
-        this.#wake?.();
+        this.#loop.hint();
       };
       const timer = waitMs > 0 ? setTimeout(isOver, waitMs) : undefined;
       const leave = (): void => waiter.settle([]);
@@ -73,58 +73,61 @@ export class Look {
           clearTimeout(timer);
           signal?.removeEventListener("abort", leave);
           this.#waiters.delete(waiter);
+          if (this.#waiters.size === 0) this.#stop();
           if (messages instanceof Error) reject(messages);
           else resolve(messages);
         },
       };
       signal?.addEventListener("abort", leave, { once: true });
       this.#waiters.add(waiter);
-      if (this.#running === undefined) this.#running = this.#run();
-      else this.#hint(false);
+      this.#unsubscribe ??= this.#options.hub.onVisible(this.#filter.queue, (isOld) => {
+        if (isOld) this.#floor = null;
+        this.#loop.hint();
+      });
+      this.#loop.hint();
+      this.#loop.start();
     });
   }
 
   /** Resolves when no call is in flight. */
   async close(reason: Error): Promise<void> {
     for (const waiter of this.#waiters) waiter.settle(reason);
-    this.#wake?.();
-    await this.#running;
+    await this.#loop.stop();
   }
 
-  /** Something has become visible, or somebody wants it. */
-  #hint(isOld: boolean): void {
-    if (isOld) this.#floor = null;
-    this.#isHinted = true;
-    this.#wake?.();
+  /** Nobody waits. A poll in flight still ends, and gives its messages back. */
+  #stop(): void {
+    this.#unsubscribe?.();
+    this.#unsubscribe = undefined;
+    void this.#loop.stop();
   }
 
-  async #run(): Promise<void> {
-    const forget = this.#options.hub.receiving(this.#wanted.queue, (isOld) => this.#hint(isOld));
-    let walks = 0;
+  async #poll(): Promise<Polled> {
+    const number = ++this.#number;
     try {
-      while (this.#waiters.size > 0) {
-        this.#isHinted = false;
-        const number = ++this.#number;
-        const found = await this.#look();
-        const isThrough = found.after === null || ++walks >= maxWalks;
-        if (isThrough) walks = 0;
-        for (const waiter of this.#waiters) {
-          if (waiter.isOver && waiter.since <= number && isThrough) waiter.settle([]);
-        }
-        if (this.#waiters.size === 0 || found.more || !isThrough) continue;
-        if (found.messages.length === 0) await this.#options.expire();
-        // A walk that is not at its end goes on after a pause, hint or not.
-        if (!this.#isHinted || found.after !== null) await this.#pause(found.dueMs);
+      const found = await this.#receive();
+      const isThrough = found.after === null || ++this.#walks >= maxWalks;
+      if (isThrough) this.#walks = 0;
+      for (const waiter of this.#waiters) {
+        if (waiter.isOver && waiter.since <= number && isThrough) waiter.settle([]);
       }
+      if (found.more || !isThrough) return { kind: "again" };
+      const isEmpty = found.messages.length === 0;
+      if (isEmpty && this.#waiters.size > 0) await this.#options.expire();
+      // A walk that has not reached the end pauses, even if there was a hint.
+      if (found.after !== null) {
+        return { kind: "pause", ms: isEmpty ? pace.longestMs : pace.shortestMs };
+      }
+      const dueAtMs = found.dueMs === null ? null : performance.now() + found.dueMs;
+      return { kind: "drained", found: !isEmpty, dueAtMs };
     } catch (error) {
       for (const waiter of this.#waiters) waiter.settle(error as Error);
-    } finally {
-      forget();
-      this.#running = undefined;
+      return { kind: "failed" };
     }
   }
 
-  async #look(): Promise<Omit<Received, "messages"> & { messages: ReceivedMessage[] }> {
+  /** One call. Deals its messages out, first come, first served. */
+  async #receive(): Promise<Found> {
     if (performance.now() > this.#floorUntilMs) this.#floor = null;
     let limit = 0;
     for (const { max } of this.#waiters) limit += max;
@@ -136,7 +139,6 @@ export class Look {
     this.#after = found.after;
     if (this.#floor === null) this.#floorUntilMs = performance.now() + floorMs;
     this.#floor = found.floor;
-    this.#pollMs = found.messages.length > 0 ? firstPollMs : Math.min(this.#pollMs * 1.5, longestPollMs);
     let from = 0;
     for (const waiter of this.#waiters) {
       if (from === found.messages.length) break;
@@ -144,18 +146,5 @@ export class Look {
     }
     if (from < found.messages.length) await this.#options.giveBack(found.messages.slice(from));
     return found;
-  }
-
-  /** Until the next poll, a hint, the next message that is known to come, or somebody's time is over. */
-  #pause(dueMs: number | null): Promise<void> {
-    const pollMs = this.#pollMs * (0.8 + Math.random() * 0.4);
-    return new Promise((resolve) => {
-      const timer = setTimeout(() => this.#wake?.(), Math.min(pollMs, Math.ceil(dueMs ?? pollMs)));
-      this.#wake = () => {
-        clearTimeout(timer);
-        this.#wake = undefined;
-        resolve();
-      };
-    });
   }
 }

@@ -1,18 +1,22 @@
 /**
- * Receives messages for callers of this process. Callers that want the same share one look at the database at a time, and what it
- * finds is dealt out among them, first come, first served. Who waits is served by a hint of this process (`local/hub.ts`) at once, else by
- * polling: 20 ms after the last message, then more and more rarely, up to a second. A message for somebody who has gone meanwhile is
- * given to the next, or back to the queue as if it had never been received. Used by the client.
+ * Receives messages for callers of this process. Callers that want the same messages share one poll
+ * (`message-poll.ts`), first come, first served. A hint of this process (`hub.ts`) starts a poll at
+ * once; otherwise polls follow at intervals from 20 ms, growing to a second. If a caller has left
+ * meanwhile, its message goes to the next caller, or back to the queue as if it had never been
+ * received. Used by the Postgres transport.
  */
 
 import type { Logger } from "../values/logger.js";
-import type { QueueStore, StoredMessage, Wanted } from "../store/queue-store.js";
+import type { QueueStore, StoredMessage, ReceiveFilter } from "../store/queue-store.js";
 import { newClaimId } from "../values/claim-id.js";
-import { Look } from "./message-poll.js";
+import { MessagePoll } from "./message-poll.js";
 import type { Hub } from "./hub.js";
 
-/** Looks that nobody waits for are kept for their marks, up to so many. */
-const maxLooks = 1_000;
+/** Polls that nobody waits for are kept, up to this many: they know where the last call stopped. */
+const maxPolls = 1_000;
+/**
+ * How often messages whose visibility timeout has passed are made visible, and how many at once.
+ */
 const expireMs = 1_000;
 const expireBatch = 1_000;
 
@@ -30,7 +34,7 @@ export class Receiver {
   readonly #store: QueueStore;
   readonly #hub: Hub;
   readonly #logger: Logger;
-  readonly #looks = new Map<string, Look>();
+  readonly #polls = new Map<string, MessagePoll>();
   #closed: Error | undefined;
   #expiresAtMs = 0;
   #marks: string | null = null;
@@ -41,37 +45,40 @@ export class Receiver {
     this.#logger = logger;
   }
 
-  /** At least one message as soon as there is one, at most `max`; none once the time is over or the signal aborted. */
-  receive(wanted: Wanted, { max, waitMs, signal }: ReceiveOptions): Promise<ReceivedMessage[]> {
+  /**
+   * Waits for the first message and returns up to `max`; none once the time has passed or the
+   * signal is aborted.
+   */
+  receive(filter: ReceiveFilter, { max, waitMs, signal }: ReceiveOptions): Promise<ReceivedMessage[]> {
     if (this.#closed !== undefined) return Promise.reject(this.#closed);
     if (signal?.aborted === true) return Promise.resolve([]);
-    const key = JSON.stringify([wanted.queue, wanted.visibilityMs, wanted.maxReceives, wanted.match]);
-    let look = this.#looks.get(key);
-    if (look === undefined) {
+    const key = JSON.stringify([filter.queue, filter.visibilityMs, filter.maxReceives, filter.match]);
+    let poll = this.#polls.get(key);
+    if (poll === undefined) {
       this.#forgetIdle();
-      look = new Look(wanted, {
+      poll = new MessagePoll(filter, {
         hub: this.#hub,
         receive: async (request) => {
           const receipt = newClaimId();
-          const received = await this.#store.receive({ ...wanted, ...request, receipt });
+          const received = await this.#store.receive({ ...filter, ...request, receipt });
           const messages = received.messages.map((message) => ({ ...message, receipt }));
           return { ...received, messages };
         },
-        giveBack: (messages) => this.#giveBack(wanted.queue, messages),
+        giveBack: (messages) => this.#giveBack(filter.queue, messages),
         expire: () => this.#expire(),
       });
-      this.#looks.set(key, look);
+      this.#polls.set(key, poll);
     }
-    return look.wait(max, waitMs, signal);
+    return poll.wait(max, waitMs, signal);
   }
 
-  /** Gives up on everybody who waits; resolves when what was on its way is given back. */
+  /** Fails all calls that wait. Resolves when messages in flight to them are back in the queue. */
   async close(reason: Error): Promise<void> {
     this.#closed = reason;
-    await Promise.all([...this.#looks.values()].map((look) => look.close(reason)));
+    await Promise.all([...this.#polls.values()].map((poll) => poll.close(reason)));
   }
 
-  /** Nobody is there to take them any more. If this fails, their visibility ends. */
+  /** Their caller has left. If this fails, they become visible after their visibility timeout. */
   async #giveBack(queue: string, messages: readonly ReceivedMessage[]): Promise<void> {
     try {
       const receipts = messages.map(({ id, receipt }) => ({ queue, id, receipt, visibilityMs: 0 }));
@@ -80,12 +87,12 @@ export class Receiver {
     } catch (error) {
       this.#logger.warn(
         { err: error },
-        "pawl: messages for a receiver that has gone stay in flight until their visibility ends",
+        "pawl: cannot return messages of a caller that left; they become visible after their visibility timeout",
       );
     }
   }
 
-  /** Every second, if somebody waits: where no worker runs, nobody else makes expired messages visible. */
+  /** Once a second while somebody waits: without workers, nobody else does it. */
   async #expire(): Promise<void> {
     if (performance.now() < this.#expiresAtMs) return;
     this.#expiresAtMs = performance.now() + expireMs;
@@ -95,7 +102,7 @@ export class Receiver {
   }
 
   #forgetIdle(): void {
-    if (this.#looks.size < maxLooks) return;
-    for (const [key, look] of this.#looks) if (look.isIdle) this.#looks.delete(key);
+    if (this.#polls.size < maxPolls) return;
+    for (const [key, poll] of this.#polls) if (poll.isIdle) this.#polls.delete(key);
   }
 }

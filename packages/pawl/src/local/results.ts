@@ -1,21 +1,29 @@
 /**
- * Waits for runs to end. A run that ends in this process is announced at once (`local/hub.ts`); all others are found by polling, each run at
- * intervals that grow, however many wait for it. One call asks for up to 1,000 runs, those first that have been due the longest: no
- * number of waits keeps another from its turn. An outage only delays. Used by the client and by the server.
+ * Waits for runs to end. The hub (`local/hub.ts`) announces a run that ends in this process at
+ * once. Polling finds the others: each run at intervals that grow, however many callers wait for
+ * it. One call asks for up to 1,000 runs, the longest due first, so no number of waits delays
+ * another beyond its turn. An outage only delays. Used by the Postgres transport and by the server.
  */
 
-import { isOutage } from "../store/postgres/database-errors.js";
-import type { ClientStore, EndedRun } from "../store/store.js";
-import type { Hub } from "./hub.js";
+import type { ClientStore, EndedRun } from "../store/client-store.js";
+import { isUnreachable } from "../store/errors.js";
+import { longerInterval, noInterval, type Polled, PollLoop } from "../timing/poll.js";
 import type { Logger } from "../values/logger.js";
+import type { Hub } from "./hub.js";
 
-const firstPollMs = 10;
-const longestPollMs = 500;
+/** How often one run is asked for. */
+const pace = { shortestMs: 10, longestMs: 500 };
 const maxBatch = 1_000;
-const many = 100;
+/** With more runs than this, some run is always due: they are polled together, after a rest. */
+const crowd = 100;
 const crowdRestMs = 20;
-/** Who waits no longer than this gets a look at once: polling might come too late. */
+/**
+ * A caller that waits no longer than this is answered by a call of its own: a poll might come too
+ * late.
+ */
 const shortMs = 100;
+/** The longest delay of a timer, 24 days. */
+const longestTimerMs = 2_147_483_647;
 
 type Settle = (ended: EndedRun | Error) => void;
 
@@ -23,8 +31,8 @@ type Settle = (ended: EndedRun | Error) => void;
 interface Awaited {
   readonly runId: string;
   readonly settles: Set<Settle>;
-  /** Takes back that this process announces its end. */
-  readonly forget: () => void;
+  /** Ends the subscription to the hub's announcement. */
+  readonly unsubscribe: () => void;
   intervalMs: number;
   dueAtMs: number;
 }
@@ -34,9 +42,7 @@ export class Results {
   readonly #hub: Hub;
   readonly #logger: Logger;
   readonly #awaited = new Map<string, Awaited>();
-  #timer: NodeJS.Timeout | undefined;
-  #timerAtMs = Number.POSITIVE_INFINITY;
-  #isPolling = false;
+  readonly #loop = new PollLoop(noInterval, () => this.#poll());
 
   constructor(store: Pick<ClientStore, "ended">, hub: Hub, logger: Logger) {
     this.#logger = logger;
@@ -44,7 +50,7 @@ export class Results {
     this.#hub = hub;
   }
 
-  /** The end of a run; null once `timeoutMs` has passed without it, or who waits has gone (`signal`). */
+  /** The end of a run; null once `timeoutMs` has passed or the signal is aborted. */
   async wait(runId: string, timeoutMs: number | null, signal?: AbortSignal): Promise<EndedRun | null> {
     if (timeoutMs !== null && timeoutMs <= shortMs) {
       const [ended] = (await this.#store.ended([runId])).runs;
@@ -73,98 +79,83 @@ export class Results {
       this.#join(runId, settle);
       signal?.addEventListener("abort", giveUp);
       if (timeoutMs !== null) {
-        timeout = setTimeout(
-          giveUp,
-          // The longest that a timer takes; nobody waits 24 days for more.
-          Math.min(timeoutMs, 2 ** 31 - 1),
-        );
+        timeout = setTimeout(giveUp, Math.min(timeoutMs, longestTimerMs));
       }
     });
   }
 
-  /** Gives up on everything that still waits. */
+  /** Fails all calls that still wait. */
   close(reason: Error): void {
-    clearTimeout(this.#timer);
-    for (const awaited of this.#awaited.values()) tellAll(awaited, reason);
+    void this.#loop.stop();
+    for (const awaited of this.#awaited.values()) settleAll(awaited, reason);
   }
 
-  #join(runId: string, tell: Settle): void {
-    const dueAtMs = performance.now() + firstPollMs;
+  #join(runId: string, settle: Settle): void {
+    const dueAtMs = performance.now() + pace.shortestMs;
     let awaited = this.#awaited.get(runId);
     if (awaited === undefined) {
       const made: Awaited = {
         runId,
         settles: new Set(),
-        forget: this.#hub.await(runId, (ended) => tellAll(made, ended)),
-        intervalMs: firstPollMs,
+        unsubscribe: this.#hub.onEnd(runId, (ended) => settleAll(made, ended)),
+        intervalMs: pace.shortestMs,
         dueAtMs,
       };
       this.#awaited.set(runId, (awaited = made));
     }
-    // Whoever comes anew is not to wait as long as those who have waited for long.
-    awaited.intervalMs = firstPollMs;
+    // A new caller does not wait for the long interval of those who came before.
+    awaited.intervalMs = pace.shortestMs;
     awaited.dueAtMs = Math.min(awaited.dueAtMs, dueAtMs);
-    awaited.settles.add(tell);
-    this.#scheduleAt(awaited.dueAtMs);
+    awaited.settles.add(settle);
+    this.#loop.expectAt(awaited.dueAtMs);
+    this.#loop.start();
   }
 
-  #leave(runId: string, tell: Settle): void {
+  #leave(runId: string, settle: Settle): void {
     const awaited = this.#awaited.get(runId);
     if (awaited === undefined) return;
-    awaited.settles.delete(tell);
+    awaited.settles.delete(settle);
     if (awaited.settles.size > 0) return;
     this.#awaited.delete(runId);
-    awaited.forget();
+    awaited.unsubscribe();
   }
 
-  /** Polls at this time, unless it will sooner. */
-  #scheduleAt(atMs: number): void {
-    if (this.#isPolling || atMs >= this.#timerAtMs) return;
-    clearTimeout(this.#timer);
-    this.#timerAtMs = atMs;
-    this.#timer = setTimeout(() => void this.#poll(), Math.max(0, atMs - performance.now()));
-  }
-
-  async #poll(): Promise<void> {
-    this.#isPolling = true;
+  async #poll(): Promise<Polled> {
     const nowMs = performance.now();
     const due = [...this.#awaited.values()]
       .filter((awaited) => awaited.dueAtMs <= nowMs + 1)
       .toSorted((one, other) => one.dueAtMs - other.dueAtMs)
       .slice(0, maxBatch);
     const isWhole = due.length === 0 || (await this.#ask(due));
-    // What did not fit into the answer comes first in the next.
+    // If the answer was cut, the rest comes first in the next one.
     if (isWhole) {
       for (const awaited of due) {
-        awaited.intervalMs = Math.min(awaited.intervalMs * 1.5, longestPollMs);
+        awaited.intervalMs = longerInterval(awaited.intervalMs, pace);
         awaited.dueAtMs = performance.now() + awaited.intervalMs;
       }
     }
-    this.#isPolling = false;
-    this.#timerAtMs = Number.POSITIVE_INFINITY;
-    let nextAtMs = Number.POSITIVE_INFINITY;
-    for (const awaited of this.#awaited.values()) nextAtMs = Math.min(nextAtMs, awaited.dueAtMs);
-    // Of many there is always one due: they are looked after together.
-    const restMs = this.#awaited.size > many ? crowdRestMs : 0;
-    this.#scheduleAt(Math.max(nextAtMs, performance.now() + restMs));
+    if (this.#awaited.size > crowd) return { kind: "pause", ms: crowdRestMs };
+    let dueAtMs = Number.POSITIVE_INFINITY;
+    for (const awaited of this.#awaited.values()) dueAtMs = Math.min(dueAtMs, awaited.dueAtMs);
+    return { kind: "drained", found: false, dueAtMs };
   }
 
-  /** Whether the answer told of all of them. */
+  /** Whether the answer covered all of them. */
   async #ask(due: readonly Awaited[]): Promise<boolean> {
     try {
       const { runs, more } = await this.#store.ended(due.map(({ runId }) => runId));
       const byId = new Map(due.map((awaited) => [awaited.runId, awaited]));
-      for (const run of runs) tellAll(byId.get(run.runId)!, run);
+      for (const run of runs) settleAll(byId.get(run.runId)!, run);
       return !more;
     } catch (error) {
-      if (isOutage(error)) this.#logger.warn({ err: error }, "pawl: results cannot be read, trying again");
-      else for (const awaited of due) tellAll(awaited, error as Error);
+      if (isUnreachable(error)) this.#logger.warn({ err: error }, "pawl: cannot read results, will retry");
+      else for (const awaited of due) settleAll(awaited, error as Error);
       return true;
     }
   }
 }
 
-/** Tells everybody who waits for it. */
-function tellAll({ settles }: Awaited, ended: EndedRun | Error): void {
-  for (const tell of settles) tell(ended);
+/** Answers everybody who waits for the run. */
+function settleAll({ settles }: Awaited, ended: EndedRun | Error): void {
+  for (const settle of settles) settle(ended);
 }

@@ -1,12 +1,12 @@
 /**
- * Sends signals for callers of this process, those that come together in one call. A run that a lone signal wakes is handed
- * over to a worker of this process that serves it and has a slot free: it never waits for a claim. Of the others the workers
- * are told. Used by the client.
+ * Sends signals for callers of this process. Signals that happen together share one call. A worker
+ * of this process with a free slot gets the run that a single signal wakes, already claimed, so the
+ * run waits for no poll. For other runs the workers get a hint. Used by the Postgres transport.
  */
 
 import type { ClientStore, NewSignal, SignalTarget, SignalVerdict } from "../store/store.js";
 import { newClaimId } from "../values/claim-id.js";
-import { Group } from "../timing/batch.js";
+import { Batcher } from "../timing/batch.js";
 import type { ErrorKinds } from "../timing/slow-lanes.js";
 import type { Hub, Slots } from "./hub.js";
 import { signalTraced } from "../observe/tracing.js";
@@ -19,19 +19,19 @@ interface Answered {
 export class Signaller {
   readonly #store: Pick<ClientStore, "signal">;
   readonly #hub: Hub;
-  readonly #group: Group<NewSignal, Answered>;
+  readonly #group: Batcher<NewSignal, Answered>;
 
   constructor(store: Pick<ClientStore, "signal">, hub: Hub, errors: ErrorKinds) {
     this.#store = store;
     this.#hub = hub;
-    this.#group = new Group({
+    this.#group = new Batcher({
       ...errors,
       send: (signals) => this.#send(signals, signals.length === 1 ? this.#slots() : null),
       sizeOf: (signal) => signal.payload.length,
     });
   }
 
-  /** Resolves when the signal is in the inbox for good, or it is known why it is not. */
+  /** Resolves when the signal is committed to the inbox, or refused. */
   async send(signal: NewSignal): Promise<SignalVerdict> {
     const { verdict } = await signalTraced(signal, () => this.#group.add(signal));
     return verdict;
@@ -63,7 +63,7 @@ export class Signaller {
     }
   }
 
-  /** The free slots of the first worker of this process that has some. */
+  /** The free slots of the first worker of this process that has any. */
   #slots(): Slots | null {
     for (const worker of this.#hub.workers) {
       const slots = worker.offer();

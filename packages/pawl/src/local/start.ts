@@ -1,18 +1,19 @@
 /**
- * Starts runs for callers of this process. Starts that come together share one call, and none of them waits for another's
- * key. A run that a worker of this process serves and has a free slot for is inserted already claimed and
- * handed over once the insert is committed: it never waits for a claim. Used by the client.
+ * Starts runs for callers of this process. Starts that happen together share one call, and none of
+ * them waits for the key of another. If a worker of this process serves the run and has a free
+ * slot, the run is inserted already claimed and handed over after the commit, so it waits for no
+ * poll. Used by the Postgres transport and the server.
  */
 
 import type { ClientStore, NewRun, StartedRun } from "../store/store.js";
 import { newClaimId } from "../values/claim-id.js";
-import { Group } from "../timing/batch.js";
+import { Batcher } from "../timing/batch.js";
 import type { ErrorKinds, LockLanes } from "../timing/slow-lanes.js";
 import type { Hub, Reservation } from "./hub.js";
 import { startTraced } from "../observe/tracing.js";
 
-/** What a run that was just started has not yet. */
-const newborn = {
+/** The members that every new run has in common. */
+const freshRun = {
   attempt: 0,
   crashes: 0,
   parentId: null,
@@ -30,7 +31,7 @@ const newborn = {
 export class Starter {
   readonly #store: Pick<ClientStore, "start">;
   readonly #hub: Hub;
-  readonly #group: Group<NewRun, StartedRun>;
+  readonly #group: Batcher<NewRun, StartedRun>;
   readonly #lanes: LockLanes;
 
   constructor(
@@ -41,19 +42,19 @@ export class Starter {
     this.#store = store;
     this.#hub = hub;
     this.#lanes = lanes;
-    this.#group = new Group({
+    this.#group = new Batcher({
       ...errors,
       send: (runs) => this.#send(runs, false),
       sizeOf: (run) => run.input.length,
     });
   }
 
-  /** Starts one run, together with whatever else this process starts just now. */
+  /** Starts one run, together with others that this process starts at the same time. */
   start(run: NewRun): Promise<StartedRun> {
     return startTraced([run], ([traced]) => this.#group.add(traced!));
   }
 
-  /** Starts all of them in one statement, or, if their keys conflict, none. */
+  /** Starts all runs in one statement, or none if their keys conflict. */
   startMany(runs: readonly NewRun[]): Promise<StartedRun[]> {
     return startTraced(runs, (traced) => this.#lanes.run(() => this.#send(traced, true)));
   }
@@ -74,7 +75,7 @@ export class Starter {
       const claim = first === undefined ? null : { workerId: first.workerId, claimId };
       const started = await this.#store.start(runs, { allOrNothing, claim });
       this.#handOver(runs, started, slots, claimId);
-      this.#tell(runs, started);
+      this.#emitStarted(runs, started);
       return started;
     } catch (error) {
       for (const slot of slots.values()) slot.cancel();
@@ -84,13 +85,16 @@ export class Starter {
     }
   }
 
-  /** A slot on a worker of this process, for a run that may begin at once. One call claims for one worker only. */
+  /**
+   * Reserves a slot on a worker of this process for a run that may begin at once. One call claims
+   * for one worker only.
+   */
   #reserve(run: NewRun, workerId: string | undefined): Reservation | null {
     const { name, version, queue } = run;
     if (version === null || queue === null || run.delayMs !== null || run.at !== null) return null;
-    // A scope of its own may tell runnable and executing apart: such a run must be runnable first.
+    // A unique scope may distinguish runnable from executing, so such a run must be runnable first.
     if (run.uniqueScope !== null) return null;
-    // Who may have a key or a token is decided by a claim.
+    // Only a claim decides which run gets a key or a token.
     if (run.partitionKey !== null || run.rateLimit !== null) return null;
     for (const worker of this.#hub.workers) {
       const slot = worker.reserve({ name, version, queue });
@@ -101,7 +105,7 @@ export class Starter {
     return null;
   }
 
-  #tell(runs: readonly NewRun[], started: readonly StartedRun[]): void {
+  #emitStarted(runs: readonly NewRun[], started: readonly StartedRun[]): void {
     if (!this.#hub.hears("run.started")) return;
     for (const [index, { runId, created }] of started.entries()) {
       const { name, version } = runs[index]!;
@@ -115,18 +119,18 @@ export class Starter {
     slots: ReadonlyMap<number, Reservation>,
     claimId: string,
   ): void {
-    const nudged = new Set<string | null>();
+    const hinted = new Set<string | null>();
     for (const [index, run] of runs.entries()) {
       const { runId, created, phase } = started[index]!;
       const slot = slots.get(index);
-      // In a database that is held nothing is claimed, by a start neither.
+      // In a held database, a start claims nothing.
       if (slot !== undefined && created && phase !== "executing") {
         slot.cancel();
       } else if (slot === undefined) {
         const delayMs = run.delayMs ?? (run.at === null ? 0 : run.at.getTime() - Date.now());
         if (!created) continue;
-        // Of a start by name the queue is known to the database alone: any.
-        if (delayMs <= 0) nudged.add(run.queue);
+        // For a start by name, only the database knows the queue.
+        if (delayMs <= 0) hinted.add(run.queue);
         else if (run.queue !== null) this.#hub.expect(run.queue, delayMs);
       } else if (!created) {
         slot.cancel();
@@ -135,7 +139,7 @@ export class Starter {
         const priority = run.priority ?? 0;
         slot.fill(
           {
-            ...newborn,
+            ...freshRun,
             runId,
             name,
             version: run.version!,
@@ -149,7 +153,7 @@ export class Starter {
         );
       }
     }
-    if (nudged.has(null)) this.#hub.nudge(null);
-    else for (const queue of nudged) this.#hub.nudge(queue);
+    if (hinted.has(null)) this.#hub.hint(null);
+    else for (const queue of hinted) this.#hub.hint(queue);
   }
 }

@@ -1,236 +1,193 @@
 /**
- * Commits what was decided about a run, through the flusher, and tells the process what follows from it: the run's next
- * step, when it is due, who waits for its end, which run comes next for its partition key. Called by the executor.
+ * Commits a decision about a run through the batcher of commits, or in the transaction of its step,
+ * and applies its effects: events, hints, the progress of the run, the next run of its partition
+ * key. Called by the functions that execute jobs, machines and workflows.
  */
 
-import { fromJson } from "../values/json.js";
-import { Forbidden, InvalidOutcome, InvalidState, KeyConflict, PawlError } from "../values/errors.js";
-import type { Claim, Claimable, Commit, StoreTransaction, Transition, Verdict } from "../store/store.js";
+import { failedOutcome, failedWriteOf } from "../store/failed-write.js";
+import type { Claim, Claimable, Commit, StoreTransaction } from "../store/store.js";
 import { newClaimId } from "../values/claim-id.js";
-import { attemptOf, type Execution } from "./execution.js";
-import { sliceMs, sliceSteps, type Surroundings } from "./worker-services.js";
-import { abandonTransaction, CommitUnknown, commitTransaction, Undone } from "./transaction.js";
+import { PawlError } from "../values/errors.js";
+import { fromJson } from "../values/json.js";
+import { type Effects, effectsOf, sendHints } from "./effects.js";
+import type { Execution, RunClaim } from "./execution.js";
+import { CommitUnknown, commitTransaction, RolledBack } from "./transaction.js";
 import type { Decision } from "./transition.js";
+import { type CommitVerdict, sliceMs, sliceSteps } from "./worker-services.js";
+
+type Committed = Extract<CommitVerdict, { kind: "committed" | "already" }>;
 
 /**
- * Commits a decision. Null: it is settled (committed, or dropped with the claim); `Undone`: its
- * transaction is rolled back, by no fault of the step; else why the database refused it.
+ * Commits a decision. Null: it is settled (committed, or dropped with the claim). `RolledBack`: its
+ * transaction was rolled back, and not because of the step. Else the error why the database refused
+ * it.
  */
 export async function commit(
   execution: Execution,
-  { transition }: Decision,
-  around: Surroundings,
-): Promise<PawlError | Undone | null> {
-  if (execution.aborted) {
-    await abandonTransaction(execution);
+  { transition, dueMs = null }: Decision,
+): Promise<PawlError | RolledBack | null> {
+  const { runId, claimId, queue, claim, progress, control, services } = execution;
+  if (control.isAborted) {
+    await execution.transaction.abandon();
     return null;
   }
-  const { runId, queue, claimId, turn, parentId, partitionKey, incoming } = execution;
-  const { inboxSeq } = incoming;
-  around.observer.stepReturned(execution);
-  const next = partitionKey === null || transition.kind === "keep" ? null : offerNext(execution, around);
-  const item = { runId, queue, claimId, turn, inboxSeq, parentId, partitionKey, next, transition };
-  const isEnd = transition.kind !== "keep" && next === null;
+  const { parentId, partitionKey } = claim.run;
+  const { turn, inbox } = progress;
+  services.observer.stepReturned(execution.observed);
+  const next = partitionKey === null || transition.kind === "keep" ? null : offerNext(execution);
+  const item: Commit = {
+    runId,
+    queue,
+    claimId,
+    turn,
+    inboxSeq: inbox.seq,
+    parentId,
+    partitionKey,
+    next,
+    transition,
+  };
+  const opened = execution.transaction.detach();
   const verdict =
-    execution.opened === null
-      ? await write(item, isEnd ? around.feeder(queue) : undefined, around)
-      : await commitOpened(execution, execution.opened, item, around);
-  if (next !== null) around.claiming.delete(next.claimId);
-  if (verdict instanceof Undone) {
-    around.observer.stepDropped(execution);
+    opened === null ? await write(execution, item) : await writeInTransaction(execution, opened, item);
+  if (next !== null) services.worker.claiming.delete(next.claimId);
+  if (verdict instanceof RolledBack) {
+    services.observer.stepDropped(execution.observed);
     return verdict;
   }
   if (verdict instanceof PawlError) return verdict;
   if (verdict === null) {
-    execution.abort(new Error("nobody knows whether the claim on this run has ended"));
+    control.abort(new Error("nobody knows whether the claim on this run has ended"));
     return null;
   }
-  switch (verdict.kind) {
-    case "committed":
-      if (verdict.uniqueLost) {
-        const { name, version } = execution.definition;
-        around.logger.warn({ runId }, "pawl: unique_lost: the unique key was taken meanwhile");
-        around.observer.uniqueLost(runId, name, version);
-      }
-      if (verdict.handed !== null && next !== null) {
-        const { sinceMs, count } = execution.chain;
-        execution.successor = {
-          run: verdict.handed,
-          claimId: next.claimId,
-          chain: { sinceMs, count: count + 1 },
-        };
-      }
-      break;
-    case "already":
-      break;
-    case "stale":
-      loseClaim(execution, around);
-      return null;
-    case "failed":
-      // Keys of a child that belong to two runs; a rate limit that nobody has set.
-      if (verdict.code === "PW409") return new KeyConflict(verdict.message);
-      if (verdict.code === "PW422") return new InvalidOutcome(verdict.message);
-      // A child that the token of this worker may not start.
-      if (verdict.code === "Forbidden") return new Forbidden(verdict.message);
-      return new InvalidState(`the database refused the outcome (${verdict.code}): ${verdict.message}`);
-    case "busy":
-      throw new Error("the flusher answered busy");
-  }
-  execution.turn++;
-  execution.isSettled = transition.kind !== "keep";
-  observe(execution, transition, around);
-  switch (transition.kind) {
-    case "keep":
-      execution.step = transition.step;
-      execution.attempt = 0;
-      incoming.advance(transition.consumed, verdict.inboxSeq);
-      break;
-    case "next":
-      around.expect(execution.queue, 0);
-      break;
-    case "await":
-      if (transition.delayMs !== null) around.expect(execution.queue, transition.delayMs);
-      break;
-    case "suspend":
-      break;
-    case "spawn":
-      for (const one of new Set(transition.children.map((child) => child.queue))) around.hub.nudge(one);
-      break;
-    case "retry":
-      around.expect(execution.queue, transition.delayMs);
-      if (transition.error !== null) {
-        around.logger.warn(
-          describe(execution, transition.error),
-          "pawl: an attempt failed, another will follow",
-        );
-      }
-      break;
-    case "done":
-      if (parentId !== null) around.hub.delivered(parentId);
-      around.hub.announce({ runId, phase: "done", result: transition.result, error: null });
-      break;
-    case "stop":
-      if (parentId !== null) around.hub.delivered(parentId);
-      around.hub.announce({ runId, phase: "failed", result: null, error: transition.error });
-      around.logger.warn(describe(execution, transition.error), "pawl: a run failed");
-      break;
-  }
+  if (verdict.kind === "failed") return failedOutcome(verdict);
+  if (verdict.kind === "stale") loseClaim(execution);
+  else apply(execution, item, verdict, effectsOf(item, dueMs));
   return null;
 }
 
-/** Writes an outcome, and lets the slot's next run be claimed meanwhile, if this is the end of the claim. */
-async function write(
-  item: Commit,
-  feeder: ReturnType<Surroundings["feeder"]>,
-  { flusher }: Surroundings,
-): Promise<Verdict> {
-  feeder?.endBegins();
-  try {
-    return await flusher.write(item);
-  } finally {
-    feeder?.endIsOver();
-  }
+/** Commits the failure of a run; throws if the database refuses even that. */
+export async function commitFailure(execution: Execution, decision: Decision): Promise<void> {
+  const refused = await commit(execution, decision);
+  if (refused !== null) throw refused;
 }
 
-/** Tells what has become of the present step, and of the run. */
-function observe(execution: Execution, transition: Transition, { observer }: Surroundings): void {
-  const at = attemptOf(execution);
-  if (transition.kind === "retry") {
-    observer.stepEnded(execution, execution, at, "step.retried", transition.delayMs);
-    return;
-  }
-  observer.stepEnded(execution, execution, at, transition.kind === "stop" ? "step.failed" : "step.completed");
-  if (transition.kind === "spawn") observer.started(transition.children, execution.runId);
-  else if (transition.kind === "done") observer.ended(execution, null);
-  else if (transition.kind === "stop") observer.ended(execution, transition.error);
-}
-
-/** What this execution wanted to write was refused: the run is not its own any more. */
-export function loseClaim(execution: Execution, { logger, observer }: Surroundings): void {
-  const { runId, definition, step, attempt, aborted } = execution;
-  if (!aborted) {
-    observer.stale(execution);
-    logger.warn(
+/** A write of this execution was refused: another worker has the run, or it was cancelled. */
+export function loseClaim({ runId, definition, progress, control, observed, services }: Execution): void {
+  if (!control.isAborted) {
+    const { step, attempt } = progress;
+    services.observer.stale(observed);
+    services.logger.warn(
       { runId, name: definition.name, step, attempt },
-      "pawl: what a step did was not recorded, because the claim on its run was lost",
+      "pawl: the claim on a run was lost, so the outcome of its step was not recorded",
     );
   }
-  execution.abort(new Error("the claim on this run was lost"));
+  control.abort(new Error("the claim on this run was lost"));
+}
+
+/** Writes an outcome. If it ends the claim, the run for its slot is claimed meanwhile. */
+async function write({ queue, services }: Execution, item: Commit): Promise<CommitVerdict> {
+  const isEnd = item.transition.kind !== "keep" && item.next === null;
+  const claimer = isEnd ? services.worker.claimer(queue) : undefined;
+  claimer?.endBegins();
+  try {
+    return await services.commits.add(item);
+  } finally {
+    claimer?.endIsOver();
+  }
 }
 
 /**
- * Commits an outcome in the transaction of its step. Null: nobody knows whether it is; an error of
- * Pawl's: what the step did wrong.
+ * Commits an outcome in the transaction of its step. Null: the outcome of the commit is unknown; an
+ * error of Pawl: what the step did wrong.
  */
-async function commitOpened(
-  execution: Execution,
+async function writeInTransaction(
+  { control, services }: Execution,
   opened: StoreTransaction,
   item: Commit,
-  around: Surroundings,
-): Promise<Verdict | PawlError | Undone | null> {
-  execution.opened = null;
+): Promise<CommitVerdict | PawlError | RolledBack | null> {
   let freed: readonly Claimable[] = [];
   try {
-    const done = await commitTransaction(
+    const verdict = await commitTransaction(
       opened,
-      () => execution.aborted,
+      () => control.isAborted,
       async () => {
-        const { verdict, claimable } = await opened.apply(item);
-        freed = claimable;
-        return verdict;
+        const applied = await opened.apply(item);
+        freed = applied.claimable;
+        return applied.verdict;
       },
     );
-    around.hub.claimable(freed);
-    return done;
+    services.hub.claimable(freed);
+    return verdict;
   } catch (error) {
     if (error instanceof CommitUnknown) {
-      around.logger.warn(
+      services.logger.warn(
         { err: error, runId: item.runId },
         "pawl: commit outcome unknown: the connection was lost during COMMIT",
       );
       return null;
     }
-    if (error instanceof Undone || error instanceof PawlError) return error;
-    const { code = "", message } = error as { code?: string; message: string };
-    return { kind: "failed", code, message };
+    if (error instanceof RolledBack || error instanceof PawlError) return error;
+    return failedOutcome(failedWriteOf(error));
   }
 }
 
-/** Commits the failure of a run; throws if the database refuses even that. */
-export async function commitFailure(
-  execution: Execution,
-  decision: Decision,
-  around: Surroundings,
-): Promise<void> {
-  const refused = await commit(execution, decision, around);
-  if (refused !== null) throw refused;
+/** The transition is committed: events, hints and logs, and the progress of the run. */
+function apply(execution: Execution, item: Commit, verdict: Committed, effects: Effects): void {
+  const { runId, definition, progress, observed, services } = execution;
+  const { observer, logger } = services;
+  if (verdict.kind === "committed" && verdict.uniqueLost) {
+    logger.warn({ runId }, "pawl: unique_lost: the unique key was taken meanwhile");
+    observer.uniqueLost(runId, definition.name, definition.version);
+  }
+  observer.stepEnded(observed, observed, execution.attempt, effects.step, effects.dueMs ?? 0);
+  if (effects.started.length > 0) observer.started(effects.started, runId);
+  if (effects.ended !== null) observer.ended(observed, effects.ended.error);
+  sendHints(services.hub, item, effects);
+  if (effects.error !== null) {
+    const failed = effects.ended === null ? "an attempt failed, another will follow" : "a run failed";
+    logger.warn(describe(execution, effects.error), `pawl: ${failed}`);
+  }
+  progress.advance(item.transition, verdict.inboxSeq, successorOf(execution, item, verdict));
+}
+
+/** The next run of the partition key, if the commit has claimed it. */
+function successorOf({ claim }: Execution, { next }: Commit, verdict: Committed): RunClaim | null {
+  if (verdict.kind !== "committed" || verdict.handed === null || next === null) return null;
+  const { sinceMs, count } = claim.chain;
+  return { run: verdict.handed, claimId: next.claimId, chain: { sinceMs, count: count + 1 } };
 }
 
 /**
- * A claim for the next run in line for the key, so that it need not go through the queue: only while nothing else waits for
- * the slot, as far as is known; where too few slots are free to look for more, it is for one slice.
+ * A claim for the next run of the partition key, so that it need not go through the queue. Offered
+ * only while no other run waits for the slot, as far as is known. While too few slots are free to
+ * claim more runs, a chain of such runs lasts one slice.
  */
-function offerNext({ queue, chain }: Execution, around: Surroundings): Claim | null {
-  const feeder = around.feeder(queue);
-  if (around.isStopping() || feeder?.hasBacklog) return null;
-  const isUsedUp = chain.count >= sliceSteps || performance.now() - chain.sinceMs >= sliceMs;
-  if (isUsedUp && !feeder?.isLooking) return null;
-  const workerId = around.workerId();
+function offerNext({ queue, claim, services }: Execution): Claim | null {
+  const { worker } = services;
+  const claimer = worker.claimer(queue);
+  if (worker.isStopping() || claimer?.hasBacklog) return null;
+  const { sinceMs, count } = claim.chain;
+  const isUsedUp = count >= sliceSteps || performance.now() - sinceMs >= sliceMs;
+  if (isUsedUp && !claimer?.isClaiming) return null;
+  const workerId = worker.workerId();
   if (workerId === null) return null;
   const claimId = newClaimId();
-  around.claiming.add(claimId);
+  worker.claiming.add(claimId);
   return { workerId, claimId };
 }
 
-/** What a log line says of an error. The messages of Pawl's own errors may quote a payload: they are left out. */
-function describe({ runId, definition, attempt }: Execution, error: string): object {
+/**
+ * The details of an error for the log. Messages of Pawl's own errors may quote a payload and are
+ * left out.
+ */
+function describe({ runId, definition, progress }: Execution, error: string): object {
   const { name, message, code, step } = fromJson(error) as Record<string, string | undefined>;
   const isOwn = name !== undefined && name === code;
   return {
     runId,
     name: definition.name,
     version: definition.version,
-    attempt,
+    attempt: progress.attempt,
     ...(step === undefined ? {} : { step }),
     error: isOwn ? code : `${name}: ${message?.slice(0, 200)}`,
   };

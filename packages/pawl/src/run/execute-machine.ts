@@ -1,123 +1,124 @@
 /**
- * Executes a claimed machine: load → user code with `ctx` → outcome or error → decide → commit → next. After `next` the claim is
- * kept and the next step runs at once, unless the slice of the run is used up while others wait. Whatever user code does ends
- * as an outcome of its step; only a lost claim ends an execution without one. Called by `worker/execute.ts`.
+ * Executes a claimed machine: load → user code with `ctx` → outcome or error → decide → commit →
+ * next step. After `next` the worker keeps the claim and executes the next step at once, unless the
+ * run has used up its slice while others wait. User code always ends in an outcome of its step;
+ * only a lost claim ends an execution without one. Called by `worker/execute.ts`.
  */
 
 import type { MachineDefinition } from "../define/definition.js";
 import { checkOutcome, type Outcome, type Spawn } from "../define/outcome.js";
 import { parse } from "../define/schema.js";
 import type { NewRun } from "../store/store.js";
-import { isThenable, withinTime } from "../timing/deadline.js";
 import { isA } from "../values/error-record.js";
 import { InvalidState, type PawlError, PayloadTooLarge } from "../values/errors.js";
 import { type Encoded, fromJson } from "../values/json.js";
 import { commit, commitFailure } from "./commit.js";
-import { attemptOf, type Execution } from "./execution.js";
-import { LetGo } from "./let-go.js";
+import { Interrupted } from "./control.js";
+import type { Execution } from "./execution.js";
 import { newRun } from "./new-run.js";
-import { stepContext } from "./step-context.js";
-import { abandonTransaction, Losses, takeOutcome, Undone } from "./transaction.js";
+import { callCode, stepContext } from "./step-context.js";
+import { RolledBack, RollbackRetries } from "./transaction.js";
 import { decide, decideFailure, decideUnhandled, type Decision, type Situation } from "./transition.js";
-import { sliceMs, sliceSteps, type Surroundings } from "./worker-services.js";
+import { sliceMs, sliceSteps } from "./worker-services.js";
 
 const maxSpawnLength = 16 * 1024 * 1024;
 
-export async function executeMachine(
-  execution: Execution,
-  definition: MachineDefinition,
-  around: Surroundings,
-): Promise<void> {
-  const isNew = execution.state === null;
-  const text = execution.state ?? execution.input ?? "null";
+/** One step of one machine: where it is, and the state that it begins with. */
+interface MachineStep {
+  readonly execution: Execution;
+  readonly definition: MachineDefinition;
+  readonly stored: Encoded;
+  readonly at: Situation;
+  /** The first step of a new run: its state is the input. */
+  readonly isNew: boolean;
+}
+
+export async function executeMachine(execution: Execution, definition: MachineDefinition): Promise<void> {
+  const { claim, progress, control, services } = execution;
+  const { state, input } = claim.run;
+  const text = state ?? input ?? "null";
   let stored: Encoded = { text, value: fromJson(text) };
-  execution.step ??= definition.initial;
   const begunMs = performance.now();
 
-  for (let steps = 1; ; steps++) {
-    const count = steps;
-    if (execution.incoming.isIncomplete) {
-      await around.patiently(execution, () => execution.incoming.load(around.store));
+  for (let count = 1; ; count++) {
+    if (progress.inbox.isIncomplete) {
+      await execution.repeatWhileClaimed(() => progress.inbox.load(services.store));
     }
-    if (execution.aborted) return;
+    if (control.isAborted) return;
     const at: Situation = {
-      step: execution.step,
-      storedState: steps === 1 ? null : stored.text,
-      awaited: execution.incoming.awaitedSeqs,
-      maxBytes: around.maxPayloadBytes,
-      mayKeep: () => {
-        if (execution.interrupted || around.isStopping()) return false;
-        const isUsedUp = count >= sliceSteps || performance.now() - begunMs >= sliceMs;
-        // Others that wait for its key are not in the queue's backlog.
-        return !(isUsedUp && (execution.partitionKey !== null || around.feeder(execution.queue)?.hasBacklog));
-      },
+      step: progress.beginAt(definition.initial),
+      storedState: count === 1 ? null : stored.text,
+      awaited: progress.inbox.awaitedSeqs,
+      maxBytes: services.limits.maxPayloadBytes,
+      mayKeep: () => mayKeepClaim(execution, count, begunMs),
     };
-    const isFirst = isNew && steps === 1;
-    let decision = await takeStep(execution, definition, stored, at, isFirst, around);
-    let refused: unknown = await commit(execution, decision, around);
-    if (refused instanceof Undone) {
-      const again = (): Promise<Decision> => takeStep(execution, definition, stored, at, isFirst, around);
-      ({ decision, refused } = await commitAgain(execution, decision, refused, again, around));
-    }
-    if (refused !== null) {
-      const handle = (): Promise<Decision> =>
-        decideByHandle(execution, definition, stored, at, refused, around);
-      decision = await handle();
-      let unhandled: unknown = await commit(execution, decision, around);
-      if (unhandled instanceof Undone) {
-        ({ decision, refused: unhandled } = await commitAgain(
-          execution,
-          decision,
-          unhandled,
-          handle,
-          around,
-        ));
-      }
-      if (unhandled !== null) {
-        await commitFailure(execution, (decision = decideFailure(at.step, unhandled)), around);
-      }
-    }
-    if (execution.aborted || decision.state === null) return;
-    stored = decision.state;
+    const isNew = state === null && count === 1;
+    const next = await executeStep({ execution, definition, stored, at, isNew });
+    if (control.isAborted || next === null) return;
+    stored = next;
   }
 }
 
 /**
- * A decision whose transaction was undone is made and committed again, until it is settled or
- * refused by the step's own fault.
+ * Whether the claim may be kept for another step. Runs that wait for its key are not in the queue's
+ * backlog.
  */
-async function commitAgain(
-  execution: Execution,
-  undone: Decision,
-  by: Undone,
-  decideAgain: () => Promise<Decision>,
-  around: Surroundings,
-): Promise<{ decision: Decision; refused: unknown }> {
-  const losses = new Losses(execution, around);
-  let decision = undone;
-  let refused: PawlError | Undone | null = by;
-  while (refused instanceof Undone) {
-    const { mayBeItsFault } = refused;
-    const isOver = (): boolean => execution.aborted;
-    if (!(await losses.mayRepeat(refused, { isOver, mayBeItsFault }))) {
-      if (execution.aborted || execution.isStopping) throw new LetGo();
-      return { decision, refused: refused.cause };
-    }
-    decision = await decideAgain();
-    refused = await commit(execution, decision, around);
-  }
-  return { decision, refused };
+function mayKeepClaim(
+  { queue, claim, control, services }: Execution,
+  count: number,
+  begunMs: number,
+): boolean {
+  const { worker } = services;
+  if (control.isInterrupted || worker.isStopping()) return false;
+  const isUsedUp = count >= sliceSteps || performance.now() - begunMs >= sliceMs;
+  if (!isUsedUp) return true;
+  return claim.run.partitionKey === null && !worker.claimer(queue)?.hasBacklog;
 }
 
-/** One step, from the stored state to a decision. A new run whose input is refused fails without any step. */
-async function takeStep(
-  execution: Execution,
-  definition: MachineDefinition,
-  stored: Encoded,
-  at: Situation,
-  isNew: boolean,
-  around: Surroundings,
-): Promise<Decision> {
+/** Executes a step and commits its outcome. Answers the new state if the claim is kept. */
+async function executeStep(step: MachineStep): Promise<Encoded | null> {
+  const { execution, at } = step;
+  const outcome = await settle(execution, () => takeStep(step));
+  if (outcome.refused === null) return outcome.decision.state;
+  const handled = await settle(execution, () => decideByHandle(step, outcome.refused));
+  if (handled.refused === null) return handled.decision.state;
+  await commitFailure(execution, decideFailure(at.step, handled.refused));
+  return null;
+}
+
+interface Settled {
+  readonly decision: Decision;
+  /** Why the database refused the decision; null: it is committed, or dropped with the claim. */
+  readonly refused: unknown;
+}
+
+/**
+ * Decides and commits; again while the transaction is rolled back for a reason that is not the
+ * step's.
+ */
+async function settle(execution: Execution, decideStep: () => Promise<Decision>): Promise<Settled> {
+  const { control } = execution;
+  const isOver = (): boolean => control.isAborted;
+  let retries: RollbackRetries | undefined;
+  for (;;) {
+    const decision = await decideStep();
+    const refused: PawlError | RolledBack | null = await commit(execution, decision);
+    if (!(refused instanceof RolledBack)) return { decision, refused };
+    const { mayBeItsFault } = refused;
+    retries ??= new RollbackRetries(execution);
+    if (await retries.mayRepeat(refused, { isOver, mayBeItsFault })) continue;
+    if (control.isEnding) throw new Interrupted();
+    return { decision, refused: refused.cause };
+  }
+}
+
+/**
+ * One step, from the stored state to a decision. A new run whose input is refused fails without any
+ * step.
+ */
+async function takeStep(step: MachineStep): Promise<Decision> {
+  const { execution, definition, stored, at, isNew } = step;
+  const { transaction, observed, services } = execution;
   let state: unknown = stored.value;
   try {
     if (definition.state !== undefined) {
@@ -126,67 +127,45 @@ async function takeStep(
       state = parsed instanceof Promise ? await parsed : parsed;
     }
   } catch (error) {
-    return isNew
-      ? decideFailure(null, error)
-      : decideByHandle(execution, definition, stored, at, error, around);
+    return isNew ? decideFailure(null, error) : decideByHandle(step, error);
   }
   try {
-    const step = definition.steps.get(at.step);
-    if (step === undefined) throw unknownStep(definition, at.step);
-    const given = stepContext(execution, around, at.step, state);
-    around.observer.stepBegins(execution, execution, attemptOf(execution));
-    const { stepSpan } = execution;
-    const returned = stepSpan === null ? step(given) : stepSpan.call(() => step(given));
-    const outcome = takeOutcome(
-      execution,
-      isThenable(returned)
-        ? await withinTime(returned, around.maxStepMs, (late) => execution.interrupt(late))
-        : returned,
-    );
-    const decision = decideOutcome(
-      at,
-      checkOutcome(outcome, definition.steps, `step "${at.step}"`),
-      execution,
-    );
+    const code = definition.steps.get(at.step);
+    if (code === undefined) throw unknownStep(definition, at.step);
+    const given = stepContext(execution, at.step, state);
+    services.observer.stepBegins(observed, observed, execution.attempt);
+    const called = callCode(execution, () => code(given));
+    const outcome = transaction.outcomeOf(called instanceof Promise ? await called : called);
+    const checked = checkOutcome(outcome, definition.steps, `step "${at.step}"`);
+    const decision = decideOutcome(at, checked, execution);
     return decision instanceof Promise ? await decision : decision;
   } catch (error) {
-    await abandonTransaction(execution);
-    return decideByHandle(execution, definition, stored, at, error, around);
+    await transaction.abandon();
+    return decideByHandle(step, error);
   }
 }
 
 /**
- * What the machine's `handle` makes of an error; without one, or if it throws too, the run fails. It sees the state as
- * it is stored, whatever the step did to its own copy; the raw one, if that is what does not parse.
+ * The decision of the machine's `handle` about an error. Without `handle`, or if it throws too, the
+ * run fails. It sees the stored state, whatever the step did to its own copy. If the state itself
+ * does not parse, it sees the raw one.
  */
-async function decideByHandle(
-  execution: Execution,
-  definition: MachineDefinition,
-  stored: Encoded,
-  at: Situation,
-  error: unknown,
-  around: Surroundings,
-): Promise<Decision> {
-  if (execution.aborted || execution.isStopping) throw new LetGo();
-  if (definition.handle === undefined) return decideFailure(at.step, error);
+async function decideByHandle(step: MachineStep, error: unknown): Promise<Decision> {
+  const { execution, definition, stored, at } = step;
+  const { control, transaction } = execution;
+  if (control.isEnding) throw new Interrupted();
+  const { handle } = definition;
+  if (handle === undefined) return decideFailure(at.step, error);
   try {
     let state: unknown = fromJson(stored.text);
     if (definition.state !== undefined && !isA(error, InvalidState)) {
       state = await parse(definition.state, state, "InvalidState", "state");
     }
-    const { handle } = definition;
-    const given = stepContext(execution, around, at.step, state);
-    const { stepSpan } = execution;
-    const returned = stepSpan === null ? handle(error, given) : stepSpan.call(() => handle(error, given));
-    const outcome = takeOutcome(
-      execution,
-      isThenable(returned)
-        ? await withinTime(returned, around.maxStepMs, (late) => execution.interrupt(late))
-        : returned,
-    );
+    const given = stepContext(execution, at.step, state);
+    const outcome = transaction.outcomeOf(await callCode(execution, () => handle(error, given)));
     return await decideOutcome(at, checkOutcome(outcome, definition.steps, "handle"), execution);
   } catch (handleError) {
-    await abandonTransaction(execution);
+    await transaction.abandon();
     return decideUnhandled(at.step, handleError, error);
   }
 }

@@ -1,7 +1,8 @@
 /**
- * What comes to a run from outside, as the steps of one claim see it: its inbox, which of it was awaited, whether the wait
- * timed out, and the children of the last spawn. Small inboxes come along with the claim, the rest is read before the first
- * step. After a step that kept the claim, its signals are consumed and only what is new is read. Owned by the execution.
+ * The inbox of a claimed run as its steps see it: its signals, which of them it awaited, whether
+ * the wait timed out, and the children of the last spawn. A small inbox comes with the claim.
+ * Otherwise the worker reads it before the first step. After a step that kept the claim, its
+ * signals are consumed and only new ones are read. Owned by the progress of the execution.
  */
 
 import type { ChildRun } from "../define/context.js";
@@ -15,25 +16,36 @@ type Source = Pick<WorkerStore, "inbox" | "children">;
 
 const none: readonly number[] = [];
 
-export class Incoming {
+export class Inbox {
   readonly #runId: string;
-  /** The last signal delivered that this claim knows of. */
-  inboxSeq: number;
-  timedOut: boolean;
-  #inbox: readonly StoredSignal[];
+  #seq: number;
+  #timedOut: boolean;
+  #signals: readonly StoredSignal[];
   #children: readonly StoredChild[] = [];
-  /** What is still to be read: signals after this seq, and how many children. */
+  /**
+   * Signals and children that are still to be read: signals after this seq, and how many children.
+   */
   #missing: { inboxFrom: number; children: number } | null;
 
   constructor({ runId, inboxSeq, inbox, timedOut, children }: ClaimedRun) {
     this.#runId = runId;
-    this.inboxSeq = inboxSeq;
-    this.timedOut = timedOut;
-    this.#inbox = inbox ?? [];
+    this.#seq = inboxSeq;
+    this.#timedOut = timedOut;
+    this.#signals = inbox ?? [];
     this.#missing =
       inbox === null || children
         ? { inboxFrom: inbox === null ? 0 : inboxSeq, children: children ?? 0 }
         : null;
+  }
+
+  /** The last delivered signal that this claim knows of. */
+  get seq(): number {
+    return this.#seq;
+  }
+
+  /** The wait that led to this step timed out. */
+  get timedOut(): boolean {
+    return this.#timedOut;
   }
 
   /** Whether something must be read before the next step. */
@@ -41,48 +53,51 @@ export class Incoming {
     return this.#missing !== null;
   }
 
-  /** Reads what is missing. If it throws, it can be called again. */
+  /** Reads the rest. If it throws, it can be called again. */
   async load(source: Source): Promise<void> {
     if (this.#missing === null) return;
     const { inboxFrom, children } = this.#missing;
     const signals: StoredSignal[] = [];
-    for (let after = inboxFrom; after < this.inboxSeq;) {
-      const page = await source.inbox(this.#runId, { after, upTo: this.inboxSeq });
+    for (let after = inboxFrom; after < this.#seq;) {
+      const page = await source.inbox(this.#runId, { after, upTo: this.#seq });
       signals.push(...page);
-      after = page.at(-1)?.seq ?? this.inboxSeq;
+      after = page.at(-1)?.seq ?? this.#seq;
     }
     this.#children = await readChildren(source, this.#runId, children);
-    this.#inbox = inboxFrom === 0 ? signals : [...this.#inbox, ...signals];
+    this.#signals = inboxFrom === 0 ? signals : [...this.#signals, ...signals];
     this.#missing = null;
   }
 
-  /** A step has gone on with the claim kept: what it saw as awaited is consumed, and the inbox goes up to `inboxSeq`. */
+  /**
+   * A step has kept the claim: its awaited signals are consumed, and the inbox goes up to
+   * `inboxSeq`.
+   */
   advance(consumed: readonly number[], inboxSeq: number | null): void {
     if (consumed.length > 0) {
       const gone = new Set(consumed);
-      this.#inbox = this.#inbox.filter((signal) => !gone.has(signal.seq));
+      this.#signals = this.#signals.filter((signal) => !gone.has(signal.seq));
     }
-    this.timedOut = false;
+    this.#timedOut = false;
     this.#children = [];
-    if (inboxSeq === null || inboxSeq === this.inboxSeq) return;
-    this.#missing = { inboxFrom: this.inboxSeq, children: 0 };
-    this.inboxSeq = inboxSeq;
+    if (inboxSeq === null || inboxSeq === this.#seq) return;
+    this.#missing = { inboxFrom: this.#seq, children: 0 };
+    this.#seq = inboxSeq;
   }
 
-  /** The seqs of what was awaited. */
+  /** The seqs of the awaited signals. */
   get awaitedSeqs(): readonly number[] {
-    if (this.#inbox.length === 0) return none;
-    return this.#inbox.filter(({ matched }) => matched).map(({ seq }) => seq);
+    if (this.#signals.length === 0) return none;
+    return this.#signals.filter(({ matched }) => matched).map(({ seq }) => seq);
   }
 
-  /** What was awaited, oldest first; a copy, since it is the step's to change. */
+  /** The awaited signals, oldest first; a copy, since the step may change it. */
   awaited(): ReceivedSignal[] {
-    return this.#inbox.filter(({ matched }) => matched).map(received);
+    return this.#signals.filter(({ matched }) => matched).map(received);
   }
 
-  /** Everything in the inbox, oldest first; a copy. */
-  inbox(): ReceivedSignal[] {
-    return this.#inbox.map(received);
+  /** All signals, oldest first; a copy. */
+  signals(): ReceivedSignal[] {
+    return this.#signals.map(received);
   }
 
   /** The children of the spawn that led to this step, in order. */
@@ -92,7 +107,7 @@ export class Incoming {
       name,
       status: statusOf(phase),
       output: result === null ? null : fromJson(result),
-      error: error === null ? null : (fromJson(error) as unknown as ErrorRecord),
+      error: error === null ? null : (JSON.parse(error) as ErrorRecord),
       created,
     }));
   }

@@ -1,5 +1,5 @@
 /**
- * What goes into and comes out of jobs and workflows: the input as their schema reads it, and the decision that their result is. A
+ * Reads the input of jobs and workflows by their schema, and decides about their result. Answers a
  * promise only if the schema is asynchronous: most jobs have none.
  */
 
@@ -7,23 +7,23 @@ import type { JobDefinition, WorkflowDefinition } from "../define/definition.js"
 import { fromJson } from "../values/json.js";
 import { parse } from "../define/schema.js";
 import type { Execution } from "./execution.js";
-import type { Surroundings } from "./worker-services.js";
+import type { WorkerServices } from "./worker-services.js";
 import { type Decision, decideResult } from "./transition.js";
 
-/** Throws `InvalidInput` if the schema refuses what is stored. */
+/** Throws `InvalidInput` if the schema refuses the stored input. */
 export function readInput(
-  execution: Execution,
+  { claim }: Execution,
   { input: schema }: JobDefinition | WorkflowDefinition,
 ): unknown {
-  const stored = fromJson(execution.input ?? "null");
+  const stored = fromJson(claim.run.input ?? "null");
   return schema === undefined ? stored : parse(schema, stored, "InvalidInput", "input");
 }
 
-/** Throws what the schema, or JSON, has against the result. */
+/** Throws if the schema refuses the result, or JSON cannot hold it. */
 export function decideReturned(
   result: unknown,
   { output: schema }: JobDefinition | WorkflowDefinition,
-  { maxPayloadBytes }: Surroundings,
+  { maxPayloadBytes }: WorkerServices["limits"],
 ): Decision | Promise<Decision> {
   const checked = schema === undefined ? result : parse(schema, result, "InvalidOutcome", "result");
   return schema !== undefined && checked instanceof Promise

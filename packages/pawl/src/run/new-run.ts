@@ -1,6 +1,7 @@
 /**
- * The run that the arguments of `start`, `startMany` or `child` mean: checks the options and makes a `NewRun` for the
- * store. Schemas are applied here, before anything is written. Called by the client and, for children, by the executor.
+ * Turns the arguments of `start`, `startMany` or `child` into a `NewRun` for the store: checks the
+ * options, applies the schema and encodes the input, before anything is written. Called by the
+ * client, and for children when a machine or a workflow starts them.
  */
 
 import { toBytes } from "../values/bytes.js";
@@ -49,12 +50,12 @@ interface NewRunOptions {
   readonly kind?: AnyDefinition["kind"] | undefined;
 }
 
-/** Schemas that have proved to accept their own output. */
+/** Schemas that are known to accept their own output. */
 const stable = new WeakSet<Schema>();
 
 /**
- * The run that these arguments mean. In errors, `what` names the input and `of` whose options they are. `kind` is what the caller
- * knows of a definition that only it has, in the version it gives.
+ * The run for these arguments. In errors, `what` names the input and `of` the call. `kind` is the
+ * kind of a definition that only the caller knows, in the version it gives.
  */
 export async function newRun(
   target: AnyDefinition | string,
@@ -68,11 +69,11 @@ export async function newRun(
     throw new InvalidOption(`${of} takes delay or at, not both`);
   }
   if (given.uniqueScope !== undefined && given.uniqueKey === undefined) {
-    throw new InvalidOption(`uniqueScope has no meaning without uniqueKey (the options of ${of})`);
+    throw new InvalidOption(`uniqueScope needs uniqueKey (the options of ${of})`);
   }
   if (given.version !== undefined && definition !== undefined) {
     throw new InvalidOption(
-      `version is for starts by name; the definition ${definition.name} is of version ${definition.version}`,
+      `version is for starts by name; the definition ${definition.name} has version ${definition.version}`,
     );
   }
   const encoded = encodeInput(definition, input, what, maxBytes);
@@ -114,7 +115,7 @@ export function limitColumns(tokens: Tokens | null): { rateLimit: string | null;
   return { rateLimit: key === null ? name : `${name}:${key}`, weight };
 }
 
-/** A point in time: a Date, or a text with a date that a Date reads. */
+/** A point in time: a Date, or a text that a Date can parse. */
 export function checkDate(value: unknown, what: string): Date {
   const date =
     value instanceof Date ? value : typeof value === "string" ? new Date(value) : new Date(Number.NaN);
@@ -156,7 +157,7 @@ function encodeInput(
     : toJson(parsed, what, maxBytes);
 }
 
-/** At the first start it is checked that the schema accepts its own output. */
+/** The first start checks that the schema accepts its own output. */
 async function encodeFirst(schema: Schema, input: unknown, what: string, maxBytes: number): Promise<Encoded> {
   const encoded = await checkStable(schema, input, what, maxBytes);
   stable.add(schema);

@@ -1,17 +1,15 @@
 /**
- * The `ctx` objects that user code sees. Cheap to make, one per step: the helpers are on the prototype and use no
- * `this`; the abort signal, the logger, signals and children are made when they are first asked for.
+ * The `ctx` objects that user code sees, and the call of that code. A context is cheap to make, one
+ * per step: the helpers are on the prototype and use no `this`; the abort signal, the logger,
+ * signals and children are made when the code first asks for them.
  */
 
 import type { JobContext, StepContext } from "../define/context.js";
-import type { WorkflowContext } from "../define/workflow-context.js";
-import type { Logger, LogMethod } from "../values/logger.js";
 import { stepHelpers } from "../define/outcome.js";
-import type { Transaction } from "../define/transaction.js";
+import type { WorkflowContext, WorkflowSteps } from "../define/workflow-context.js";
+import { isThenable, withinTime } from "../timing/deadline.js";
+import type { Logger, LogMethod } from "../values/logger.js";
 import type { Execution } from "./execution.js";
-import type { Incoming } from "./inbox.js";
-import type { Surroundings } from "./worker-services.js";
-import { openTransaction } from "./transaction.js";
 
 class RunContext {
   readonly runId: string;
@@ -19,26 +17,25 @@ class RunContext {
   readonly version: number;
   readonly attempt: number;
   readonly #execution: Execution;
-  readonly #around: Surroundings;
   #log: Logger | undefined;
 
-  constructor(execution: Execution, around: Surroundings) {
+  constructor(execution: Execution) {
     this.runId = execution.runId;
     this.name = execution.definition.name;
     this.version = execution.definition.version;
-    this.attempt = execution.attempt;
+    this.attempt = execution.progress.attempt;
     this.#execution = execution;
-    this.#around = around;
   }
 
   get signal(): AbortSignal {
-    return this.#execution.signal;
+    return this.#execution.control.signal;
   }
 
   get log(): Logger {
     const { runId, name, attempt } = this;
-    const { step } = this.#execution;
-    return (this.#log ??= bind(this.#around.logger, {
+    const { progress, services } = this.#execution;
+    const { step } = progress;
+    return (this.#log ??= bind(services.logger, {
       runId,
       name,
       attempt,
@@ -47,86 +44,115 @@ class RunContext {
   }
 }
 
-/** What jobs and the steps of machines have, and workflows have as a step. */
-class WorkContext extends RunContext {
-  readonly #made: readonly [Execution, Surroundings];
+class JobRunContext extends RunContext implements JobContext {
+  readonly #execution: Execution;
   readonly #turn: number;
-  readonly #interrupted: boolean;
+  readonly #isInterrupted: boolean;
 
-  constructor(execution: Execution, around: Surroundings) {
-    super(execution, around);
-    this.#made = [execution, around];
-    this.#turn = execution.turn;
-    this.#interrupted = execution.interrupted;
+  constructor(execution: Execution) {
+    super(execution);
+    this.#execution = execution;
+    this.#turn = execution.progress.turn;
+    this.#isInterrupted = execution.control.isInterrupted;
   }
 
-  get transaction(): (work: (tx: Transaction) => unknown) => Promise<unknown> {
-    const [execution, around] = this.#made;
+  get transaction(): JobContext["transaction"] {
+    const { progress, control, transaction } = this.#execution;
     return (work) => {
-      if (execution.turn !== this.#turn || execution.interrupted !== this.#interrupted) {
-        return Promise.reject(new Error("the step is over: it can open no transaction any more"));
+      if (progress.turn !== this.#turn || control.isInterrupted !== this.#isInterrupted) {
+        return Promise.reject(new Error("the step is over, so it cannot open a transaction"));
       }
-      return openTransaction(execution, around, work);
+      return transaction.run(work);
     };
   }
 }
 
-class MachineStepContext extends WorkContext {
+class MachineStepContext extends JobRunContext implements StepContext {
   readonly step: string;
   readonly state: unknown;
   readonly timedOut: boolean;
-  readonly #incoming: Incoming;
+  readonly #execution: Execution;
   #awaited: StepContext["awaited"] | undefined;
   #inbox: StepContext["inbox"] | undefined;
   #children: StepContext["children"] | undefined;
 
-  constructor(execution: Execution, around: Surroundings, step: string, state: unknown) {
-    super(execution, around);
+  constructor(execution: Execution, step: string, state: unknown) {
+    super(execution);
     this.step = step;
     this.state = state;
-    this.timedOut = execution.incoming.timedOut;
-    this.#incoming = execution.incoming;
+    this.timedOut = execution.progress.inbox.timedOut;
+    this.#execution = execution;
   }
 
   get awaited(): StepContext["awaited"] {
-    return (this.#awaited ??= this.#incoming.awaited());
+    return (this.#awaited ??= this.#execution.progress.inbox.awaited());
   }
 
   get inbox(): StepContext["inbox"] {
-    return (this.#inbox ??= this.#incoming.inbox());
+    return (this.#inbox ??= this.#execution.progress.inbox.signals());
   }
 
   get children(): StepContext["children"] {
-    return (this.#children ??= this.#incoming.children());
+    return (this.#children ??= this.#execution.progress.inbox.children());
+  }
+
+  get next(): StepContext["next"] {
+    return stepHelpers.next;
+  }
+
+  get retry(): StepContext["retry"] {
+    return stepHelpers.retry;
+  }
+
+  get awaitSignal(): StepContext["awaitSignal"] {
+    return stepHelpers.awaitSignal;
+  }
+
+  get spawn(): StepContext["spawn"] {
+    return stepHelpers.spawn;
+  }
+
+  get done(): StepContext["done"] {
+    return stepHelpers.done;
+  }
+
+  get stop(): StepContext["stop"] {
+    return stepHelpers.stop;
   }
 }
-Object.assign(MachineStepContext.prototype, stepHelpers);
 
-class BodyContext extends RunContext {
-  readonly step: object;
+class BodyContext extends RunContext implements WorkflowContext {
+  readonly step: WorkflowSteps;
 
-  constructor(execution: Execution, around: Surroundings, step: object) {
-    super(execution, around);
+  constructor(execution: Execution, step: WorkflowSteps) {
+    super(execution);
     this.step = step;
   }
 }
 
 /** The `ctx` of a workflow, with these steps. */
-export function bodyContext(execution: Execution, around: Surroundings, step: object): WorkflowContext {
-  return new BodyContext(execution, around, step) as unknown as WorkflowContext;
+export function workflowContext(execution: Execution, step: WorkflowSteps): WorkflowContext {
+  return new BodyContext(execution, step);
 }
 
-export function jobContext(execution: Execution, around: Surroundings): JobContext {
-  return new WorkContext(execution, around) as unknown as JobContext;
+export function jobContext(execution: Execution): JobContext {
+  return new JobRunContext(execution);
 }
 
-export function stepContext(
-  execution: Execution,
-  around: Surroundings,
-  step: string,
-  state: unknown,
-): StepContext {
-  return new MachineStepContext(execution, around, step, state) as unknown as StepContext;
+export function stepContext(execution: Execution, step: string, state: unknown): StepContext {
+  return new MachineStepContext(execution, step, state);
+}
+
+/**
+ * Calls the code of a job or of a machine's step inside the span of the step. Answers the returned
+ * value, or a promise of it, which rejects with `StepTimeout` after `maxStepDuration`.
+ */
+export function callCode({ observed, control, services }: Execution, code: () => unknown): unknown {
+  const { stepSpan } = observed;
+  const returned = stepSpan === null ? code() : stepSpan.call(code);
+  if (!isThenable(returned)) return returned;
+  const promised = withinTime(returned, services.limits.maxStepMs, (late) => control.interrupt(late));
+  return promised instanceof Promise ? promised : Promise.resolve(promised);
 }
 
 /** A logger that adds these details to every line. */

@@ -1,28 +1,28 @@
 /**
- * Transactions of user code: the user's SQL runs first, then the outcome of the step is written
+ * Transactions of user code: the user's SQL runs first, then Pawl writes the outcome of the step
  * with its guard, then both are committed. So a slow transaction blocks nobody, and its effects
- * happen exactly once. One that the database undoes for a reason that is not the step's is done
- * again, for as long as the claim holds, and counts as no attempt. Used by the executor
- * (`ctx.transaction`) and by the bodies of workflows (`step.transaction`).
+ * happen exactly once. If the database rolls one back for a reason that is not the step's, the
+ * worker runs it again for as long as the claim holds, and that counts as no attempt.
+ *
+ * `StepTransaction` is `ctx.transaction` of a job or a machine. `commitTransaction` and
+ * `RollbackRetries` serve `step.transaction` of workflows too.
  */
 
-import { InvalidOutcome } from "../values/errors.js";
-import type { Logger } from "../values/logger.js";
 import type { Transaction } from "../define/transaction.js";
-import { concernsCall, isUnreachable } from "../store/refused.js";
+import { concernsCall, isUnreachable } from "../store/errors.js";
 import type { StoreTransaction } from "../store/store.js";
-import { isHopeless } from "./transition.js";
+import { RetryDelay } from "../timing/retry-delay.js";
+import { InvalidOutcome } from "../values/errors.js";
 import type { Execution } from "./execution.js";
-import { Patience } from "../timing/retry-delay.js";
-import type { Surroundings } from "./worker-services.js";
+import { isNotRetryable } from "./transition.js";
 
 const busyMs = 20;
 const busyTries = 50;
-/** After so many repetitions, that the database goes away counts as an error of the step: it may be the cause. */
+/** After so many lost connections the step may be their cause, and they count as its error. */
 const maxLosses = 5;
 
-/** What a step returns that ran in a transaction: its outcome, which is to be committed there. */
-export class InTransaction {
+/** The value that a step returns that ran in a transaction: its outcome, to be committed there. */
+class TransactionOutcome {
   readonly outcome: unknown;
   readonly opened: StoreTransaction;
 
@@ -32,15 +32,15 @@ export class InTransaction {
   }
 }
 
-/** The transaction was to be committed and the connection was lost: nobody knows whether it is. */
+/** The connection was lost during COMMIT: the outcome of the commit is unknown. */
 export class CommitUnknown extends Error {}
 
 /**
- * The transaction is rolled back, for a reason that says nothing about its step: somebody holds the
- * run, or the database refuses.
+ * The transaction is rolled back for a reason that says nothing about its step: somebody has locked
+ * the run, or the database refuses the call.
  */
-export class Undone extends Error {
-  /** Its own SQL may be the reason: it has changed settings, such as the role. */
+export class RolledBack extends Error {
+  /** The user's SQL has changed settings, such as the role, and may be the reason. */
   readonly mayBeItsFault: boolean;
 
   constructor(message: string, mayBeItsFault: boolean, cause?: unknown) {
@@ -49,144 +49,167 @@ export class Undone extends Error {
   }
 }
 
-/**
- * `ctx.transaction`: runs user code in a transaction, which stays open until its outcome is committed; again, in another one, if the
- * database went away with it. Code of a step that is over opens none.
- */
-export async function openTransaction(
-  execution: Execution,
-  around: Surroundings,
-  work: (tx: Transaction) => unknown,
-): Promise<InTransaction> {
-  requireFirst(execution);
-  const losses = new Losses(execution, around);
-  for (;;) {
-    const opened = await open(execution, around);
-    try {
-      return new InTransaction(await work(opened.tx), opened);
-    } catch (error) {
-      if (execution.opened !== opened) throw error;
-      // Still opening, as far as others can see: whoever ends the step meanwhile ends this too.
-      const again = {};
-      execution.opened = null;
-      execution.opening = again;
-      await opened.rollback();
-      const isOver = (): boolean => execution.opening !== again;
-      const mayRepeat =
-        opened.isLost() &&
-        !isHopeless(error) &&
-        (await losses.mayRepeat(error, { isOver, mayBeItsFault: true }));
-      if (!isOver()) execution.opening = null;
-      if (!mayRepeat) throw error;
+/** The transaction of the present step, if it opens one. */
+export class StepTransaction {
+  readonly #execution: Execution;
+  #opened: StoreTransaction | null = null;
+  /** While one is opened, or is to be opened again: the mark of that try. */
+  #opening: object | null = null;
+
+  constructor(execution: Execution) {
+    this.#execution = execution;
+  }
+
+  get isOpen(): boolean {
+    return this.#opened !== null;
+  }
+
+  /**
+   * `ctx.transaction`: runs user code in a transaction, which stays open until its outcome is
+   * committed. If the connection is lost, it runs the code again in another one. The step must
+   * return the promised value as it is. To the user it has the type of the outcome.
+   */
+  async run(work: (tx: Transaction) => unknown): Promise<never> {
+    if (this.#isBegun()) throw new InvalidOutcome("ctx.transaction can be called once in a step");
+    const retries = new RollbackRetries(this.#execution);
+    for (;;) {
+      const opened = await this.#open();
+      try {
+        return new TransactionOutcome(await work(opened.tx), opened) as never;
+      } catch (error) {
+        if (this.#opened !== opened) throw error;
+        // It counts as opening, so that the end of the step meanwhile ends this too.
+        const mark = {};
+        this.#opened = null;
+        this.#opening = mark;
+        await opened.rollback();
+        const isOver = (): boolean => this.#opening !== mark;
+        const mayRepeat =
+          opened.isLost() &&
+          !isNotRetryable(error) &&
+          (await retries.mayRepeat(error, { isOver, mayBeItsFault: true }));
+        if (!isOver()) this.#opening = null;
+        if (!mayRepeat) throw error;
+      }
     }
+  }
+
+  /** Rolls the transaction back, if the step has one open. */
+  async abandon(): Promise<void> {
+    this.#opening = null;
+    await this.detach()?.rollback();
+  }
+
+  /** Takes the open transaction, so that the caller ends it. */
+  detach(): StoreTransaction | null {
+    const opened = this.#opened;
+    this.#opened = null;
+    return opened;
+  }
+
+  /**
+   * The outcome that a step returned. Throws if the step opened a transaction and did not return
+   * it.
+   */
+  outcomeOf(returned: unknown): unknown {
+    if (returned instanceof TransactionOutcome && returned.opened === this.#opened) return returned.outcome;
+    if (!this.#isBegun()) return returned;
+    throw new InvalidOutcome(
+      "ctx.transaction was called, but the step did not return what it gave: return ctx.transaction(…)",
+    );
+  }
+
+  #isBegun(): boolean {
+    return this.#opened !== null || this.#opening !== null;
+  }
+
+  async #open(): Promise<StoreTransaction> {
+    const { store } = this.#execution.services;
+    const mark = {};
+    this.#opening = mark;
+    let opened: StoreTransaction | undefined;
+    try {
+      opened = await this.#execution.repeatWhileClaimed(() => store.begin());
+    } finally {
+      if (this.#opening === mark) this.#opening = null;
+      else {
+        await opened?.rollback();
+        opened = undefined;
+      }
+    }
+    if (opened === undefined) throw new Error("the step is over, or the claim on its run was lost");
+    this.#opened = opened;
+    return opened;
   }
 }
 
 /**
- * How often the code of a transaction was called again because the database undid it, and whether
- * it may be once more.
+ * Counts how often a transaction was rolled back, and decides whether its code may run once more.
  */
-export class Losses {
+export class RollbackRetries {
   readonly #execution: Execution;
-  readonly #logger: Logger;
-  readonly #patience = new Patience();
-  #count = 0;
-  #isTold = false;
+  readonly #retryDelay = new RetryDelay();
+  #losses = 0;
+  #isReported = false;
 
-  constructor(execution: Execution, { logger }: Pick<Surroundings, "logger">) {
+  constructor(execution: Execution) {
     this.#execution = execution;
-    this.#logger = logger;
   }
 
   /**
-   * Resolves after a while, with false if the step is over by then, or the worker wants it to end.
-   * What may be the step's own fault is counted, and after so many times is not repeated either.
+   * Resolves after a delay, with false if the step is over by then or the worker wants it to end.
+   * Rollbacks that may be the step's own fault are counted, and after the last none is repeated.
    */
   async mayRepeat(
     error: unknown,
     { isOver, mayBeItsFault }: { isOver: () => boolean; mayBeItsFault: boolean },
   ): Promise<boolean> {
-    const { runId } = this.#execution;
+    const { runId, control, services } = this.#execution;
     // A worker that has begun to stop waits for its steps before it tells them.
-    const hasEnded = (): boolean => isOver() || this.#execution.aborted || this.#execution.isStopping;
-    if ((mayBeItsFault && this.#count++ >= maxLosses) || hasEnded()) return false;
-    if (!this.#isTold) {
-      const message = "pawl: a transaction was undone by no fault of its step, trying again until it is done";
-      this.#logger.warn({ err: error, runId }, message);
+    const hasEnded = (): boolean => isOver() || control.isEnding;
+    if ((mayBeItsFault && this.#losses++ >= maxLosses) || hasEnded()) return false;
+    if (!this.#isReported) {
+      services.logger.warn(
+        { err: error, runId },
+        "pawl: a transaction was rolled back, not because of its step: trying again until it is done",
+      );
     }
-    this.#isTold = true;
-    await new Promise((resolve) => setTimeout(resolve, this.#patience.next()));
+    this.#isReported = true;
+    await new Promise((resolve) => setTimeout(resolve, this.#retryDelay.next()));
     return !hasEnded();
   }
 }
 
-function requireFirst({ opened, opening }: Execution): void {
-  if (opened === null && opening === null) return;
-  throw new InvalidOutcome("ctx.transaction can be called once in a step");
-}
-
-async function open(execution: Execution, around: Surroundings): Promise<StoreTransaction> {
-  const opening = {};
-  execution.opening = opening;
-  let opened: StoreTransaction | undefined;
-  try {
-    opened = await around.patiently(execution, () => around.store.begin());
-  } finally {
-    if (execution.opening === opening) execution.opening = null;
-    else {
-      await opened?.rollback();
-      opened = undefined;
-    }
-  }
-  if (opened === undefined) throw new Error("the step is over, or the claim on its run was lost");
-  execution.opened = opened;
-  return opened;
-}
-
-/** Rolls back the transaction of a step, if it has one open. */
-export async function abandonTransaction(execution: Execution): Promise<void> {
-  const { opened } = execution;
-  execution.opened = null;
-  execution.opening = null;
-  await opened?.rollback();
-}
-
-/** The outcome that a step returned, and the transaction it belongs to, if it was made in one. */
-export function takeOutcome(execution: Execution, returned: unknown): unknown {
-  if (returned instanceof InTransaction && returned.opened === execution.opened) return returned.outcome;
-  if (execution.opened === null && execution.opening === null) return returned;
-  throw new InvalidOutcome(
-    "ctx.transaction was called, but the step did not return what it gave: return ctx.transaction(…)",
-  );
-}
-
 /**
- * Writes the outcome of a step into its transaction and commits both. Gives the verdict on the
- * outcome: if it was not written, all is rolled back. Throws what the step did wrong, also what the
- * database says against it (a deferred constraint), `Undone`, or `CommitUnknown`. Whoever holds the
- * run is waited for, but not for long: it may be waiting for what this transaction holds.
+ * Writes the outcome of a step into its transaction and commits both. Answers the verdict on the
+ * outcome; if the outcome was not written, all is rolled back. Throws errors of the step, also
+ * those of deferred constraints, `RolledBack`, or `CommitUnknown`. It waits for a lock on the run,
+ * but not for long: its holder may wait for a lock of this transaction.
  */
 export async function commitTransaction<V extends { readonly kind: string }>(
   opened: StoreTransaction,
   isOver: () => boolean,
-  write: () => Promise<V>,
+  write: () => Promise<V | Busy>,
 ): Promise<V> {
   // Two that wait for each other must not give way at the same time, again and again.
   const maxTries = busyTries * (0.5 + Math.random() / 2);
-  let verdict: V;
+  let verdict: V | Busy;
   try {
     verdict = await write();
-    for (let tries = 1; verdict.kind === "busy" && tries < maxTries && !isOver(); tries++) {
+    for (let tries = 1; isBusy(verdict) && tries < maxTries && !isOver(); tries++) {
       await new Promise((resolve) => setTimeout(resolve, busyMs));
       verdict = await write();
     }
   } catch (error) {
     await opened.rollback();
-    throw undoneBy(error, opened);
+    throw asRolledBack(error, opened);
+  }
+  if (isBusy(verdict)) {
+    await opened.rollback();
+    throw new RolledBack("somebody's open transaction holds the run", false);
   }
   if (verdict.kind !== "committed" && verdict.kind !== "recorded") {
     await opened.rollback();
-    if (verdict.kind === "busy") throw new Undone("somebody's open transaction holds the run", false);
     return verdict;
   }
   try {
@@ -194,16 +217,22 @@ export async function commitTransaction<V extends { readonly kind: string }>(
   } catch (error) {
     throw isUnreachable(error)
       ? new CommitUnknown("the connection was lost at the commit", { cause: error })
-      : undoneBy(error, opened);
+      : asRolledBack(error, opened);
   }
   return verdict;
 }
 
-/**
- * What it means that an outcome could not be written: `Undone`, or else the error, which is the
- * step's.
- */
-function undoneBy(error: unknown, opened: StoreTransaction): unknown {
+/** Somebody has locked the run. */
+interface Busy {
+  readonly kind: "busy";
+}
+
+function isBusy(verdict: { readonly kind: string }): verdict is Busy {
+  return verdict.kind === "busy";
+}
+
+/** `RolledBack` if the error says nothing about the step, else the error. */
+function asRolledBack(error: unknown, opened: StoreTransaction): unknown {
   if (!concernsCall(error)) return error;
-  return new Undone((error as Error).message, opened.hasSettings(), error);
+  return new RolledBack((error as Error).message, opened.hasSettings(), error);
 }

@@ -1,7 +1,8 @@
 /**
- * Decides what an outcome, or an error, makes of a run. Pure: no clock, no database, no user code but what encoding
- * touches. The executor calls it and hands the transition to the flusher. What cannot be encoded throws here, inside
- * the guarded region of the step that returned it.
+ * Decides what an outcome, or an error, makes of a run. Pure: no clock, no database, no user code
+ * but what encoding touches. The functions that execute a run call it and hand the transition to
+ * `commit.ts`. Values that JSON cannot hold throw here, so that the error belongs to the step that
+ * returned them.
  */
 
 import type { JobDefinition } from "../define/definition.js";
@@ -14,7 +15,7 @@ import { checkRateLimit } from "../define/rate-limit.js";
 import type { NewRun, Transition } from "../store/store.js";
 import { limitColumns } from "./new-run.js";
 
-/** What a run is at when it is decided. */
+/** The step that returned, and what it saw. */
 export interface Situation {
   readonly step: string;
   /** The text of the state as this claim stored it; null if it has stored none yet. */
@@ -23,7 +24,10 @@ export interface Situation {
   readonly awaited: readonly number[];
   /** How long a state or result may be as JSON. */
   readonly maxBytes: number;
-  /** Whether the claim may be kept, so that the next step runs at once; asked when the step has returned. */
+  /**
+   * Whether the claim may be kept, so that the next step runs at once; asked when the step has
+   * returned.
+   */
   readonly mayKeep: () => boolean;
 }
 
@@ -31,6 +35,8 @@ export interface Decision {
   readonly transition: Transition;
   /** The new state, when the claim is kept. */
   readonly state: Encoded | null;
+  /** A suspended workflow: how long until its first wait is due; null: no wait has a time. */
+  readonly dueMs?: number | null;
 }
 
 /** The transition of a machine's outcome. `children` are the runs that a spawn starts. */
@@ -94,12 +100,14 @@ function changed(at: Situation, given: unknown): string | null {
   return text === at.storedState ? null : text;
 }
 
-/** The transition of what a job returned. */
+/** The transition of the result of a job. */
 export function decideResult(result: unknown, maxBytes: number): Decision {
   return end({ kind: "done", step: null, result: toJson(result, "result", maxBytes).text });
 }
 
-/** The transition of what a job threw: again after its backoff, until its attempts are used up. */
+/**
+ * The transition of an error that a job threw: another attempt after its backoff, until the last.
+ */
 export function decideJobError(definition: JobDefinition, attempt: number, error: unknown): Decision {
   if (isA(error, NonRetryable) || attempt + 1 >= definition.maxAttempts) return decideFailure(null, error);
   let delayMs: number;
@@ -136,7 +144,7 @@ export function crashLimit(
   return null;
 }
 
-/** A run that fails because its error could not even be handled: both are recorded. */
+/** A run that fails because handling its error failed too: both errors are recorded. */
 export function decideUnhandled(step: string | null, later: unknown, earlier: unknown): Decision {
   return end(fail(step, describeBoth(later, earlier, step ?? undefined)));
 }
@@ -149,7 +157,7 @@ function end(transition: Transition): Decision {
   return { transition, state: null };
 }
 
-/** Errors that no further attempt would mend. */
-export function isHopeless(error: unknown): boolean {
+/** Errors that another attempt would not change. */
+export function isNotRetryable(error: unknown): boolean {
   return isA(error, NonRetryable) || isA(error, NotSerializable) || isA(error, PayloadTooLarge);
 }

@@ -1,22 +1,30 @@
-/** The calls of a heartbeat, apart from the other calls of a worker: they are made by a thread of their own. */
+/**
+ * The calls of a heartbeat. They are apart from the other calls of a worker, because a separate
+ * thread makes them.
+ */
 
-/** What the database says at a beat, perhaps through a server. Runs with the ids of their claims. */
+/** The answer to a heartbeat. Runs come with the ids of their claims. */
 export interface BeatAnswer {
-  /** False: it came after the lease had passed. */
+  /** False: the heartbeat came after the lease had ended. */
   readonly alive: boolean;
-  /** Runs that this worker holds and that were cancelled. */
+  /** Runs of this worker that were cancelled. */
   readonly cancelled: Readonly<Record<string, string>>;
-  /** The runs that this worker holds by claims from the id `since` on; null: not asked for. */
+  /**
+   * The runs that this worker holds by claims from the id `since` on; null: the call did not ask
+   * for them.
+   */
   readonly held: Readonly<Record<string, string>> | null;
-  /** Nothing is to be claimed in this database, and no further step begun. */
+  /** The database is held: claim nothing and begin no step. */
   readonly databaseHeld: boolean;
-  /** The timeline that the server of the database writes: another one after a failover. */
+  /** The timeline of PostgreSQL. It changes with a failover. */
   readonly timeline: string | null;
+  /** Why this release can no longer work with the schema of the database: claim nothing. */
+  readonly schemaProblem: string | null;
 }
 
-/** One line for beats, of any worker of its address, one at a time. */
+/** One connection for heartbeats of any worker of its address, one at a time. */
 export interface Beats {
-  /** Fails if the answer takes longer than `patienceMs`; then the line is not to be used again. */
+  /** Fails if the answer takes longer than `patienceMs`. Do not use the connection again then. */
   beat(workerId: string, since: string | null, patienceMs: number): Promise<BeatAnswer>;
   end(): Promise<void>;
 }

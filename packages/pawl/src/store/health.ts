@@ -1,9 +1,11 @@
 /**
- * What can be known about the health of a database that holds runs: facts, not judgements. Read by `store/postgres/health.ts`, judged by
- * `pawl doctor`. Times are the database's.
+ * Facts about the health of a database with runs. `store/postgres/health.ts` reads them and
+ * `pawl doctor` judges them. Times are by the database clock. Types only.
  */
 
-/** A transaction that has been open for long: nothing that ended since it began can be cleaned up. */
+/**
+ * A transaction that has been open for long. Vacuum cannot remove rows that died since it began.
+ */
 export interface OpenTransactionFact {
   readonly pid: number;
   readonly application: string;
@@ -12,16 +14,17 @@ export interface OpenTransactionFact {
   readonly ageMs: number;
 }
 
-/** A prepared transaction or a replication slot keeps vacuum back just as well, and survives restarts. */
+/** A prepared transaction. It holds back vacuum too, and survives restarts. */
 export interface PreparedFact {
   readonly id: string;
   readonly ageMs: number;
 }
 
+/** A replication slot. It holds back vacuum too, and survives restarts. */
 export interface SlotFact {
   readonly name: string;
   readonly isActive: boolean;
-  /** It keeps the rows of this many transactions. */
+  /** It keeps the dead rows of this many transactions. */
   readonly xminAge: number | null;
   readonly keptWalBytes: number;
 }
@@ -32,12 +35,12 @@ export interface ServerHealth {
   readonly version: string;
   readonly isStandby: boolean;
   readonly roundTripMs: number;
-  /** The clock of the database minus ours, and how wrong that may be. */
+  /** The database clock minus ours, and the error of that measurement. */
   readonly skewMs: number;
   readonly skewErrorMs: number;
   readonly settings: Readonly<Record<string, string>>;
   readonly connections: number;
-  /** Whether the role sees what sessions of other roles do; if not, `transactions` holds its own alone. */
+  /** Whether the role sees the sessions of other roles. If not, `transactions` has only its own. */
   readonly seesSessions: boolean;
   readonly transactions: readonly OpenTransactionFact[];
   readonly prepared: readonly PreparedFact[];
@@ -52,24 +55,24 @@ export interface TableFact {
   readonly isAutovacuumOff: boolean;
 }
 
-/** A worker that was not heard of for its lease and still holds claims. */
+/** A worker without heartbeats for its lease that still holds claims. */
 export interface DeadWorkerFact {
   readonly id: string;
   readonly claims: number;
-  /** null: it has no row any more. */
+  /** null: it has no row in `workers`. */
   readonly silentMs: number | null;
 }
 
 export interface UnservedFact {
   readonly name: string;
   readonly version: number;
-  /** null: not known before a worker registers the definition. */
+  /** null: unknown until a worker registers the definition. */
   readonly queue: string | null;
   readonly runs: number;
   readonly dueMs: number;
 }
 
-/** A run that made claims fail, and was set aside. */
+/** A run that made claims fail and was set aside. */
 export interface SetAsideFact {
   readonly runId: string;
   readonly name: string;
@@ -78,11 +81,11 @@ export interface SetAsideFact {
   readonly message: string | null;
 }
 
-/** A partition key that runs wait for although no live worker holds it. */
+/** A partition key that blocks runs although no live worker holds it. */
 export interface BlockedKeyFact {
   readonly key: string;
   readonly runs: number;
-  /** The dead worker's run that holds it; null: nobody holds it. */
+  /** The run of a dead worker that holds it; null: no run holds it. */
   readonly holder: string | null;
 }
 
@@ -101,9 +104,11 @@ export interface SchemaHealth {
   readonly unserved: readonly UnservedFact[];
   readonly setAside: readonly SetAsideFact[];
   readonly blockedKeys: readonly BlockedKeyFact[];
-  /** The run of a served definition that is due for longest. */
+  /** The run of a served definition that has been due for the longest time. */
   readonly oldestDue: DueFact | null;
 }
 
-/** How connections are shared: by nobody, by a pooler that gives each client a connection of its own, or by one that does not. */
+/**
+ * How a pooler shares connections: there is none, per session, per transaction or per statement.
+ */
 export type Pooling = "none" | "session" | "transaction" | "statement";

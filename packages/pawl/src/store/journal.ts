@@ -1,37 +1,44 @@
 /**
- * The journals of workflow runs as they cross the boundary of the store: what is recorded, what is to be recorded, and the answers.
- * Types only.
+ * The journals of workflow runs: stored steps, entries that workers record, and the answers. Types
+ * only.
  */
 
 import type { ErrorRecord } from "../values/error-record.js";
 import type { Json } from "../values/json-types.js";
-import type { NewRun, Verdict } from "./store.js";
+import type { NewRun } from "./runs.js";
+import type { Verdict } from "./transitions.js";
 
 /** A step in the journal of a workflow run. */
 export interface StoredStep {
   readonly name: string;
   readonly kind: StepKind;
-  /** The order in which completed steps are given to the body; null: pending. */
+  /** The order in which the body gets completed steps; null: pending. */
   readonly seq: number | null;
   /** How often it has failed. */
   readonly attempt: number;
-  /** The run that an invoke has started. */
+  /** The run that an invoke started. */
   readonly childId: string | null;
-  /** Of a pending step: how long until it is due, at most 0 if it is; null: it has no due time. */
+  /**
+   * Of a pending step: how long until it is due, 0 or less if it is due now; null: it has no due
+   * time.
+   */
   readonly dueMs: number | null;
   readonly dueAt: string | null;
   readonly output: Json | null;
   readonly error: ErrorRecord | null;
 }
 
-/** A step as it is listed. */
+/** A step with its times, as listings show it. */
 export interface ListedStep extends StoredStep {
   readonly startedAt: Date;
   readonly completedAt: Date | null;
 }
 
-/** Where a page of steps ends: the seq of the last completed one, and the last pending one, if there was one. */
-export interface StepPlace {
+/**
+ * Where a page of steps ends: the seq of its last completed step, and its last pending step, if
+ * any.
+ */
+export interface StepCursor {
   readonly seq: number;
   readonly startedAt: string | null;
   readonly name: string | null;
@@ -39,13 +46,16 @@ export interface StepPlace {
 
 export type StepKind = "run" | "sleep" | "wait" | "invoke" | "transaction";
 
-/** One entry for the journal of a workflow run (see `record.sql`). `seq` is its place in the order of delivery, if it completes. */
+/**
+ * One entry for the journal of a workflow run (see `record.sql`). `seq` is its position in the
+ * order of delivery, if it completes.
+ */
 export interface JournalEntry {
   readonly runId: string;
   readonly claimId: string;
   readonly name: string;
   readonly seq: number;
-  /** The seq of the last signal that the body knows of. */
+  /** The seq of the last signal that the body knows. */
   readonly inboxSeq: number;
   readonly change: JournalChange;
 }
@@ -59,7 +69,7 @@ export type JournalChange =
       readonly error: string | null;
       readonly tookMs: number;
     }
-  /** It has failed and is to be tried again. */
+  /** The attempt failed, and the step is retried. */
   | {
       readonly op: "retry";
       readonly kind: "run" | "transaction";
@@ -67,9 +77,9 @@ export type JournalChange =
       readonly error: string;
       readonly delayMs: number;
     }
-  /** Is it time for that? */
+  /** Asks whether the retry is due. */
   | { readonly op: "due" }
-  /** The wait begins, or is it over? */
+  /** Begins the wait, or asks whether it is over. */
   | { readonly op: "sleep"; readonly delayMs: number | null; readonly at: Date | null }
   | {
       readonly op: "wait";
@@ -80,16 +90,16 @@ export type JournalChange =
   | { readonly op: "invoke"; readonly child: NewRun };
 
 export type RecordVerdict =
-  /** Recorded. `inboxSeq`: the inbox has more than the worker knows, up to this seq. */
+  /** Recorded. `inboxSeq`: the inbox has signals up to this seq that the worker does not know. */
   | { readonly kind: "recorded"; readonly inboxSeq: number | null }
-  /** The wait is over, or an earlier call has recorded the step. */
+  /** The wait is over, or an earlier call recorded the step. */
   | {
       readonly kind: "done";
       readonly seq: number;
       readonly output: Json | null;
       readonly error: ErrorRecord | null;
     }
-  /** Not yet. Signals were tried up to `inboxSeq`. */
+  /** Not yet. No signal up to `inboxSeq` matched. */
   | {
       readonly kind: "pending";
       readonly inboxSeq: number;
@@ -97,5 +107,5 @@ export type RecordVerdict =
       readonly dueMs: number | null;
       readonly dueAt: string | null;
     }
-  /** As for commits. */
+  /** The same as for commits. */
   | Extract<Verdict, { kind: "stale" | "busy" | "failed" }>;

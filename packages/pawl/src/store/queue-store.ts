@@ -1,6 +1,7 @@
 /**
- * The part of the boundary (`store.ts`) that queues of messages and topics need: each call is one transaction, bodies cross it as
- * JSON text, and expected races are answers. `postgres/` carries them out.
+ * The database calls behind message queues and topics. Each is one transaction and answers after it
+ * is committed. Bodies are JSON text. Expected races are answers, never errors. `postgres/`
+ * implements it; clients call it through their transport.
  */
 
 export interface NewMessage {
@@ -13,14 +14,17 @@ export interface NewMessage {
 
 export interface SentMessage {
   readonly id: string;
-  /** False if a message with this dedup key is in the queue: nothing was sent, the id is its. */
+  /**
+   * False if the queue has a message with this dedup key: nothing was sent, and `id` is that
+   * message.
+   */
   readonly created: boolean;
 }
 
 export interface StoredMessage {
   readonly id: string;
   readonly body: string;
-  /** How often it was received, this time included. */
+  /** How often it was received, including this time. */
   readonly receives: number;
   readonly group: string | null;
   readonly sentAt: Date;
@@ -28,35 +32,35 @@ export interface StoredMessage {
   readonly from: string | null;
 }
 
-/** What to receive; those who ask for the same share their looks. */
-export interface Wanted {
+/** Which messages to receive. Callers that ask for the same messages share their polls. */
+export interface ReceiveFilter {
   readonly queue: string;
   readonly visibilityMs: number;
-  /** null: no bound. */
+  /** null: without a limit. */
   readonly maxReceives: number | null;
   /** JSON that the body must contain. */
   readonly match: string | null;
 }
 
-export interface ReceiveRequest extends Wanted {
-  /** Random, made anew for every call. */
+export interface ReceiveRequest extends ReceiveFilter {
+  /** Random, and new for every call. */
   readonly receipt: string;
   readonly limit: number;
   /** Where the last call found its first message, in microseconds. */
   readonly floor: number | null;
-  /** Where the last call stopped walking over messages that it could not receive. */
+  /** Where the last call stopped among messages that it could not receive. */
   readonly after: readonly [microseconds: number, id: string] | null;
 }
 
 export interface Received extends Pick<ReceiveRequest, "floor" | "after"> {
   readonly messages: readonly StoredMessage[];
-  /** Whether the limit of messages or bytes ended it: another call may find more. */
+  /** The limit of messages or bytes ended the call: another call may find more. */
   readonly more: boolean;
-  /** When the next message is visible, if that is known. */
+  /** When the next message becomes visible, if that is known. */
   readonly dueMs: number | null;
 }
 
-/** A message in flight, as who has received it knows it. */
+/** A message in flight, and the receipt that proves who received it. */
 export interface Receipt {
   readonly queue: string;
   readonly id: string;
@@ -67,9 +71,12 @@ export function receiptKey({ id, receipt }: Pick<Receipt, "id" | "receipt">): st
   return `${id}/${receipt}`;
 }
 
-/** What came of a list of receipts. */
+/** The effect of an `ack` or `extend`. */
 export interface Settled {
-  /** Those that were deleted or changed, as `receiptKey` writes them; all others are gone or have another receipt. */
+  /**
+   * The messages that were deleted or changed (`receiptKey`). The others are gone or have another
+   * receipt.
+   */
   readonly done: ReadonlySet<string>;
   /** Queues in which a message became visible. */
   readonly queues: readonly string[];
@@ -84,19 +91,28 @@ export interface StoredStats {
 }
 
 export interface QueueStore {
-  /** Sends messages, all or none, and answers in the same order. `patient: false` fails rather than wait long for a dedup key. */
+  /**
+   * Sends messages, all or none. The answers have the same order. `patient: false` fails rather
+   * than wait long for a dedup key.
+   */
   send(messages: readonly NewMessage[], options: { patient: boolean }): Promise<SentMessage[]>;
   receive(request: ReceiveRequest): Promise<Received>;
   /** Deletes messages. */
   ack(receipts: readonly Receipt[]): Promise<Settled>;
-  /** Sets how long messages in flight stay so; 0 gives them back. `unreceived`: as if they had not been received. */
+  /**
+   * Sets a new visibility timeout; 0 returns messages to the queue. `unreceived`: this receive does
+   * not count.
+   */
   extend(
     receipts: readonly (Receipt & { readonly visibilityMs: number })[],
     options: { unreceived: boolean },
   ): Promise<Settled>;
-  /** Makes messages visible whose visibility has ended. `marks` is what the last call answered. */
+  /**
+   * Makes messages visible whose visibility timeout has passed. `marks` is the answer of the last
+   * call.
+   */
   expire(limit: number, marks: string | null): Promise<{ queues: readonly string[]; marks: string | null }>;
-  /** Of one queue, or (null) of all that have messages. */
+  /** Of one queue, or (null) of every queue that has messages. */
   queueStats(queue: string | null): Promise<StoredStats[]>;
 }
 
@@ -114,11 +130,11 @@ export interface StoredSubscription {
 }
 
 export interface Publication {
-  /** Runs started, messages sent, deliveries started. */
+  /** How many runs it started, messages it sent and http deliveries it started. */
   readonly runs: number;
   readonly messages: number;
   readonly deliveries: number;
-  /** False if it was published before, with this dedup key. */
+  /** False if the topic already had a publication with this dedup key. */
   readonly created: boolean;
   /** The queues that got messages. */
   readonly queues: readonly string[];
@@ -137,6 +153,6 @@ export interface TopicStore {
     readonly after: string;
     readonly limit: number;
   }): Promise<StoredSubscription[]>;
-  /** Where a delivery goes; null if the subscription was deleted. For the deliverer alone. */
+  /** The target and secret of a subscription; null if it was deleted. Only for deliveries. */
   subscriptionTarget(id: string): Promise<{ target: StoredTarget; secret: string | null } | null>;
 }

@@ -1,9 +1,9 @@
-/** Reads a journal page by page. Used by the engine when it was too big to come along with a claim, and by `check`. */
+/** Reads a journal page by page. Used when it was too large for the answer of a claim. */
 
 import type { ListedStep } from "./journal.js";
-import type { ClientStore } from "./store.js";
+import type { WorkerStore } from "./worker-store.js";
 
-export async function readJournal(store: Pick<ClientStore, "journal">, runId: string): Promise<ListedStep[]> {
+export async function readJournal(store: Pick<WorkerStore, "journal">, runId: string): Promise<ListedStep[]> {
   const steps: ListedStep[] = [];
   for (let page = await store.journal(runId, ""); page.length > 0;) {
     for (const step of page) steps.push(step);

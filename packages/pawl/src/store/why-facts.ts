@@ -1,10 +1,10 @@
-/** What the database knows about why a run makes no progress. Types only; `api/why.ts` makes a sentence of it. */
+/** The facts from which `api/why.ts` finds why a run makes no progress. Types only. */
 
 import type { ErrorRecord } from "../values/error-record.js";
 import type { Json } from "../values/json-types.js";
 import type { Phase } from "../values/phase.js";
 
-/** Why a run makes no progress, as the database knows it (see `why.sql`). */
+/** The answer of the SQL function `why`. */
 export interface WhyFacts {
   readonly name: string;
   readonly version: number;
@@ -26,7 +26,7 @@ export interface WhyFacts {
     readonly names?: string[];
     readonly match?: Json;
     readonly since?: string;
-    /** Of a workflow: the steps that wait, and what they ask of a signal, by name. */
+    /** Of a workflow: the steps that wait, and the members that a signal must have, by name. */
     readonly steps?: string[];
     readonly matches?: Readonly<Record<string, Json>>;
   } | null;

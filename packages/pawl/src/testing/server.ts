@@ -11,9 +11,10 @@ import pg from "pg";
 import { connectionOptions, openPool } from "../store/postgres/database.js";
 import { explain } from "../store/postgres/database-errors.js";
 import { quoteName } from "../store/postgres/literals.js";
-import { migrateSchema } from "../store/postgres/migrate.js";
-import { readSchema, schemaVersion } from "../store/postgres/schema-files.js";
-import { Refused } from "../store/refused.js";
+import { migrateSchema } from "../store/postgres/migrate/migrate.js";
+import { readSchema } from "../store/postgres/migrate/schema-files.js";
+import { schemaVersion } from "../store/postgres/version.js";
+import { Refused } from "../store/errors.js";
 import { clockSql } from "./test-clock.js";
 
 /** The schema of Pawl in every database of a test. */

@@ -8,7 +8,7 @@ import type { AnyDefinition } from "../define/definition.js";
 import type { Logger } from "../values/logger.js";
 import { Unavailable } from "../values/errors.js";
 import { Events } from "../observe/events.js";
-import { atMost } from "../timing/give-up-after.js";
+import { giveUpAfter } from "../timing/deadline.js";
 import { type Hub, hubOf } from "../local/hub.js";
 import { checkServe, type ServeSettings } from "../worker/options.js";
 import { EngineWorker } from "../worker/worker.js";
@@ -172,7 +172,7 @@ export class TestWorkers {
     for (const { crashable } of living) void crashable.cutOff();
     await Promise.all(living.map(({ engine }) => engine.abandon()));
     // A statement of user code may take longer; dropping the database ends it.
-    await atMost(this.store.close(), closeMs);
+    await giveUpAfter(closeMs, this.store.close());
   }
 
   async #begin(serving: Serving): Promise<void> {
@@ -188,7 +188,7 @@ export class TestWorkers {
       async () => ({
         store: crashable.store,
         hub: this.#hub,
-        beats: null,
+        heartbeat: null,
         sweeps: false,
         waitMs: null,
         close: async () => {},

@@ -1,77 +1,328 @@
 /**
- * Calls for many callers of this process at once: whatever comes while a call is in flight shares the next one, like
- * commits do, without any timer. A call does not wait long in the database for what somebody has locked: it fails as busy, having
- * written nothing, and then each of its items is sent by itself, in slow lanes (`timing/slow-lanes.ts`). Used by the starts, the signals and
- * the messages.
+ * The batcher. Items that arrive while a call is in flight share the next call, without any timer:
+ * a lone item leaves at once, and a thousand share a transaction. Before each call it waits one
+ * turn of the event loop, so that all items that are ready now go together.
+ *
+ * One item never delays the others. If a call fails as a whole, though the database can be reached,
+ * each of its items is sent alone. An item whose row somebody has locked is repeated alone, in slow
+ * lanes, until it is answered. A call of `send` must write nothing if it throws.
+ *
+ * Without `guarded`, an outage is an error for the callers: starts, signals and messages. With it,
+ * calls are repeated until they are answered: outcomes and journals, which the SQL guards by claim.
  */
 
-import { type ErrorKinds, SlowLanes } from "./slow-lanes.js";
 import { onNextTurn } from "./next-turn.js";
+import { RetryDelay } from "./retry-delay.js";
+import { type ErrorKinds, SlowLanes } from "./slow-lanes.js";
 
 const maxBatch = 500;
 const maxBatchBytes = 8 * 1024 * 1024;
+/** The longest delay before an item is repeated that the database refuses: that may last. */
+const refusedMaxMs = 5_000;
+const busyMaxMs = 1_000;
 
-interface Waiting<Item, Answer> {
+/** The answer for an item whose row somebody has locked. */
+interface Busy {
+  readonly kind: "busy";
+}
+
+/** For writes that a claim guards, so that a second arrival is harmless. */
+export interface Guarded<Item, Answer> {
+  /** Items of one key are sent in order, and those of one call at a time. */
+  keyOf(item: Item): string;
+  /** The order of items in a call. */
+  compare(one: Item, other: Item): number;
+  /** The answer for items that `drop` forgets. */
+  readonly dropped: Answer;
+  /** A call failed and will be repeated. Called once until a call is answered. */
+  onFailure(error: unknown, items: number): void;
+  /** An item was answered after it was dropped. */
+  onLate?(item: Item, answer: Answer): void;
+}
+
+export interface BatcherOptions<Item, Answer> extends ErrorKinds {
+  /** Sends items in one call and answers in the same order. */
+  send(items: readonly Item[], options: { readonly isAlone: boolean }): Promise<readonly (Answer | Busy)[]>;
+  sizeOf(item: Item): number;
+  /** Calls in flight at once. Default 1. */
+  readonly lanes?: number;
+  readonly guarded?: Guarded<Item, Answer>;
+}
+
+interface Entry<Item, Answer> {
   readonly item: Item;
+  readonly key: string | null;
+  readonly bytes: number;
   readonly resolve: (answer: Answer) => void;
   readonly reject: (error: unknown) => void;
+  isDropped: boolean;
 }
 
-export interface GroupOptions<Item, Answer> extends ErrorKinds {
-  /** Sends items in one call, which waits for no lock, and answers in the same order. */
-  send(items: readonly Item[]): Promise<readonly Answer[]>;
-  sizeOf(item: Item): number;
-}
-
-export class Group<Item, Answer> {
-  readonly #options: GroupOptions<Item, Answer>;
-  #queue: Waiting<Item, Answer>[] = [];
+export class Batcher<Item, Answer> {
+  readonly #options: BatcherOptions<Item, Answer>;
+  readonly #lanes: number;
+  readonly #keys = new Keys<Entry<Item, Answer>>();
   readonly #slow: SlowLanes;
-  #isBusy = false;
+  #queue: Entry<Item, Answer>[] = [];
+  #inFlight = 0;
+  #isScheduled = false;
+  /** The last failure was reported. */
+  #isReported = false;
 
-  constructor(options: GroupOptions<Item, Answer>) {
+  constructor(options: BatcherOptions<Item, Answer>) {
     this.#options = options;
-    this.#slow = new SlowLanes(options);
+    this.#lanes = options.lanes ?? 1;
+    const isBusy = (error: unknown): boolean => error instanceof RowBusy || options.isBusy(error);
+    this.#slow =
+      options.guarded === undefined
+        ? new SlowLanes({ isBusy })
+        : new SlowLanes({
+            // Guarded items are repeated whatever the error is, and do not wait for each other.
+            isBusy: () => true,
+            lanes: Number.POSITIVE_INFINITY,
+            longestDelayMs: (error) => (isBusy(error) || options.isOutage(error) ? busyMaxMs : refusedMaxMs),
+          });
   }
 
-  /** Sends this item together with whatever else this process sends just now. */
+  /** Sends this item together with the others of this turn. */
   add(item: Item): Promise<Answer> {
     return new Promise((resolve, reject) => {
-      this.#queue.push({ item, resolve, reject });
-      if (this.#isBusy) return;
-      this.#isBusy = true;
-      onNextTurn(() => void this.#pump());
+      const key = this.#options.guarded?.keyOf(item) ?? null;
+      const entry = { item, key, bytes: this.#options.sizeOf(item), resolve, reject, isDropped: false };
+      if (key !== null) this.#keys.open(key, entry);
+      this.#queue.push(entry);
+      this.#schedule();
     });
   }
 
-  async #pump(): Promise<void> {
-    while (this.#queue.length > 0) {
+  /** Whether an item of this key waits for its answer. */
+  has(key: string): boolean {
+    return this.#keys.has(key);
+  }
+
+  /**
+   * Forgets the items of this key, since its claim is lost. The SQL guard answers a call in flight.
+   */
+  drop(key: string): void {
+    for (const entry of this.#keys.drop(key)) {
+      entry.isDropped = true;
+      entry.resolve(this.#options.guarded!.dropped);
+    }
+  }
+
+  /** Forgets the items of all keys. */
+  dropAll(): void {
+    for (const key of this.#keys.all()) this.drop(key);
+    this.#queue = [];
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled || this.#inFlight >= this.#lanes) return;
+    this.#isScheduled = true;
+    onNextTurn(() => {
+      this.#isScheduled = false;
       const batch = this.#take();
+      if (batch.length === 0) return;
+      void this.#send(batch);
+      if (this.#queue.length > 0) this.#schedule();
+    });
+  }
+
+  /** The next call: items in order, of keys that have nothing in flight. */
+  #take(): Entry<Item, Answer>[] {
+    const queue = this.#queue;
+    const batch: Entry<Item, Answer>[] = [];
+    const left: Entry<Item, Answer>[] = [];
+    let bytes = 0;
+    let index = 0;
+    for (; index < queue.length; index++) {
+      const entry = queue[index]!;
+      if (entry.isDropped) continue;
+      if (entry.key !== null && this.#keys.isSending(entry.key)) {
+        left.push(entry);
+        continue;
+      }
+      const isFull = batch.length === maxBatch || (bytes + entry.bytes > maxBatchBytes && batch.length > 0);
+      if (isFull) break;
+      bytes += entry.bytes;
+      batch.push(entry);
+    }
+    this.#queue = index < queue.length ? left.concat(queue.slice(index)) : left;
+    const { guarded } = this.#options;
+    if (guarded === undefined) return batch;
+    for (const { key } of batch) this.#keys.beginSending(key!);
+    return batch.toSorted((one, other) => guarded.compare(one.item, other.item));
+  }
+
+  async #send(batch: Entry<Item, Answer>[]): Promise<void> {
+    this.#inFlight++;
+    await this.#sendUntilAnswered(batch);
+    for (const { key } of batch) if (key !== null) this.#keys.endSending(key);
+    this.#inFlight--;
+    if (this.#queue.length > 0) this.#schedule();
+  }
+
+  /** Repeats the call of guarded items during an outage. Never rejects. */
+  async #sendUntilAnswered(batch: Entry<Item, Answer>[]): Promise<void> {
+    const { guarded } = this.#options;
+    const retryDelay = new RetryDelay();
+    let waiting = batch;
+    while (waiting.length > 0) {
       try {
-        const answers = await this.#options.send(batch.map(({ item }) => item));
-        for (const [index, { resolve }] of batch.entries()) resolve(answers[index]!);
+        const items = waiting.map(({ item }) => item);
+        const answers = await this.#options.send(items, { isAlone: false });
+        this.#isReported = false;
+        for (const [index, entry] of waiting.entries()) this.#answer(entry, answers[index]!);
+        return;
       } catch (error) {
-        if (this.#options.isOutage(error)) for (const { reject } of batch) reject(error);
-        else this.#slowDown(batch);
+        this.#report(error, waiting.length);
+        if (!this.#options.isOutage(error)) {
+          // Perhaps the fault of one item: nobody else waits for it.
+          for (const entry of waiting) this.#sendAlone(entry, { isRepeat: false });
+          return;
+        }
+        if (guarded === undefined) {
+          for (const { reject } of waiting) reject(error);
+          return;
+        }
+        await new Promise((resolve) => setTimeout(resolve, retryDelay.next()));
+        waiting = waiting.filter(({ isDropped }) => !isDropped);
       }
     }
-    this.#isBusy = false;
   }
 
-  /** One of them is locked, or refused, and nothing was written: each by itself. */
-  #slowDown(batch: readonly Waiting<Item, Answer>[]): void {
-    for (const { item, resolve, reject } of batch) {
-      const sent = async (): Promise<Answer> => (await this.#options.send([item]))[0]!;
-      this.#slow.run(sent).then(resolve, reject);
+  #answer(entry: Entry<Item, Answer>, answer: Answer | Busy): void {
+    if (isBusyAnswer(answer)) this.#sendAlone(entry, { isRepeat: true });
+    else this.#settle(entry, answer);
+  }
+
+  #settle(entry: Entry<Item, Answer>, answer: Answer): void {
+    if (entry.isDropped) {
+      this.#options.guarded?.onLate?.(entry.item, answer);
+      return;
+    }
+    if (entry.key !== null) this.#keys.close(entry.key, entry);
+    entry.resolve(answer);
+  }
+
+  /** Sends an item alone until it is answered; the items of one key one after the other. */
+  #sendAlone(entry: Entry<Item, Answer>, { isRepeat }: { isRepeat: boolean }): void {
+    if (entry.isDropped) return;
+    const { key } = entry;
+    const line = key === null ? [entry] : this.#keys.joinSlow(key, entry);
+    if (line !== null) void this.#sendLine(key, line, isRepeat);
+  }
+
+  async #sendLine(key: string | null, line: Entry<Item, Answer>[], isRepeat: boolean): Promise<void> {
+    for (let isFirst = true; line.length > 0; isFirst = false) {
+      const entry = line[0]!;
+      try {
+        const call = (): Promise<Answer | null> => this.#sendOne(entry);
+        const answer = await this.#slow.run(call, { isRepeat: isRepeat && isFirst });
+        if (answer !== null) this.#settle(entry, answer);
+      } catch (error) {
+        entry.reject(error);
+      }
+      line.shift();
+    }
+    if (key !== null && this.#keys.endSlow(key, line) && this.#queue.length > 0) this.#schedule();
+  }
+
+  /** One try. Null: the item was dropped meanwhile. */
+  async #sendOne(entry: Entry<Item, Answer>): Promise<Answer | null> {
+    if (entry.isDropped) return null;
+    try {
+      const [answer] = await this.#options.send([entry.item], { isAlone: true });
+      this.#isReported = false;
+      if (isBusyAnswer(answer!)) throw new RowBusy();
+      return answer!;
+    } catch (error) {
+      if (!(error instanceof RowBusy)) this.#report(error, 1);
+      throw error;
     }
   }
 
-  #take(): Waiting<Item, Answer>[] {
-    let bytes = 0;
-    const tooMany = this.#queue.findIndex(({ item }, index) => {
-      bytes += this.#options.sizeOf(item);
-      return index === maxBatch || (bytes > maxBatchBytes && index > 0);
-    });
-    return this.#queue.splice(0, tooMany === -1 ? this.#queue.length : tooMany);
+  #report(error: unknown, items: number): void {
+    if (this.#isReported) return;
+    this.#isReported = true;
+    this.#options.guarded?.onFailure(error, items);
+  }
+}
+
+class RowBusy extends Error {}
+
+function isBusyAnswer<Answer>(answer: Answer | Busy): answer is Busy {
+  return typeof answer === "object" && answer !== null && "kind" in answer && answer.kind === "busy";
+}
+
+/** The keys of guarded items: which have items without an answer, in a call, or in a slow lane. */
+class Keys<Queued> {
+  readonly #open = new Map<string, Set<Queued>>();
+  /** In a call, or in a slow lane. */
+  readonly #sending = new Set<string>();
+  /** In a slow lane, each with its items in order. */
+  readonly #slow = new Map<string, Queued[]>();
+
+  all(): string[] {
+    return [...this.#open.keys()];
+  }
+
+  has(key: string): boolean {
+    return this.#open.has(key);
+  }
+
+  open(key: string, entry: Queued): void {
+    const entries = this.#open.get(key);
+    if (entries === undefined) this.#open.set(key, new Set([entry]));
+    else entries.add(entry);
+  }
+
+  close(key: string, entry: Queued): void {
+    const entries = this.#open.get(key);
+    if (entries?.delete(entry) === true && entries.size === 0) this.#open.delete(key);
+  }
+
+  /** Answers the entries that were open. */
+  drop(key: string): Iterable<Queued> {
+    const entries = this.#open.get(key) ?? [];
+    this.#open.delete(key);
+    if (this.#slow.delete(key)) this.#sending.delete(key);
+    return entries;
+  }
+
+  isSending(key: string): boolean {
+    return this.#sending.has(key);
+  }
+
+  beginSending(key: string): void {
+    this.#sending.add(key);
+  }
+
+  /** A call with this key was answered. The key stays taken while a slow lane has it. */
+  endSending(key: string): void {
+    if (!this.#slow.has(key)) this.#sending.delete(key);
+  }
+
+  /**
+   * The line of a key that is new to the slow lanes; null: the entry waits behind others of its
+   * key.
+   */
+  joinSlow(key: string, entry: Queued): Queued[] | null {
+    const line = this.#slow.get(key);
+    if (line !== undefined) {
+      line.push(entry);
+      return null;
+    }
+    const fresh = [entry];
+    this.#slow.set(key, fresh);
+    return fresh;
+  }
+
+  /** False: the key was dropped meanwhile. */
+  endSlow(key: string, line: readonly Queued[]): boolean {
+    if (this.#slow.get(key) !== line) return false;
+    this.#slow.delete(key);
+    this.#sending.delete(key);
+    return true;
   }
 }

@@ -1,13 +1,13 @@
 /**
- * What prompts this process to ask whether something is due. The clock of the database decides what is; here are only the timers
- * that make somebody ask. The clock of a test's database stands still until the test moves it: then no timer prompts, and every
- * move does. One per hub.
+ * Timers that make somebody ask the database whether something is due. The clock of the database
+ * decides; a timer only says when to ask. The clock of a test's database stands still until the
+ * test moves it: then no timer fires, and every move makes all callers ask. One per hub.
  */
 
 const longestTimerMs = 2_147_483_647;
 
 export class Clock {
-  /** What waits for the next move; null: the clock runs. */
+  /** Callbacks that wait for the next move; null: the clock runs. */
   #prompts: Set<() => void> | null = null;
 
   get isStill(): boolean {
@@ -19,14 +19,14 @@ export class Clock {
     this.#prompts ??= new Set();
   }
 
-  /** The clock of the database was moved: whoever waits for a time is to ask. */
+  /** The clock of the database was moved: everybody who waits for a time must ask. */
   moved(): void {
     const prompts = [...(this.#prompts ?? [])];
     this.#prompts?.clear();
     for (const prompt of prompts) prompt();
   }
 
-  /** Calls `prompt` once, when this time may have passed; the returned function takes that back. */
+  /** Calls `prompt` once, when this time may have passed. The returned function cancels it. */
   after(delayMs: number, prompt: () => void): () => void {
     const prompts = this.#prompts;
     if (prompts === null) {

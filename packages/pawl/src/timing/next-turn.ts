@@ -1,12 +1,15 @@
 /**
- * The next turn of the event loop, when all promises that could be settled have been: one callback for everybody who waits for it.
- * Used by the bodies of workflows, which are given one thing a turn.
+ * The next turn of the event loop, when all promises that could be settled have been: one callback
+ * for everybody who waits for it. Used by the batcher, the polling loop and the bodies of
+ * workflows.
  */
 
 let waiting: (() => void)[] = [];
-/** Where there is no `setImmediate` (browsers), a timer. */
-const later: (callback: () => void) => void =
-  typeof setImmediate === "function" ? setImmediate : (callback) => void setTimeout(callback, 0);
+/** Browsers have no `setImmediate`. Looked up at every call, since tests replace it. */
+function later(callback: () => void): void {
+  if (typeof setImmediate === "function") setImmediate(callback);
+  else setTimeout(callback, 0);
+}
 
 /** Calls it in the next turn. */
 export function onNextTurn(callback: () => void): void {

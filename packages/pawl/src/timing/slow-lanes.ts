@@ -1,63 +1,101 @@
 /**
- * Lanes for calls that may meet what somebody has locked. In the database a call waits for a lock no longer than a moment; then
- * it fails as busy, having written nothing. Here it is sent again and again, in a few slow lanes with growing pauses, until
- * it is answered. So callers that must wait delay nobody else, however many they are, and leave connections to the others.
+ * Lanes for calls that may meet a row that somebody has locked. The database waits only a moment
+ * for a lock; then the call fails as busy and has written nothing. Here it is repeated in slow
+ * lanes, with growing delays, until it is answered. So callers that must wait delay nobody else,
+ * however many they are, and leave connections to the others. Used by the batcher, the client and
+ * the server.
  */
 
-import { Lanes } from "./lanes.js";
-import { Patience } from "./retry-delay.js";
+import { retryDelayMs } from "./retry-delay.js";
 
-const slowLanes = 3;
+const defaultLanes = 3;
 
-/** What the errors of a call mean. */
+/** The meaning of the errors of a call. */
 export interface ErrorKinds {
-  /** Nothing is known of a call that failed like this: it must not be sent again. */
+  /** The call may have been executed or not: it must not be sent again. */
   isOutage(error: unknown): boolean;
-  /** Somebody has locked what the call needs. */
+  /** Somebody has locked a row that the call needs. */
   isBusy(error: unknown): boolean;
 }
 
+export interface SlowLanesOptions {
+  /** Whether a call that failed like this is repeated. */
+  isBusy(error: unknown): boolean;
+  /** Calls in flight at once. Default 3. */
+  readonly lanes?: number;
+  /** The longest delay after this error. Default a second. */
+  longestDelayMs?(error: unknown): number;
+}
+
+/** A few calls at once; the others wait for their turn, in order. */
+export class Lanes {
+  #free: number;
+  readonly #waiting: (() => void)[] = [];
+
+  constructor(count: number) {
+    this.#free = count;
+  }
+
+  async run<T>(call: () => Promise<T>): Promise<T> {
+    if (this.#free > 0) this.#free--;
+    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    try {
+      return await call();
+    } finally {
+      const next = this.#waiting.shift();
+      if (next === undefined) this.#free++;
+      else next();
+    }
+  }
+}
+
 interface Waiting {
-  readonly call: () => Promise<unknown>;
-  readonly resolve: (answer: unknown) => void;
-  readonly reject: (error: unknown) => void;
-  readonly patience: Patience;
+  /** Sends it. Answers how long to wait until the next try; null: it is answered. */
+  readonly attempt: (tries: number) => Promise<number | null>;
   tries: number;
   dueAtMs: number;
 }
 
 /**
- * Sends calls until they are not busy any more, a few at a time. Of those that are due, the one with the fewest tries goes
- * first: a crowd that waits for one lock does not delay a call that waits for another.
+ * Repeats calls until they are not busy, a few at a time. Of those that are due, the one with the
+ * fewest tries goes first: a crowd that waits for one lock does not delay a call that waits for
+ * another.
  */
 export class SlowLanes {
-  readonly #isBusy: ErrorKinds["isBusy"];
+  readonly #options: SlowLanesOptions;
   readonly #waiting = new Set<Waiting>();
-  #lanes = 0;
+  #free: number;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor({ isBusy }: Pick<ErrorKinds, "isBusy">) {
-    this.#isBusy = isBusy;
+  constructor(options: SlowLanesOptions) {
+    this.#options = options;
+    this.#free = options.lanes ?? defaultLanes;
   }
 
-  run<Answer>(call: () => Promise<Answer>): Promise<Answer> {
+  /** `isRepeat`: the call was busy a moment ago, so the first try waits as well. */
+  run<Answer>(call: () => Promise<Answer>, { isRepeat = false } = {}): Promise<Answer> {
     return new Promise((resolve, reject) => {
-      const patience = new Patience();
-      this.#waiting.add({
-        call,
-        resolve: resolve as Waiting["resolve"],
-        reject,
-        patience,
-        tries: 0,
-        dueAtMs: 0,
-      });
+      const attempt = async (tries: number): Promise<number | null> => {
+        try {
+          resolve(await call());
+        } catch (error) {
+          const options = this.#options;
+          if (options.isBusy(error)) {
+            return retryDelayMs(tries, Math.random(), options.longestDelayMs?.(error));
+          }
+          reject(error);
+        }
+        return null;
+      };
+      const dueAtMs = isRepeat ? performance.now() + retryDelayMs(0, Math.random()) : 0;
+      this.#waiting.add({ attempt, tries: isRepeat ? 1 : 0, dueAtMs });
       this.#fill();
     });
   }
 
   #fill(): void {
     clearTimeout(this.#timer);
-    while (this.#lanes < slowLanes && this.#waiting.size > 0) {
+    while (this.#free > 0 && this.#waiting.size > 0) {
       const nowMs = performance.now();
       let next: Waiting | undefined;
       let dueAtMs = Number.POSITIVE_INFINITY;
@@ -70,28 +108,26 @@ export class SlowLanes {
         return;
       }
       this.#waiting.delete(next);
-      this.#lanes++;
-      void this.#send(next);
+      this.#free--;
+      void this.#try(next);
     }
   }
 
-  async #send(one: Waiting): Promise<void> {
-    try {
-      one.resolve(await one.call());
-    } catch (error) {
-      if (!this.#isBusy(error)) one.reject(error);
-      else {
-        one.tries++;
-        one.dueAtMs = performance.now() + one.patience.next();
-        this.#waiting.add(one);
-      }
+  async #try(one: Waiting): Promise<void> {
+    const delayMs = await one.attempt(one.tries);
+    if (delayMs !== null) {
+      one.tries++;
+      one.dueAtMs = performance.now() + delayMs;
+      this.#waiting.add(one);
     }
-    this.#lanes--;
+    this.#free++;
     this.#fill();
   }
 }
 
-/** Sends each call once, on at most half of the connections; what is busy goes on in the slow lanes. */
+/**
+ * Sends each call once, on at most half of the connections. A busy call goes on in the slow lanes.
+ */
 export class LockLanes {
   readonly #isBusy: ErrorKinds["isBusy"];
   readonly #fast: Lanes;

@@ -7,6 +7,7 @@
 
 import { byteLength } from "./bytes.js";
 import { Unavailable } from "./errors.js";
+import { isObject } from "./options.js";
 import { show, shorten } from "./show.js";
 
 /** An error as Pawl stores and shows it. */
@@ -164,4 +165,18 @@ function cutText(value: string, bytes: number): string {
 
 function encodedBytes(value: unknown): number {
   return byteLength(JSON.stringify(value));
+}
+
+/** A stored error record that was read back from JSON; anything else becomes a record with `message`. */
+export function readErrorRecord(json: unknown, message = "no error was recorded"): ErrorRecord {
+  if (!isObject(json)) return { name: "Error", message };
+  const { code, step, cause } = json;
+  return {
+    name: typeof json["name"] === "string" ? json["name"] : "Error",
+    message: typeof json["message"] === "string" ? json["message"] : message,
+    ...(typeof code === "string" ? { code } : {}),
+    ...(typeof step === "string" ? { step } : {}),
+    ...(json["stack"] === null ? { stack: null } : {}),
+    ...(isObject(cause) ? { cause: readErrorRecord(cause, "") } : {}),
+  };
 }

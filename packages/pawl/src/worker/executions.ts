@@ -1,28 +1,32 @@
 /**
- * The runs that a worker executes: begins each, ends it when its code has returned, and interrupts it when it was cancelled or its claim is
- * gone; code that does not return after that is not waited for longer than `drainTimeout`. Owned by the worker.
+ * The runs that a worker executes. It begins each, ends it when its code has returned, and aborts
+ * it when it was cancelled or its claim is lost. It waits at most `drainTimeout` for code that does
+ * not return after an abort, and then frees the slot. Owned by the worker.
  */
 
 import type { AnyDefinition } from "../define/definition.js";
+import { Execution, type RunClaim } from "../run/execution.js";
+import type { WorkerServices } from "../run/worker-services.js";
 import { RunCancelled, WorkflowVersionMismatch } from "../values/errors.js";
-import { Execution, type Successor } from "../run/execution.js";
+import type { Claimer } from "./claimer.js";
 import { execute } from "./execute.js";
-import type { Feeder } from "./claimer.js";
 import type { Releaser } from "./release.js";
-import type { Surroundings } from "../run/worker-services.js";
 
-/** Of runs that were cancelled while a claim was in flight; where claims wait, one always is. */
-const maxMeanwhile = 10_000;
-/** A run whose outcome, and failure too, the database refuses is tried again at this pace. */
+/**
+ * Runs that were cancelled while a claim was in flight. Where claims wait at a server, one always
+ * is.
+ */
+const maxCancelled = 10_000;
+/** A run whose every outcome the database refuses is tried again after this time. */
 const refusedMs = 1_000;
 
 export interface ExecutionsHost {
-  readonly surroundings: Surroundings;
+  readonly services: WorkerServices;
   readonly releaser: Releaser;
-  readonly feeders: ReadonlyMap<string, Feeder>;
+  readonly claimers: ReadonlyMap<string, Claimer>;
   /** By `name@version`. */
   readonly served: ReadonlyMap<string, AnyDefinition>;
-  /** How long the code of a run may take to notice that it was cancelled, or that its claim is gone. */
+  /** How long the code of a run may take to return after an abort. */
   readonly drainMs: number;
   /** Whether the worker may begin another run. */
   mayBegin(): boolean;
@@ -33,15 +37,14 @@ export interface ExecutionsHost {
 }
 
 export class Executions implements Iterable<Execution> {
-  #host!: ExecutionsHost;
+  readonly #host: ExecutionsHost;
   readonly #byRunId = new Map<string, Execution>();
   /** Aborted runs whose code has not returned, each with the timer that ends the wait for it. */
-  readonly #waiting = new Map<Execution, NodeJS.Timeout>();
+  readonly #aborted = new Map<Execution, NodeJS.Timeout>();
   /** Runs that were cancelled while a claim was in flight, which may bring them. */
   readonly #cancelledMeanwhile = new Set<string>();
 
-  /** From now on there may be some. */
-  open(host: ExecutionsHost): void {
+  constructor(host: ExecutionsHost) {
     this.#host = host;
   }
 
@@ -57,7 +60,53 @@ export class Executions implements Iterable<Execution> {
     return this.#byRunId.values();
   }
 
-  /** This worker was handed a run that it has no code for. */
+  /**
+   * Executes a claimed run until its claim ends. Answers the next run of its slot, if its commit
+   * has claimed one and the worker may begin it; "left" if the slot was freed before the code
+   * returned.
+   */
+  async execute(claim: RunClaim, queue: string): Promise<RunClaim | null | "left"> {
+    const { services } = this.#host;
+    const { run } = claim;
+    const { runId } = run;
+    const definition = this.#definitionOf(claim);
+    if (definition === null) return null;
+    if (run.uniqueLost) {
+      services.logger.warn({ runId }, "pawl: unique_lost: the unique key was taken meanwhile");
+      services.observer.uniqueLost(runId, run.name, run.version);
+    }
+    const older = this.#byRunId.get(runId);
+    if (older !== undefined) {
+      older.control.abort(new Error("the claim on this run was lost"));
+      services.commits.drop(runId);
+    }
+    const execution = new Execution(claim, definition, queue, services, this.#waitForCode);
+    if (this.#byRunId.size === 0) this.#host.onBusy();
+    this.#byRunId.set(runId, execution);
+    services.observer.begin(execution.observed);
+    const end = await execute(execution);
+    if (execution.control.isAborted && this.#isLeft(execution)) return "left";
+    return this.#end(execution, end === "refused" ? refusedMs : 0);
+  }
+
+  /**
+   * The definition of a run. Null: the worker does not execute the run, and its claim is released.
+   */
+  #definitionOf({ run, claimId }: RunClaim): AnyDefinition | null {
+    const { services, releaser, served } = this.#host;
+    const { runId, name, version } = run;
+    const definition = served.get(`${name}@${version}`);
+    if (definition === undefined) {
+      const error = this.#mismatch(name, version);
+      services.logger.error({ err: error, runId }, "pawl: a run was released");
+    }
+    const isCancelled = this.#cancelledMeanwhile.delete(runId);
+    if (definition !== undefined && !isCancelled) return definition;
+    releaser.release([{ runId, claimId }]);
+    return null;
+  }
+
+  /** The worker was handed a run that it has no code for. */
   #mismatch(name: string, got: number): WorkflowVersionMismatch {
     const versions = [...this.#host.served.values()]
       .filter((definition) => definition.name === name)
@@ -70,123 +119,90 @@ export class Executions implements Iterable<Execution> {
     );
   }
 
-  /**
-   * Executes a claimed run to the end of its claim. Answers the run that was handed over instead, if the worker may
-   * begin it; "left" if the slot was given to others before the code of the run returned.
-   */
-  async execute(given: Successor, queue: string): Promise<Successor | null | "left"> {
-    const { surroundings, releaser } = this.#host;
-    const { run, claimId } = given;
-    const { runId } = run;
-    const definition = this.#host.served.get(`${run.name}@${run.version}`);
-    if (definition === undefined) {
-      const error = this.#mismatch(run.name, run.version);
-      surroundings.logger.error({ err: error, runId }, "pawl: a run was released");
-      releaser.release([{ runId, claimId }]);
-      return null;
-    }
-    if (this.#cancelledMeanwhile.delete(runId)) {
-      releaser.release([{ runId, claimId }]);
-      return null;
-    }
-    if (run.uniqueLost) {
-      surroundings.logger.warn({ runId }, "pawl: unique_lost: the unique key was taken meanwhile");
-      surroundings.observer.uniqueLost(runId, run.name, run.version);
-    }
-    const older = this.#byRunId.get(runId);
-    if (older !== undefined) {
-      older.abort(new Error("the claim on this run was lost"));
-      surroundings.flusher.drop(runId);
-    }
-    const execution = new Execution(given, definition, queue);
-    if (this.#byRunId.size === 0) this.#host.onBusy();
-    this.#byRunId.set(runId, execution);
-    surroundings.observer.begin(execution);
-    execution.onLeft = this.#waitForCode;
-    await execute(execution, surroundings);
-    if (execution.aborted && this.#isLeft(execution)) return "left";
-    return this.#end(execution);
-  }
-
-  /** The code of a run has returned, or nobody waits for it any longer. */
-  async #end(execution: Execution): Promise<Successor | null> {
-    const { surroundings, releaser } = this.#host;
-    const { runId } = execution;
-    surroundings.observer.end(execution);
-    const isInHand = this.#byRunId.get(runId) === execution;
-    if (isInHand) this.#byRunId.delete(runId);
-    // Release a claim that no outcome has ended, if it is held at all: a cancelled run loses its holder
-    // and its partition key goes to the next, any other run is runnable again. Claims of a lost lease
+  /** The code of a run has returned, or the worker has stopped waiting for it. */
+  async #end(execution: Execution, releaseAfterMs: number): Promise<RunClaim | null> {
+    const { services, releaser } = this.#host;
+    const { runId, progress, control } = execution;
+    services.observer.end(execution.observed);
+    const isCurrent = this.#byRunId.get(runId) === execution;
+    if (isCurrent) this.#byRunId.delete(runId);
+    // Release a claim that no outcome has ended, if it is held at all: a cancelled run loses its
+    // holder
+    // and its partition key goes to the next, any other run is runnable again. Claims of a lost
+    // lease
     // expire like those of a dead worker.
-    if (!execution.isSettled && (isInHand || execution.isCancelled || execution.isStopping)) {
-      if (execution.isStopping) await releaser.letGo([execution]);
-      else releaser.release([execution], execution.isRefused ? refusedMs : 0);
+    if (!progress.isSettled && (isCurrent || control.isCancelled || control.isStopping)) {
+      if (control.isStopping) await releaser.releaseAndWait([execution]);
+      else releaser.release([execution], releaseAfterMs);
     }
-    const { successor } = execution;
+    let { successor } = progress;
     if (successor !== null && !this.#host.mayBegin()) {
-      await releaser.letGo([{ runId: successor.run.runId, claimId: successor.claimId }]);
-      execution.successor = null;
+      await releaser.releaseAndWait([{ runId: successor.run.runId, claimId: successor.claimId }]);
+      successor = null;
     }
     this.#host.onEnded();
-    return execution.successor;
+    return successor;
   }
 
-  /** Gives the code of an aborted run some time to return: code that never does must not keep its slot for good. */
+  /**
+   * Gives the code of an aborted run some time to return: code that never does must not keep its
+   * slot.
+   */
   readonly #waitForCode = (execution: Execution): void => {
     const timer = setTimeout(() => void this.#leave(execution), this.#host.drainMs);
     timer.unref();
-    this.#waiting.set(execution, timer);
+    this.#aborted.set(execution, timer);
   };
 
-  /** Frees the slot of code that has not returned in time; whatever it still does is dropped. */
+  /** Frees the slot of code that has not returned in time. Its outcome will be dropped. */
   async #leave(execution: Execution): Promise<void> {
-    const { surroundings, feeders } = this.#host;
+    const { services, claimers } = this.#host;
     const { runId, definition, queue } = execution;
-    this.#waiting.delete(execution);
+    this.#aborted.delete(execution);
     if (this.#host.mayBegin()) {
-      surroundings.logger.warn(
+      services.logger.warn(
         { runId, name: definition.name, version: definition.version },
         "pawl: the code of an aborted run has not returned within drainTimeout: its slot is free for others",
       );
     }
-    await this.#end(execution);
-    feeders.get(queue)?.leave();
+    await this.#end(execution, 0);
+    claimers.get(queue)?.slots.release();
   }
 
   /** Whether the slot of an aborted run, whose code has just returned, was freed before. */
   #isLeft(execution: Execution): boolean {
-    const timer = this.#waiting.get(execution);
+    const timer = this.#aborted.get(execution);
     clearTimeout(timer);
-    this.#waiting.delete(execution);
+    this.#aborted.delete(execution);
     return timer === undefined;
   }
 
-  /** A run was cancelled: here it is interrupted, or not begun. */
+  /** A run was cancelled: its execution is aborted, or does not begin. */
   cancel(runId: string, reason?: string): void {
-    const { surroundings, releaser, feeders } = this.#host;
-    surroundings.flusher.drop(runId);
-    if (surroundings.claiming.size === 0 || this.#cancelledMeanwhile.size > maxMeanwhile)
-      this.#cancelledMeanwhile.clear();
-    if (surroundings.claiming.size > 0) this.#cancelledMeanwhile.add(runId);
-    const unstarted = [...feeders.values()].map((feeder) => feeder.drop(runId)).find(Boolean);
-    if (unstarted !== undefined) releaser.release([{ runId, claimId: unstarted.claimId }]);
-    const execution = this.#byRunId.get(runId);
-    if (execution === undefined || execution.isCancelled) return;
-    execution.abort(new RunCancelled(runId, reason));
+    const { services, releaser, claimers } = this.#host;
+    const { claiming } = services.worker;
+    services.commits.drop(runId);
+    if (claiming.size === 0 || this.#cancelledMeanwhile.size > maxCancelled) this.#cancelledMeanwhile.clear();
+    if (claiming.size > 0) this.#cancelledMeanwhile.add(runId);
+    const unstarted = [...claimers.values()].map(({ slots }) => slots.drop(runId)).find(Boolean);
+    if (unstarted !== undefined) releaser.release([unstarted]);
+    const control = this.#byRunId.get(runId)?.control;
+    if (control === undefined || control.isCancelled) return;
+    control.abort(new RunCancelled(runId, reason));
   }
 
-  /** No claim that is in flight can bring a run that was cancelled before, if there is none. */
+  /** Without a claim in flight, no claim can bring a run that was cancelled before. */
   forgetCancelled(): void {
-    if (this.#host.surroundings.claiming.size === 0) this.#cancelledMeanwhile.clear();
+    if (this.#host.services.worker.claiming.size === 0) this.#cancelledMeanwhile.clear();
   }
 
-  /** Nothing of what it has in hand is to be committed any more. */
+  /** Aborts all executions. None of their outcomes will be committed. */
   abortAll(reason: Error): void {
-    const { surroundings, feeders } = this.#host;
-    for (const execution of this) execution.abort(reason);
+    const { services, claimers } = this.#host;
+    for (const { control } of this) control.abort(reason);
     this.#byRunId.clear();
-    for (const feeder of feeders.values()) feeder.takeUnstarted();
-    surroundings.flusher.dropAll();
-    surroundings.recorder.dropAll();
+    for (const { slots } of claimers.values()) slots.takeUnstarted();
+    services.commits.dropAll();
+    services.journal.dropAll();
   }
 }

@@ -1,8 +1,8 @@
 /**
- * Compares what the database says with what the worker has in hand: executions whose run was
- * cancelled or whose claim is gone are aborted, and claims that nobody executes are released. A
- * beat tells of the latest claims. Everything that the worker holds is asked for apart from the
- * beats, because that may take long: when beats are confirmed again after one has failed, when the
+ * Compares the claims that the database knows with those that the worker executes. It aborts
+ * executions whose run was cancelled or whose claim is gone, and releases claims that nobody
+ * executes. A heartbeat brings the latest claims. A list of all claims may take long and is asked
+ * for apart from the heartbeats: when they are confirmed again after one has failed, when the
  * server writes another timeline, and every few minutes. Owned by the worker.
  */
 
@@ -10,29 +10,27 @@ import type { Logger } from "../values/logger.js";
 import type { WorkerStore } from "../store/store.js";
 import type { Execution } from "../run/execution.js";
 import type { Executions } from "./executions.js";
-import type { Feeder } from "./claimer.js";
-import type { ConfirmedBeat } from "./heartbeat.js";
+import type { Claimer } from "./claimer.js";
+import type { ConfirmedHeartbeat } from "../heartbeat/lease.js";
 import { monotonicMs } from "../values/monotonic-clock.js";
 import type { HeldClaim, Releaser } from "./release.js";
 
-/**
- * How often everything is compared, if nothing else asks for it; after one that took long, more
- * rarely.
- */
+/** How often all claims are compared, if nothing else asks for it. */
 const everyMs = 120_000;
+/** After a comparison that took long, the next waits this many times as long. */
 const restFactor = 10;
 
-export interface HoldingsHost {
+export interface LeaseCheckHost {
   readonly store: Pick<WorkerStore, "held" | "holdings">;
   readonly logger: Logger;
   readonly releaser: Releaser;
   readonly executions: Executions;
-  readonly feeders: ReadonlyMap<string, Feeder>;
+  readonly claimers: ReadonlyMap<string, Claimer>;
   /** The ids of claims in flight. */
   readonly claiming: ReadonlySet<string>;
-  /** Outcomes on their way. */
-  readonly flusher: { has(runId: string): boolean; drop(runId: string): void };
-  /** The id that the worker holds its claims by; null while it has no lease. */
+  /** The batcher of outcomes. */
+  readonly commits: { has(runId: string): boolean; drop(runId: string): void };
+  /** The id under which the worker claims; null while it has no lease. */
   workerId(): string | null;
   /** A run was cancelled. */
   cancel(runId: string): void;
@@ -40,23 +38,24 @@ export interface HoldingsHost {
 
 type Claims = Readonly<Record<string, string>>;
 
-export class Holdings {
-  readonly #host: HoldingsHost;
+export class LeaseCheck {
+  readonly #host: LeaseCheckHost;
   #timeline: string | null = null;
-  /** When everything is to be compared next. */
+  /** When all claims are compared next. */
   #dueAtMs = monotonicMs() + everyMs;
   #isComparing = false;
 
-  constructor(host: HoldingsHost) {
+  constructor(host: LeaseCheckHost) {
     this.#host = host;
   }
 
-  /** Takes what a beat of this worker id has told. `isBack`: one before it has failed. */
-  compare(workerId: string, { cancelled, held, sentAtMs, timeline }: ConfirmedBeat, isBack: boolean): void {
+  /** A heartbeat of this worker id was confirmed. `isBack`: one before it had failed. */
+  onHeartbeat(workerId: string, confirmed: ConfirmedHeartbeat, isBack: boolean): void {
+    const { cancelled, held, sentAtMs, timeline } = confirmed;
     const { releaser } = this.#host;
     for (const runId of Object.keys(cancelled)) this.#host.cancel(runId);
-    // Cancelled runs that this worker does not execute any more, but could not let go.
-    releaser.release(this.#notInHand(cancelled));
+    // Cancelled runs whose execution has ended, but whose claim could not be released.
+    releaser.release(this.#notExecuted(cancelled));
     if (held !== null) this.#compareClaims(held.claims, BigInt(held.since), sentAtMs);
     const isNewTimeline = this.#timeline !== null && timeline !== null && timeline !== this.#timeline;
     this.#timeline = timeline ?? this.#timeline;
@@ -64,7 +63,7 @@ export class Holdings {
     if (this.#dueAtMs <= monotonicMs()) void this.#compareAll(workerId);
   }
 
-  /** If it fails, the next beat tries again. */
+  /** If it fails, the next heartbeat tries again. */
   async #compareAll(workerId: string): Promise<void> {
     if (this.#isComparing) return;
     this.#isComparing = true;
@@ -72,7 +71,7 @@ export class Holdings {
     this.#dueAtMs = askedAtMs + everyMs * (0.75 + Math.random() / 2);
     try {
       const claims = await this.#host.store.holdings(workerId);
-      // The claims of a lost lease lapse like those of a dead worker.
+      // The claims of a lost lease expire like those of a dead worker.
       if (this.#host.workerId() === workerId) this.#compareClaims(claims, 0n, askedAtMs);
       const nowMs = monotonicMs();
       if (this.#dueAtMs > 0)
@@ -85,7 +84,10 @@ export class Holdings {
     }
   }
 
-  /** What this worker held, by claims from `since` on, at some time after `askedAtMs`. */
+  /**
+   * `claims`: all that this worker held at some time after `askedAtMs`, from the claim id `since`
+   * on.
+   */
   #compareClaims(claims: Claims, since: bigint, askedAtMs: number): void {
     const { releaser, executions } = this.#host;
     const before = [...executions].filter(({ begunAtMs }) => begunAtMs < askedAtMs);
@@ -95,12 +97,11 @@ export class Holdings {
     ];
     this.#abortLost(recent.filter(({ runId, claimId }) => claims[runId] !== claimId));
     void this.#checkOlder(older);
-    // Claims of a call whose answer never came, or whose outcome the database has lost: nobody
-    // executes them.
-    releaser.release(this.#notInHand(claims));
+    // Claims of a call whose answer was lost, or whose outcome the database has lost.
+    releaser.release(this.#notExecuted(claims));
   }
 
-  /** The beat does not say anything about claims that are older than those it was asked for. */
+  /** The heartbeat says nothing about claims that are older than those it was asked for. */
   async #checkOlder(older: readonly Execution[]): Promise<void> {
     if (older.length === 0) return;
     try {
@@ -112,23 +113,23 @@ export class Holdings {
   }
 
   #abortLost(lost: readonly Execution[]): void {
-    const { executions, flusher } = this.#host;
+    const { executions, commits } = this.#host;
     for (const execution of lost) {
       const { runId } = execution;
-      // Its outcome is on its way: perhaps that is what ended the claim, and the guard will say.
-      if (executions.get(runId) !== execution || flusher.has(runId)) continue;
-      execution.abort(new Error("the claim on this run was lost"));
-      flusher.drop(runId);
+      // Its outcome is being written: perhaps that has ended the claim. The guard will say.
+      if (executions.get(runId) !== execution || commits.has(runId)) continue;
+      execution.control.abort(new Error("the claim on this run was lost"));
+      commits.drop(runId);
     }
   }
 
-  /** Those of the claims that are neither executed, nor waiting in a buffer, nor just being made. */
-  #notInHand(claims: Claims): HeldClaim[] {
-    const { executions, feeders, claiming } = this.#host;
-    const buffered = new Set([...feeders.values()].flatMap((feeder) => feeder.unstartedIds()));
+  /** The claims that are neither executed, nor waiting for a slot, nor just being made. */
+  #notExecuted(claims: Claims): HeldClaim[] {
+    const { executions, claimers, claiming } = this.#host;
+    const unstarted = new Set([...claimers.values()].flatMap(({ slots }) => slots.unstartedIds()));
     return Object.entries(claims)
       .filter(([runId, claimId]) => executions.get(runId)?.claimId !== claimId)
-      .filter(([runId, claimId]) => !buffered.has(runId) && !claiming.has(claimId))
+      .filter(([runId, claimId]) => !unstarted.has(runId) && !claiming.has(claimId))
       .map(([runId, claimId]) => ({ runId, claimId }));
   }
 }

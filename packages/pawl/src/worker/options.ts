@@ -1,6 +1,6 @@
 /**
- * The options of `serve`: their types, defaults and checks. What comes out is complete and in milliseconds; the
- * worker checks nothing again.
+ * The options of `serve`: their types, defaults and checks. The checked settings are complete and
+ * in milliseconds; the worker checks nothing again.
  */
 
 import { type AnyDefinition, isDefinition } from "../define/definition.js";
@@ -15,52 +15,76 @@ import { consoleLogger } from "../values/console-logger.js";
 import { checkLimits, type LimitOptions } from "../local/limits.js";
 
 export interface ServeOptions {
-  /** Where the runs are. Default: `PAWL_URL`, `DATABASE_URL`, else a local Postgres in `.pawl/postgres`. */
+  /**
+   * The URL of the database or of a server. Default: `PAWL_URL`, `DATABASE_URL`, else a local
+   * Postgres in `.pawl/postgres`.
+   */
   readonly url?: string | undefined;
-  /** The schema of Pawl in that database. Default "pawl". Not for a server, which has its own. */
+  /** The schema of Pawl in that database. Default "pawl". A server has its own setting for that. */
   readonly schema?: string | undefined;
-  /** What to show to a server (an HTTP URL). Default: `PAWL_TOKEN`. */
+  /** Bearer token, if the URL is that of a server. Default: `PAWL_TOKEN`. */
   readonly token?: string | undefined;
-  /** Queues to serve and how many runs of each at once. Default: the queue of each served definition, 10 each. */
+  /** The queues to serve, each with its concurrency. Default: the queue of each definition, 10. */
   readonly queues?: Readonly<Record<string, number>> | undefined;
-  /** How long claims last without a heartbeat; at least a second. Default "10s". */
+  /** How long claims last without a heartbeat, at least a second. Default "10s". */
   readonly lease?: Duration | undefined;
-  /** How often the worker shows that it lives; at most a third of the lease. Default "2s". */
+  /** Heartbeat interval, at most a third of `lease`. Default "2s". */
   readonly heartbeat?: Duration | undefined;
-  /** The shortest wait between two looks at an empty queue. Default "5ms", growing up to `maxPollInterval`. */
+  /**
+   * The shortest interval between two polls of an empty queue. It grows up to `maxPollInterval`.
+   * Default "5ms".
+   */
   readonly pollInterval?: Duration | undefined;
-  /** The longest wait between two looks at an empty queue. Default "1s". */
+  /** The longest interval between two polls of an empty queue. Default "1s". */
   readonly maxPollInterval?: Duration | undefined;
-  /** Runs claimed ahead of free slots, per queue. Default 0. */
+  /** How many runs to claim ahead of free slots, per queue. Default 0. */
   readonly prefetch?: number | undefined;
-  /** Do not look before this many slots are free. Default 1. */
+  /** Poll only when at least this many slots are free. Default 1. */
   readonly minDemand?: number | undefined;
-  /** How often claims of dead workers are looked for. Default "1s". */
+  /**
+   * How often to reclaim runs of dead workers and repair stuck ones. Idle workers check less often.
+   * Default "1s".
+   */
   readonly reapInterval?: Duration | undefined;
-  /** How often terminal runs past their retention are deleted; `false`: never by this worker. Default "5m". */
+  /**
+   * How often to delete ended runs past their retention; `false`: not by this worker. Default "5m".
+   */
   readonly sweepInterval?: Duration | false | undefined;
   /** How long `stop` waits for running steps before it aborts them. Default "5s". */
   readonly drainTimeout?: Duration | undefined;
-  /** Steps that run longer get an aborted `ctx.signal` and fail with `StepTimeout`. Default: no limit. */
+  /**
+   * A step that takes longer fails with `StepTimeout`, and its `ctx.signal` is aborted. Default: no
+   * limit.
+   */
   readonly maxStepDuration?: Duration | undefined;
-  /** Rate limits to set when the worker starts: `{ stripe: { allowed: 100, period: "1s" } }`. The last writer wins. */
+  /**
+   * Rate limits to set when the worker starts, such as `{ stripe: { allowed: 100, period: "1s" }
+   * }`. The last writer wins.
+   */
   readonly limits?: Readonly<Record<string, LimitOptions>> | undefined;
-  /** How long a state or result may be as JSON. Default 1 MiB, at most 16 MiB. */
+  /** The largest state, result or step result as JSON. Default 1 MiB, at most 16 MiB. */
   readonly maxPayloadBytes?: number | undefined;
   /**
-   * Metrics for Prometheus: `worker.metrics()` gives them as text, and with a `port` they are served at `/metrics` there. `false`: nothing is
-   * counted. Default true.
+   * Metrics for Prometheus: `worker.metrics()` returns them as text. With a `port`, the worker
+   * serves them at `/metrics` there. `false`: no metrics. Default true.
    */
   readonly metrics?: boolean | MetricsOptions | undefined;
+  /** For example pino. Pawl logs no payloads. Default: warnings and errors to `stderr`. */
   readonly logger?: Logger | undefined;
 }
 
 export interface MetricsOptions {
-  /** Where to serve `GET /metrics`. Default: nowhere. */
+  /** The port that serves `GET /metrics`. Default: none. */
   readonly port?: number | undefined;
-  /** Default "127.0.0.1"; "0.0.0.0" for a Prometheus elsewhere. */
+  /**
+   * The address to listen on. Default "127.0.0.1". Use "0.0.0.0" for a Prometheus on another
+   * machine.
+   */
   readonly host?: string | undefined;
-  /** Add what only the database knows, such as the depth of queues. Default false: one worker, or the server, is enough for that. */
+  /**
+   * Add metrics that are read from the database, such as the depth of queues. One worker, or the
+   * server, is enough for that. Default false.
+   */
   readonly database?: boolean | undefined;
 }
 
@@ -80,7 +104,7 @@ export interface ServeSettings {
   readonly maxStepMs: number | null;
   readonly limits: readonly StoredLimit[];
   readonly maxPayloadBytes: number;
-  /** null: nothing is counted. */
+  /** null: no metrics. */
   readonly metrics: MetricsSettings | null;
   readonly logger: Logger;
 }
@@ -135,7 +159,7 @@ export function checkServe(definitions: unknown, options: unknown): ServeSetting
   const heartbeatMs = atLeast(given.heartbeat ?? defaults.heartbeat, "heartbeat", 10);
   if (heartbeatMs * 3 > leaseMs) {
     throw new InvalidOption(
-      `heartbeat must be at most a third of the lease, so that two may fail: heartbeat is ${heartbeatMs} ms, lease ${leaseMs} ms`,
+      `heartbeat is ${heartbeatMs} ms and lease ${leaseMs} ms; heartbeat must be at most a third of the lease, so that two may fail`,
     );
   }
   const pollMs = atLeast(given.pollInterval ?? defaults.pollInterval, "pollInterval", 1);
@@ -181,14 +205,14 @@ function checkMetrics(given: unknown): MetricsSettings | null {
   };
 }
 
-/** The name of the schema; any that PostgreSQL takes. */
+/** The name of the schema: any that PostgreSQL allows. */
 export function checkSchemaName(given: unknown): string {
   const name = checkString(given ?? defaults.schema, "schema", { maxBytes: 63 });
   if (!/^(pg_|\$user$)/.test(name)) return name;
-  throw new InvalidOption(`schema must not be "${name}": PostgreSQL gives such names a meaning of its own`);
+  throw new InvalidOption(`schema must not be "${name}": PostgreSQL reserves such names; choose another`);
 }
 
-/** How long an input, state or result may be: as many bytes as one claim may answer, at most. */
+/** The largest input, state or result: at most as many bytes as one claim may answer. */
 export function checkMaxPayload(given: unknown): number {
   const { maxPayloadBytes } = defaults;
   return checkInteger(given ?? maxPayloadBytes, "maxPayloadBytes", { min: 1_024, max: 16 * maxPayloadBytes });
@@ -203,7 +227,7 @@ export function checkLogger(given: unknown): Logger {
   return given as Logger;
 }
 
-/** Definitions of different versions or names; `what` is the function that takes them. */
+/** A list of definitions, each name and version once; `what` is the function that takes them. */
 export function checkDefinitions(given: unknown, what: string): AnyDefinition[] {
   if (!Array.isArray(given) || given.length === 0) {
     throw new InvalidOption(`${what} takes a list of definitions, at least one, not ${show(given)}`);
@@ -232,7 +256,7 @@ function checkQueues(given: unknown, served: readonly AnyDefinition[]): Readonly
   }
   const queues = new Map(
     Object.entries(given).map(([queue, concurrency]) => [
-      // That of a definition is checked, and Pawl's own have queues of theirs.
+      // The queues of definitions are checked already, and Pawl's own have reserved names.
       needed.has(queue) ? queue : checkName("queue", queue),
       checkInteger(concurrency, `the concurrency of queue "${queue}"`, { min: 1, max: 10_000 }),
     ]),
@@ -240,19 +264,19 @@ function checkQueues(given: unknown, served: readonly AnyDefinition[]): Readonly
   for (const definition of served) {
     if (queues.has(definition.queue)) continue;
     throw new InvalidOption(
-      `${definition.name}@${definition.version} runs on queue "${definition.queue}", which queues does not list; ` +
-        `queues, when given, is the whole list: add ${definition.queue}: ${defaults.concurrency}`,
+      `${definition.name}@${definition.version} runs on queue "${definition.queue}", which the option queues does not list; ` +
+        `if given, it is the whole list: add ${definition.queue}: ${defaults.concurrency}`,
     );
   }
   return queues;
 }
 
-/** The longest that a timer takes; a longer one would fire at once. */
+/** The longest delay of a timer; Node fires a longer one at once. */
 const maxTimerMs = 2 ** 31 - 1;
 
-/** Why a lease has to be as long as that. */
+/** Why a lease must be that long. */
 const shortLease =
-  "a shorter lease passes whenever the machine, the network or the database is busy for a moment, and with it all claims of the worker";
+  "a shorter lease expires, with all claims of the worker, whenever the machine, the network or the database is busy for a moment";
 
 function atLeast(value: unknown, what: string, minMs: number, why?: string): number {
   const ms = toMilliseconds(value, what);

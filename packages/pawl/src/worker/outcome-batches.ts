@@ -1,61 +1,93 @@
-/** The two things that are written for many runs at once: the outcomes of runs, and the journals of workflows. Made by the worker. */
+/**
+ * The two batchers of a worker: one writes the outcomes of runs (SQL `commit`), the other the
+ * journals of workflows (SQL `record`). Made by the worker.
+ */
 
-import type { Logger } from "../values/logger.js";
-import type { JournalChange, JournalEntry, RecordVerdict } from "../store/journal.js";
-import type { Claimable, Commit, Transition, Verdict, WorkerStore } from "../store/store.js";
 import type { Emitter } from "../observe/events.js";
-import { Flusher } from "../timing/flusher.js";
+import { isUnreachable } from "../store/errors.js";
+import type { JournalChange, JournalEntry } from "../store/journal.js";
+import type { Claimable, Commit, Transition, WorkerStore } from "../store/store.js";
+import type { CommitVerdict, JournalVerdict } from "../run/worker-services.js";
+import { Batcher, type Guarded } from "../timing/batch.js";
+import type { Logger } from "../values/logger.js";
+import type { HeldClaim } from "./release.js";
+
+/** Calls in flight at once. */
+const lanes = 2;
+/** The size of an entry without its state, result or output. */
+const entryBytes = 100;
 
 export interface CommitEvents {
-  /** A commit has made other runs claimable: parents of ended children, the next in line for a key. */
+  /** A commit made other runs claimable: parents of ended children, the next in line for a key. */
   onClaimable(claimable: readonly Claimable[]): void;
-  /** A run was handed over by a commit that nobody waits for any more. */
-  onOrphan(orphan: { readonly runId: string; readonly claimId: string }): void;
+  /** A dropped commit was written after all, and claimed a run that nobody executes. */
+  onOrphan(orphan: HeldClaim): void;
 }
 
-type IsOutage = (error: unknown) => boolean;
-
-export function commitFlusher(
+export function commitBatcher(
   store: Pick<WorkerStore, "commit">,
   logger: Logger,
-  isOutage: IsOutage,
   events: CommitEvents,
   emitter: Emitter,
-): Flusher<Commit, Verdict> {
-  return new Flusher<Commit, Verdict>({
-    logger,
-    isOutage,
-    what: "commit",
-    stale: { kind: "stale" },
-    send: async (commits, options) => {
+): Batcher<Commit, CommitVerdict> {
+  return new Batcher<Commit, CommitVerdict>({
+    ...errorKinds,
+    lanes,
+    send: async (commits, { isAlone }) => {
       const { verdicts, claimable } = await timed(emitter, "commit", commits, () =>
-        store.commit(commits, options),
+        store.commit(commits, { patient: !isAlone }),
       );
       if (claimable.length > 0) events.onClaimable(claimable);
       return verdicts;
     },
-    sizeOf: ({ transition }) => sizeOfTransition(transition),
-    onLate: ({ next }, verdict) => {
-      if (verdict.kind !== "committed" || verdict.handed === null) return;
-      events.onOrphan({ runId: verdict.handed.runId, claimId: next!.claimId });
+    sizeOf: ({ transition }) => entryBytes + sizeOfTransition(transition),
+    guarded: {
+      ...byRun(logger, "commit"),
+      onLate: ({ next }, verdict) => {
+        if (verdict.kind !== "committed" || verdict.handed === null) return;
+        events.onOrphan({ runId: verdict.handed.runId, claimId: next!.claimId });
+      },
     },
   });
 }
 
-export function recordFlusher(
+export function journalBatcher(
   store: Pick<WorkerStore, "record">,
   logger: Logger,
-  isOutage: IsOutage,
   emitter: Emitter,
-): Flusher<JournalEntry, RecordVerdict> {
-  return new Flusher<JournalEntry, RecordVerdict>({
-    logger,
-    isOutage,
-    what: "record",
-    stale: { kind: "stale" },
-    send: (entries, options) => timed(emitter, "record", entries, () => store.record(entries, options)),
-    sizeOf: ({ change }) => sizeOfChange(change),
+): Batcher<JournalEntry, JournalVerdict> {
+  return new Batcher<JournalEntry, JournalVerdict>({
+    ...errorKinds,
+    lanes,
+    send: (entries, { isAlone }) =>
+      timed(emitter, "record", entries, () => store.record(entries, { patient: !isAlone })),
+    sizeOf: ({ change }) => entryBytes + sizeOfChange(change),
+    guarded: byRun(logger, "record"),
   });
+}
+
+/** A locked row is an answer, not an error. */
+const errorKinds = { isOutage: isUnreachable, isBusy: () => false };
+
+/**
+ * Items of one run in order, in calls that are sorted by id: every SQL function locks in that
+ * order.
+ */
+function byRun(
+  logger: Logger,
+  what: "commit" | "record",
+): Guarded<{ readonly runId: string }, { readonly kind: "stale" }> {
+  return {
+    keyOf: ({ runId }) => runId,
+    compare: (one, other) => compareIds(one.runId, other.runId),
+    dropped: { kind: "stale" },
+    onFailure: (error, items) => logger.warn({ err: error, items }, `pawl: ${what} failed, trying again`),
+  };
+}
+
+/** Ids are positive decimal numbers without leading zeros. */
+function compareIds(one: string, other: string): number {
+  return one.length - other.length || (one < other ? -1 : one > other ? 1 : 0);
 }
 
 async function timed<Answer>(

@@ -1,73 +1,78 @@
 /**
- * Takes worker ids for a worker, each with its lease: registers under a new one, has it beaten for from the first, and after a
- * lease was lost waits before the next, ever longer if that happens again and again, so that workers which share an overloaded
- * machine do not keep it so. Owned by the worker.
+ * Registers a worker under new worker ids, each with its lease. Heartbeats begin before the row
+ * exists. After a lost lease it waits before the next registration, longer after each loss in a
+ * row, so that workers which share an overloaded machine do not keep it overloaded. Owned by the
+ * worker.
  */
 
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { Unavailable } from "../values/errors.js";
-import type { BeatAddress } from "./open-beats.js";
+import type { HeartbeatAddress } from "../heartbeat/connection.js";
 import type { WorkerStore } from "../store/store.js";
-import { type ConfirmedBeat, Heartbeat, type Lease } from "./heartbeat.js";
+import { type ConfirmedHeartbeat, Heartbeat, type Lease } from "../heartbeat/lease.js";
 import { monotonicMs } from "../values/monotonic-clock.js";
-import { Patience } from "../timing/retry-delay.js";
+import { RetryDelay } from "../timing/retry-delay.js";
 import type { ServeSettings } from "./options.js";
 
-/** A lease that held for so many times its length was not lost because too much is asked of the machine all the time. */
+/** A lease that held for so many times its length was not lost by constant overload. */
 const steadyLeases = 10;
-/** So long the thread may take to begin on a busy machine: a shorter lease is relied on only once it has shown that it can be held. */
+/**
+ * The heartbeat thread may take this long to start. A shorter lease counts only after a confirmed
+ * heartbeat.
+ */
 const beginMs = 5_000;
 
 export interface RegistrationHost {
   readonly store: Pick<WorkerStore, "register">;
-  /** Where to beat; null: nobody judges this worker by its beats, and it makes none. */
-  readonly beats: BeatAddress | null;
+  /** Where to send heartbeats; null: this worker needs none. */
+  readonly heartbeat: HeartbeatAddress | null;
   readonly settings: ServeSettings;
-  /** The lease cannot be relied on any more. */
+  /** The lease is lost. */
   onLost(reason: string): void;
-  /** A beat of this worker id was confirmed. `isBack`: the one before it had failed. */
-  onBeat(workerId: string, confirmed: ConfirmedBeat, isBack: boolean): void;
+  /** A heartbeat of this worker id was confirmed. `isBack`: the one before it had failed. */
+  onHeartbeat(workerId: string, confirmed: ConfirmedHeartbeat, isBack: boolean): void;
 }
 
 export class Registration {
   readonly #host: RegistrationHost;
   readonly #heartbeat: Heartbeat | null;
-  readonly #losses = new Patience();
+  readonly #losses = new RetryDelay();
   #lease: Lease | undefined;
   #leasedAtMs = 0;
-  /** Ends what is waited for. */
-  #hurry: () => void = () => {};
+  /** Ends the present wait. */
+  #endWait: () => void = () => {};
   #isClosing = false;
 
   constructor(host: RegistrationHost) {
     this.#host = host;
     const { leaseMs, heartbeatMs, logger } = host.settings;
-    const { beats } = host;
+    const { heartbeat: address } = host;
     this.#heartbeat =
-      beats === null ? null : new Heartbeat({ address: beats, intervalMs: heartbeatMs, leaseMs, logger });
+      address === null ? null : new Heartbeat({ address, intervalMs: heartbeatMs, leaseMs, logger });
   }
 
   /**
-   * A new worker id, whose lease runs. Once one was lost, and of short leases always, only an id that a beat has confirmed: work
-   * begun under a lease that cannot be held is work for nothing.
+   * Registers under a new worker id and answers it. After a lost lease, and for a short lease
+   * always, a heartbeat must have confirmed it: work that begins under a lease that cannot be held
+   * is lost.
    */
-  async take(): Promise<string> {
+  async register(): Promise<string> {
     const { store, settings } = this.#host;
     const { definitions, queues, leaseMs } = settings;
     const needsProof = this.#leasedAtMs > 0 || leaseMs < beginMs;
     const workerId = `${hostname().slice(0, 60)}-${process.pid}-${randomUUID().slice(0, 8)}`;
     const info = JSON.stringify({ host: hostname(), pid: process.pid, node: process.version });
-    // It is beaten for from the first: this loop may be slow to hear that the row is there.
-    const lease = this.#heartbeat?.take(workerId, {
+    // Heartbeats begin first: a busy main loop may notice late that the row is committed.
+    const lease = this.#heartbeat?.begin(workerId, {
       onLost: (reason) => this.#lose(lease, reason),
-      onBeat: (confirmed, isBack) => this.#host.onBeat(workerId, confirmed, isBack),
+      onConfirmed: (confirmed, isBack) => this.#host.onHeartbeat(workerId, confirmed, isBack),
     });
     const sentAtMs = monotonicMs();
     await store.register({ workerId, leaseMs, queues: [...queues.keys()], info, definitions });
     lease?.registered(sentAtMs);
-    this.#hurry = () => void lease?.end();
-    if (this.#isClosing) this.#hurry();
+    this.#endWait = () => void lease?.end();
+    if (this.#isClosing) this.#endWait();
     if (needsProof && (await lease?.proven()) === false) {
       throw new Unavailable("no heartbeat was confirmed within the lease of the new registration");
     }
@@ -76,23 +81,26 @@ export class Registration {
     return workerId;
   }
 
-  /** After a lease was lost: soon, but not in step with other workers, and later each time. */
-  async rest(): Promise<void> {
+  /** Waits after a lost lease: a little, not in step with other workers, and longer each time. */
+  async waitAfterLoss(): Promise<void> {
     if (monotonicMs() - this.#leasedAtMs > this.#host.settings.leaseMs * steadyLeases) this.#losses.reset();
     if (this.#isClosing) return;
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, this.#losses.next());
-      this.#hurry = () => {
+      this.#endWait = () => {
         clearTimeout(timer);
         resolve();
       };
     });
   }
 
-  /** The worker stops: an id that has no lease yet is not waited for. One that has is beaten for until `close`. */
+  /**
+   * The worker stops: a registration without a lease is given up. A lease that it has lasts until
+   * `close`.
+   */
   stopTrying(): void {
     this.#isClosing = true;
-    if (this.#lease === undefined) this.#hurry();
+    if (this.#lease === undefined) this.#endWait();
   }
 
   async close(): Promise<void> {

@@ -1,14 +1,14 @@
 /**
- * Releases claims without an outcome: of runs that were not begun, whose worker stops, that were
- * cancelled, or that nobody executes. A release that the database has not confirmed (an outage, a
- * locked row) is kept and repeated with backoff until the database has released the claim or says
- * that it is not held: the claim id guards it. Owned by the worker.
+ * Releases claims without an outcome: of runs that were not begun, that were cancelled, that nobody
+ * executes, or whose worker stops. A release that the database has not confirmed (an outage, a
+ * locked row) is repeated with backoff until the database has released the claim or says that it is
+ * not held: the claim id guards it. Owned by the worker.
  */
 
 import type { Logger } from "../values/logger.js";
 import type { WorkerStore } from "../store/store.js";
-import { atMost } from "../timing/give-up-after.js";
-import { Patience } from "../timing/retry-delay.js";
+import { giveUpAfter } from "../timing/deadline.js";
+import { RetryDelay } from "../timing/retry-delay.js";
 
 const longestMs = 2_000;
 const maxBatch = 500;
@@ -19,7 +19,7 @@ export interface HeldClaim {
 }
 
 interface Pending extends HeldClaim {
-  /** It is not known yet what becomes of the last try. */
+  /** A try is in flight. */
   isUnderWay: boolean;
   readonly confirmed: Promise<void>;
   readonly confirm: () => void;
@@ -30,10 +30,10 @@ const keyOf = ({ runId, claimId }: HeldClaim): string => `${runId} ${claimId}`;
 export class Releaser {
   readonly #store: Pick<WorkerStore, "release" | "held">;
   readonly #logger: Logger;
-  /** Runs, or the next in line for their keys, have become claimable. */
+  /** The runs, or the next ones of their partition keys, are claimable. */
   readonly #onReleased: () => void;
   readonly #pending = new Map<string, Pending>();
-  readonly #patience = new Patience();
+  readonly #retryDelay = new RetryDelay();
   #retry: NodeJS.Timeout | undefined;
   #hasFailed = false;
   #isStopped = false;
@@ -44,21 +44,21 @@ export class Releaser {
     this.#onReleased = onReleased;
   }
 
-  /** Releases claims, after a while if asked to, and does not wait for it. */
+  /** Releases claims, after a delay if given, and does not wait for it. */
   release(claims: readonly HeldClaim[], afterMs = 0): void {
     const added = this.#add(claims);
     if (afterMs === 0) void this.#send(added);
     else setTimeout(() => void this.#send(added), afterMs).unref();
   }
 
-  /** Releases claims and waits until that is confirmed, but not for ever. */
-  async letGo(claims: readonly HeldClaim[]): Promise<void> {
+  /** Releases claims and waits until that is confirmed, for two seconds at most. */
+  async releaseAndWait(claims: readonly HeldClaim[]): Promise<void> {
     void this.#send(this.#add(claims));
     const pending = claims.flatMap((claim) => this.#pending.get(keyOf(claim)) ?? []);
-    await atMost(Promise.all(pending.map(({ confirmed }) => confirmed)), longestMs);
+    await giveUpAfter(longestMs, Promise.all(pending.map(({ confirmed }) => confirmed)));
   }
 
-  /** Repeats nothing any more: the worker has unregistered, or is gone. */
+  /** Repeats no release: the worker has unregistered, or is gone. */
   stop(): void {
     this.#isStopped = true;
     clearTimeout(this.#retry);
@@ -85,11 +85,11 @@ export class Releaser {
       try {
         const released = new Set(await this.#store.release(batch));
         const others = batch.filter(({ runId }) => !released.has(runId));
-        // Somebody has those locked that are held still; the others have ended otherwise.
+        // Claims that are still held are locked by somebody; the others have ended otherwise.
         const held = new Set(others.length === 0 ? [] : await this.#store.held(others));
         for (const one of batch) if (!held.has(one.runId)) this.#settle(one);
         if (released.size > 0) this.#onReleased();
-        if (held.size === 0) this.#patience.reset();
+        if (held.size === 0) this.#retryDelay.reset();
         this.#hasFailed = false;
       } catch (error) {
         if (!this.#hasFailed) {
@@ -108,7 +108,7 @@ export class Releaser {
     one.confirm();
   }
 
-  /** Whatever is not confirmed is sent again after a while, all of it together. */
+  /** Repeats all releases that are not confirmed, after a delay, in one call. */
   #schedule(): void {
     if (this.#isStopped || this.#retry !== undefined) return;
     if (![...this.#pending.values()].some(({ isUnderWay }) => !isUnderWay)) return;
@@ -117,6 +117,6 @@ export class Releaser {
       const left = [...this.#pending.values()].filter(({ isUnderWay }) => !isUnderWay);
       for (const one of left) one.isUnderWay = true;
       void this.#send(left);
-    }, this.#patience.next());
+    }, this.#retryDelay.next());
   }
 }

@@ -1,81 +1,183 @@
 /**
- * Slots of a worker that are set aside for runs which come claimed from elsewhere than its feeders: from a start in this process, or from
- * a signal that wakes one. Owned by the worker.
+ * The slots of one queue: how many runs it executes at once, and the claimed runs that wait for a
+ * slot. A slot executes a run, and then the next run of its partition key if the commit has claimed
+ * it. Owned by the claimer of the queue.
  */
 
+import type { RunClaim } from "../run/execution.js";
 import type { ClaimedRun } from "../store/store.js";
-import type { Feeder } from "./claimer.js";
-import type { Reservation, Slots } from "../local/hub.js";
+import type { HeldClaim } from "./release.js";
 
-export interface SlotHost {
-  /** The worker's ids of claims in flight. */
-  readonly claiming: Set<string>;
-  /** Whether a claim of this worker id may be executed now. */
-  mayFill(workerId: string): boolean;
-  letGo(claim: { readonly runId: string; readonly claimId: string }): Promise<void>;
-  /** A slot is not set aside any more. */
-  onReturned(): void;
+/** A run that was claimed ahead waits this long for its slot. Then other workers may have it. */
+const aheadMs = 100;
+/** After that, the claimer claims nothing ahead for this long. */
+const notAheadMs = 1_000;
+
+export interface SlotsOptions {
+  readonly concurrency: number;
+  /** Runs to claim ahead of free slots. */
+  readonly prefetch: number;
 }
 
-export class SlotKeeper {
-  readonly #host: SlotHost;
-  #reserved = 0;
+export interface SlotsHost {
+  /**
+   * Executes a run until its claim has ended. Answers the next run of its slot, if the commit has
+   * claimed one; "left" if the slot was freed before the code of the run returned.
+   */
+  execute(claim: RunClaim): Promise<RunClaim | null | "left">;
+  /** Releases claims that no slot will execute. */
+  release(claims: readonly HeldClaim[]): void;
+  /** A slot is free. */
+  onFree(): void;
+}
 
-  constructor(host: SlotHost) {
+/** A claimed run that waits for a slot. */
+interface Unstarted {
+  readonly run: ClaimedRun;
+  readonly claimId: string;
+  readonly sinceMs: number;
+}
+
+export class QueueSlots {
+  readonly #options: SlotsOptions;
+  readonly #host: SlotsHost;
+  #unstarted: Unstarted[] = [];
+  #active = 0;
+  /** Slots whose outcome is being written. */
+  #ending = 0;
+  /** Before this time nothing is claimed ahead. */
+  #aheadFromMs = 0;
+  #givingBack: NodeJS.Timeout | undefined;
+  #isOpen = false;
+
+  constructor(options: SlotsOptions, host: SlotsHost) {
+    this.#options = options;
     this.#host = host;
   }
 
-  /** No slot is set aside. */
-  get isIdle(): boolean {
-    return this.#reserved === 0;
+  /** From now on it executes runs; or (false) begins no further one. */
+  setOpen(isOpen: boolean): void {
+    this.#isOpen = isOpen;
   }
 
-  /** One slot; null if there is none to give. */
-  reserve(workerId: string | null, feeder: Feeder | undefined): Reservation | null {
-    if (workerId === null || feeder === undefined || !feeder.reserve()) return null;
-    this.#reserved++;
-    return {
-      workerId,
-      claiming: this.#host.claiming,
-      fill: (run, claimId) => this.#fill(feeder, workerId, run, claimId),
-      cancel: () => this.#giveBack(feeder),
-    };
+  /** Free slots, and runs that may be claimed ahead of slots; negative while too many runs wait. */
+  get free(): number {
+    const { concurrency, prefetch } = this.#options;
+    return concurrency + prefetch - this.#active - this.#unstarted.length;
   }
 
-  /** One slot in each queue that has one free; null if none has. */
-  offer(workerId: string | null, feeders: ReadonlyMap<string, Feeder>): Slots | null {
-    if (workerId === null) return null;
-    const free = new Map([...feeders].filter(([, feeder]) => feeder.reserve()));
-    if (free.size === 0) return null;
-    this.#reserved += free.size;
-    return {
-      workerId,
-      queues: [...free.keys()],
-      claiming: this.#host.claiming,
-      fill: (queue, run, claimId) => {
-        this.#fill(free.get(queue)!, workerId, run, claimId);
-        free.delete(queue);
-      },
-      close: () => {
-        for (const feeder of free.values()) this.#giveBack(feeder);
-      },
-    };
+  /**
+   * The same, with the slots whose outcome is being written, unless nothing may be claimed ahead.
+   */
+  get freeSoon(): number {
+    return this.free + (this.mayClaimAhead ? this.#ending : 0);
   }
 
-  /** Executes a run in a slot that was set aside for it; if the worker may not any more, the claim is let go. */
-  #fill(feeder: Feeder, workerId: string, run: ClaimedRun, claimId: string): void {
-    if (this.#host.mayFill(workerId)) {
-      void feeder.fill(run, claimId);
-      this.#reserved--;
-      this.#host.onReturned();
-    } else {
-      void this.#host.letGo({ runId: run.runId, claimId }).then(() => this.#giveBack(feeder));
+  get mayClaimAhead(): boolean {
+    return performance.now() >= this.#aheadFromMs;
+  }
+
+  get hasUnstarted(): boolean {
+    return this.#unstarted.length > 0;
+  }
+
+  /** The claimed runs that wait for a slot. */
+  unstartedIds(): string[] {
+    return this.#unstarted.map(({ run }) => run.runId);
+  }
+
+  /** The claims of runs that wait for a slot, which it forgets. */
+  takeUnstarted(): HeldClaim[] {
+    const claims = this.#unstarted.map(claimOf);
+    this.#unstarted = [];
+    return claims;
+  }
+
+  /** The claim of a run that waits for a slot, which it forgets. */
+  drop(runId: string): HeldClaim | undefined {
+    const index = this.#unstarted.findIndex(({ run }) => run.runId === runId);
+    return index === -1 ? undefined : claimOf(this.#unstarted.splice(index, 1)[0]!);
+  }
+
+  /** Executes claimed runs, as soon as slots are free. */
+  add(runs: readonly ClaimedRun[], claimId: string): void {
+    const sinceMs = performance.now();
+    for (const run of runs) this.#unstarted.push({ run, claimId, sinceMs });
+    this.#start();
+    if (this.free < 0) this.#watchUnstarted();
+  }
+
+  /** Takes a free slot for a run that is being started right now; false if there is none. */
+  reserve(): boolean {
+    if (!this.#isOpen || this.#active >= this.#options.concurrency) return false;
+    this.#active++;
+    return true;
+  }
+
+  /** Executes a run in a reserved slot. */
+  fill(run: ClaimedRun, claimId: string): void {
+    void this.#execute({ run, claimId, chain: newChain() });
+  }
+
+  /**
+   * Frees a reserved slot, or the slot of a run whose code has not returned (`execute` answers
+   * "left").
+   */
+  release(): void {
+    this.#active--;
+    this.#start();
+    this.#host.onFree();
+  }
+
+  /** The outcome of a run is being written, and then its slot is free. */
+  endBegins(): void {
+    this.#ending++;
+  }
+
+  /** The outcome is written. */
+  endIsOver(): void {
+    this.#ending--;
+  }
+
+  #start(): void {
+    if (this.#unstarted.length === 0 || !this.#isOpen) return;
+    const chain = newChain();
+    while (this.#active < this.#options.concurrency) {
+      const next = this.#unstarted.shift();
+      if (next === undefined) return;
+      this.#active++;
+      void this.#execute({ run: next.run, claimId: next.claimId, chain });
     }
   }
 
-  #giveBack(feeder: Feeder): void {
-    feeder.unreserve();
-    this.#reserved--;
-    this.#host.onReturned();
+  async #execute(first: RunClaim): Promise<void> {
+    for (let next: RunClaim | null = first; next !== null;) {
+      const after = await this.#host.execute(next);
+      if (after === "left") return;
+      next = after;
+    }
+    this.release();
   }
+
+  /** Releases runs that were claimed ahead and have waited too long for a slot. */
+  #watchUnstarted(): void {
+    if (this.#givingBack !== undefined) return;
+    this.#givingBack = setTimeout(() => {
+      this.#givingBack = undefined;
+      const surplus = -this.free;
+      if (surplus <= 0) return;
+      const nowMs = performance.now();
+      if (nowMs - this.#unstarted.at(-surplus)!.sinceMs < aheadMs) return this.#watchUnstarted();
+      this.#aheadFromMs = nowMs + notAheadMs;
+      this.#host.release(this.#unstarted.splice(-surplus).map(claimOf));
+    }, aheadMs).unref();
+  }
+}
+
+function claimOf({ run, claimId }: Unstarted): HeldClaim {
+  return { runId: run.runId, claimId };
+}
+
+function newChain(): RunClaim["chain"] {
+  return { sinceMs: performance.now(), count: 0 };
 }

@@ -1,11 +1,12 @@
 /**
- * The repeated sweeps that every worker runs: claims of dead workers end, runs that nobody served are placed, and blocked
- * partition keys are put right (every `reapInterval`, cannot be switched off), terminal runs past their retention are deleted
- * (every `sweepInterval`). Never a boot event, and never more than a bounded batch per call. An outage only skips a round.
+ * The background sweeps of a worker. Every `reapInterval` it reclaims runs of dead workers, places
+ * runs that nobody served, and repairs blocked partition keys; that cannot be switched off. Every
+ * `sweepInterval` it deletes ended runs past their retention. Each call handles a bounded batch. An
+ * outage only skips a round.
  *
- * A worker at rest looks more rarely, but never later than when a lease that it knows of would pass: a dead worker is
- * found as soon as ever. Repairs that have to walk far (an old transaction keeps what ended long ago) are followed by a rest
- * many times as long.
+ * An idle worker checks less often, but in time for each lease that it knows of, so a dead worker
+ * is found as soon as by a busy one. After repairs that took long (an old transaction keeps ended
+ * runs in the indexes) it rests many times as long. Made by the worker, and by the server.
  */
 
 import type { Logger } from "../values/logger.js";
@@ -13,7 +14,7 @@ import type { Recovered, WorkerStore } from "../store/store.js";
 import type { Emitter } from "../observe/events.js";
 
 const batch = 1_000;
-/** At rest, so many times `reapInterval`, but never longer than half a lease: a worker that came meanwhile lives that long. */
+/** The interval of an idle worker: so many times `reapInterval`, but at most half a lease. */
 const restRounds = 5;
 const repairRest = 10;
 
@@ -22,10 +23,10 @@ export interface SweeperOptions {
   readonly logger: Logger;
   readonly events?: Emitter;
   readonly reapMs: number;
-  /** null: retention is somebody else's. */
+  /** null: another process deletes old runs. */
   readonly sweepMs: number | null;
   readonly leaseMs: number;
-  /** Runs are executed: their keys may have to be put right. */
+  /** Runs are executed: their partition keys may need repair. */
   readonly isBusy: () => boolean;
   /** Runs have become claimable: in this queue, or (null) in any. */
   readonly onClaimable: (queue: string | null) => void;
@@ -35,9 +36,9 @@ export class Sweeper {
   readonly #options: SweeperOptions;
   readonly #timers = new Set<NodeJS.Timeout>();
   #isStopped = false;
-  /** Where the last look stopped. */
+  /** Where the last call stopped, as it answered. */
   #marks: string | null = null;
-  /** No repairs before that. */
+  /** No repairs before this time. */
   #repairsAtMs = 0;
   #resting: { readonly timer: NodeJS.Timeout; readonly untilMs: number } | null = null;
   #running: Promise<void> = Promise.resolve();
@@ -48,7 +49,7 @@ export class Sweeper {
     if (options.sweepMs !== null) this.#expireAfter(spread(options.sweepMs));
   }
 
-  /** A worker at rest has got something to do. */
+  /** An idle worker has something to do: check soon. */
   hurry(): void {
     if (this.#resting === null || this.#isStopped) return;
     const waitMs = spread(this.#options.reapMs);
@@ -84,7 +85,7 @@ export class Sweeper {
     });
   }
 
-  /** One round; answers how long to wait for the next. */
+  /** One round. Answers how long to wait for the next. */
   async #recover(): Promise<number> {
     const { store, logger, events, reapMs, leaseMs, isBusy, onClaimable } = this.#options;
     const repairs = performance.now() >= this.#repairsAtMs;
@@ -136,7 +137,7 @@ export class Sweeper {
     try {
       await sweep();
     } catch (error) {
-      this.#options.logger.warn({ err: error }, "pawl: a sweep failed, trying again at the next");
+      this.#options.logger.warn({ err: error }, "pawl: a sweep failed, trying again in the next round");
     }
   }
 }

@@ -1,27 +1,32 @@
 /**
- * How a worker reaches its runs, once that is opened: straight in Postgres, or through a server. The worker sees only this.
- * Made by `serve`.
+ * How a worker reaches its runs: directly in Postgres, or through a server. The worker sees only
+ * this. Made by `serve`.
  */
 
-import type { BeatAddress } from "./open-beats.js";
-import type { DatabaseState, WorkerStore } from "../store/store.js";
-import type { ReadGauges } from "../observe/gauges.js";
+import type { HeartbeatAddress } from "../heartbeat/connection.js";
 import type { Hub } from "../local/hub.js";
+import type { ReadGauges } from "../observe/gauges.js";
+import type { DatabaseState, WorkerStore } from "../store/store.js";
 
 export interface WorkerTransport {
   readonly store: WorkerStore;
-  /** What this process tells itself about these runs. */
+  /** Hints between the clients and workers of this process. */
   readonly hub: Hub;
-  /** Where to beat; null: nobody judges this worker by its beats, and it makes none. */
-  readonly beats: BeatAddress | null;
-  /** Whether it is for workers to end the claims of dead ones and to delete old runs; else the server does. */
+  /** Where to send heartbeats; null: this worker needs none. */
+  readonly heartbeat: HeartbeatAddress | null;
+  /**
+   * Whether the worker reclaims runs of dead workers and deletes old runs; else the server does.
+   */
   readonly sweeps: boolean;
-  /** Reads what the metrics show of the database, where a worker can. */
+  /** Reads the gauges of the database, where a worker can. */
   readonly gauges?: ReadGauges;
-  /** What is to be known of the database when a worker registers; left out where the server looks itself. */
+  /** The state of the database when a worker registers; left out where the server checks it. */
   state?(): Promise<DatabaseState>;
-  /** How long a claim may be held back until there is work; null: claims answer at once, and have to be repeated. */
+  /**
+   * How long a claim may be held open until there is work; null: claims answer at once, and the
+   * worker polls.
+   */
   readonly waitMs: number | null;
-  /** Lets go of everything that was opened. Never waits long for calls in flight. */
+  /** Closes everything that was opened. Never waits long for calls in flight. */
   close(): Promise<void>;
 }

@@ -1,6 +1,6 @@
 /**
- * The metrics of one worker: what it counts, what the database knows, if that is asked for, and the port where both are shown. Owned by
- * the worker.
+ * The metrics of one worker: its counters, the gauges of the database if asked for, and the port
+ * that serves both. Owned by the worker.
  */
 
 import { InvalidOption } from "../values/errors.js";
@@ -28,7 +28,7 @@ export class WorkerMetrics {
     this.#counted = settings === null ? null : new Metrics(events, inFlight);
   }
 
-  /** Shows them where they are to be shown. */
+  /** Serves them on the port, if there is one. */
   async open({ gauges }: WorkerTransport, logger: Logger): Promise<void> {
     if (this.#settings?.database && gauges !== undefined) this.#gauges = new Gauges(gauges);
     if (this.#settings === null || this.#settings.port === null) return;
@@ -38,7 +38,9 @@ export class WorkerMetrics {
 
   async text(): Promise<string> {
     if (this.#counted === null) {
-      throw new InvalidOption("this worker counts nothing: serve was given metrics: false; leave that out");
+      throw new InvalidOption(
+        "this worker has no metrics: it was started with metrics: false; leave that option out",
+      );
     }
     return this.#counted.text() + ((await this.#gauges?.text()) ?? "");
   }

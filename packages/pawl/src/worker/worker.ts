@@ -1,91 +1,69 @@
 /**
- * A worker: serves definitions until it is stopped. It registers (its row is the lease of its claims), then beats,
- * feeds its queues, executes, commits and sweeps. If the lease cannot be relied on any more, it aborts its steps,
- * drops their outcomes, and goes on under a new id, so that its old claims lapse like those of a dead worker. No
- * outage ends the process. Made by `serve`.
+ * A worker: serves definitions until it is stopped. It registers (its row is the lease of its
+ * claims), then sends heartbeats, claims, executes, commits and sweeps. If it loses its lease, it
+ * aborts its steps, drops their outcomes and goes on under a new id, so that its old claims expire
+ * like those of a dead worker. No outage ends the process. Made by `serve`.
  */
 
 import type { AnyDefinition } from "../define/definition.js";
-import { Unavailable } from "../values/errors.js";
-import type { Claimable, WorkerStore } from "../store/store.js";
-import { isOutage } from "../store/postgres/database-errors.js";
-import { atMost } from "../timing/give-up-after.js";
-import { DatabaseWatch } from "./database-watch.js";
-import { Events } from "../observe/events.js";
-import { Executions } from "./executions.js";
-import type { Reading } from "../observe/exposition.js";
-import { Feeder } from "./claimer.js";
-import { commitFlusher, recordFlusher } from "./outcome-batches.js";
-import type { ConfirmedBeat } from "./heartbeat.js";
-import { Holdings } from "./lease-check.js";
+import type { ConfirmedHeartbeat } from "../heartbeat/lease.js";
+import type { LocalWorker, Reservation, Slots } from "../local/hub.js";
 import { setLimit } from "../local/limits.js";
-import type { Hub, LocalWorker, Reservation, Slots } from "../local/hub.js";
+import { Events } from "../observe/events.js";
+import type { Reading } from "../observe/exposition.js";
 import { Observer } from "../observe/observer.js";
-import { Patience, persist } from "../timing/retry-delay.js";
-import { Registration } from "./registration.js";
-import { Releaser } from "./release.js";
+import { isUnreachable } from "../store/errors.js";
+import type { Claimable } from "../store/store.js";
+import { giveUpAfter } from "../timing/deadline.js";
+import { RetryDelay } from "../timing/retry-delay.js";
+import { Unavailable } from "../values/errors.js";
+import type { Claimer } from "./claimer.js";
+import { DatabaseWatch } from "./database-watch.js";
+import { type OpenWorker, openWorker } from "./open-worker.js";
 import type { ServeSettings } from "./options.js";
-import { SlotKeeper } from "./slots.js";
 import { Sweeper } from "./sweeper.js";
 import type { WorkerTransport } from "./transport.js";
-import { Watcher } from "../workflow/inbox-watch.js";
 import { WorkerMetrics } from "./worker-metrics.js";
 
 const afterAbortMs = 1_000;
 const closeMs = 2_000;
-/** They fit into that. */
+/** As many fit into `closeMs`. */
 const unregisterTries = 5;
 
 export class EngineWorker implements LocalWorker {
   readonly ready: Promise<void>;
   readonly events: Events;
+  readonly #settings: ServeSettings;
+  readonly #served: ReadonlyMap<string, AnyDefinition>;
+  readonly #openTransport: () => Promise<WorkerTransport>;
   readonly #observer: Observer;
   readonly #metrics: WorkerMetrics;
   readonly #database: DatabaseWatch;
   readonly #begun: Promise<void>;
-  readonly #settings: ServeSettings;
-  readonly #open: () => Promise<WorkerTransport>;
-  readonly #served: ReadonlyMap<string, AnyDefinition>;
-  readonly #feeders = new Map<string, Feeder>();
-  readonly #executions = new Executions();
-  /** Ids of claims whose call is in flight. */
-  readonly #claiming = new Set<string>();
-  #transport: WorkerTransport | undefined;
-  #store!: WorkerStore;
-  #watcher!: Watcher;
-  #releaser!: Releaser;
-  #holdings!: Holdings;
-  #hub!: Hub;
-  #registration: Registration | undefined;
+  #open: OpenWorker | undefined;
   #sweeper: Sweeper | undefined;
   /** null while there is no lease. */
   #workerId: string | null = null;
-  readonly #slots = new SlotKeeper({
-    claiming: this.#claiming,
-    mayFill: (workerId) => this.#workerId === workerId && !this.#isStopping,
-    letGo: (claim) => this.#releaser.letGo([claim]),
-    onReturned: () => this.#tellIfIdle(),
-  });
+  #isServing = false;
   #isStopping = false;
-  #idle: (() => void) | undefined;
   #stopped: Promise<void> | undefined;
+  /** Called when nothing is executed. */
+  #onIdle: (() => void) | undefined;
   /** The registration under a new id after the lease was lost. */
   #registering: Promise<void> = Promise.resolve();
 
   constructor(
     settings: ServeSettings,
-    open: () => Promise<WorkerTransport>,
+    openTransport: () => Promise<WorkerTransport>,
     events: Events = new Events(settings.logger),
   ) {
     this.#settings = settings;
-    this.#open = open;
-    this.events = events;
-    this.#observer = new Observer(this.events);
-    this.#metrics = new WorkerMetrics(settings.metrics, this.events, () => this.#inFlight());
-    this.#database = new DatabaseWatch(settings.logger, () => {
-      for (const feeder of this.#feeders.values()) feeder.rewind();
-    });
     this.#served = new Map(settings.definitions.map((one) => [`${one.name}@${one.version}`, one]));
+    this.#openTransport = openTransport;
+    this.events = events;
+    this.#observer = new Observer(events);
+    this.#metrics = new WorkerMetrics(settings.metrics, events, () => this.#inFlight());
+    this.#database = new DatabaseWatch(settings.logger, () => this.#rewind(null));
     this.#begun = this.#begin();
     this.ready = this.#begun.catch(async (error: unknown) => {
       await this.#stop();
@@ -110,21 +88,14 @@ export class EngineWorker implements LocalWorker {
   }
 
   stop(): Promise<void> {
-    // Who stops a worker that is not ready yet need not hear that it never was.
+    // A caller that stops a worker before it is ready need not hear that it never was.
     this.ready.catch(() => {});
     return this.#stop();
   }
 
-  #stop(): Promise<void> {
-    this.#isStopping = true;
-    this.#registration?.stopTrying();
-    this.#stopped ??= this.#end();
-    return this.#stopped;
-  }
-
   /**
-   * Ends at once, as the death of its process would: nothing is waited for or let go, and what its steps still do is
-   * dropped. Whatever its transport still carries is no business of this worker any more.
+   * Ends at once, as the death of its process would: it waits for nothing and releases nothing, and
+   * the outcomes of its steps are dropped. Calls in flight may still arrive.
    */
   abandon(): Promise<void> {
     this.ready.catch(() => {});
@@ -133,296 +104,249 @@ export class EngineWorker implements LocalWorker {
     return this.#stopped;
   }
 
-  async #abandon(): Promise<void> {
-    if (this.#transport === undefined) return;
-    this.#hub.workers.delete(this);
-    this.#workerId = null;
-    for (const feeder of this.#feeders.values()) void feeder.stop();
-    this.#executions.abortAll(new Error("the worker has died"));
-    this.#releaser.stop();
-    this.#watcher.stop();
-    void this.#sweeper?.stop();
-    await this.#registration?.close();
-    await this.#transport.close();
-  }
-
-  /** What it executes just now, or has claimed for that. At rest is what only waits, in its slot for a time or a signal, or for a slot. */
+  /**
+   * The runs that it executes, or has claimed. At rest are those that only wait: in their slot for
+   * a time or a signal, or for a slot.
+   */
   executing(): { readonly runId: string; readonly queue: string; readonly isAtRest: boolean }[] {
-    const begun = [...this.#executions].map(({ runId, queue, isAtRest }) => {
-      return { runId, queue, isAtRest: isAtRest?.() ?? false };
+    if (this.#open === undefined) return [];
+    const begun = [...this.#open.executions].map(({ runId, queue, control }) => {
+      return { runId, queue, isAtRest: control.isAtRest };
     });
-    const unstarted = [...this.#feeders].flatMap(([queue, feeder]) =>
-      feeder.unstartedIds().map((runId) => ({ runId, queue, isAtRest: true })),
+    const unstarted = [...this.#open.claimers].flatMap(([queue, { slots }]) =>
+      slots.unstartedIds().map((runId) => ({ runId, queue, isAtRest: true })),
     );
     return [...begun, ...unstarted];
   }
 
   reserve({ name, version, queue }: { name: string; version: number; queue: string }): Reservation | null {
-    if (!this.#served.has(`${name}@${version}`)) return null;
-    return this.#slots.reserve(this.#workerId, this.#feeders.get(queue));
+    if (this.#open === undefined || !this.#served.has(`${name}@${version}`)) return null;
+    return this.#open.reservations.reserve(this.#workerId, this.#claimer(queue));
   }
 
   offer(): Slots | null {
-    return this.#slots.offer(this.#workerId, this.#feeders);
+    if (this.#open === undefined) return null;
+    return this.#open.reservations.reserveEach(this.#workerId, this.#open.claimers);
   }
 
-  nudge(queue: string | null): void {
-    if (queue === null) for (const feeder of this.#feeders.values()) feeder.nudge();
-    else this.#feeders.get(queue)?.nudge();
+  hint(queue: string | null): void {
+    if (queue === null) for (const claimer of this.#claimers()) claimer.hint();
+    else this.#claimer(queue)?.hint();
   }
 
   lower(claimable: Claimable): void {
-    this.#feeders.get(claimable.queue)?.lower(claimable);
-  }
-
-  delivered(runId: string): void {
-    this.#watcher.tell(runId);
-  }
-
-  cancel(runId: string, reason?: string): void {
-    this.#executions.cancel(runId, reason);
+    this.#claimer(claimable.queue)?.lower(claimable);
   }
 
   expect(queue: string, delayMs: number): void {
-    this.#feeders.get(queue)?.expect(delayMs);
+    this.#claimer(queue)?.expect(delayMs);
   }
 
-  #tellIfIdle(): void {
-    if (this.#executions.size === 0 && this.#slots.isIdle) this.#idle?.();
+  delivered(runId: string): void {
+    this.#open?.inboxes.onSignal(runId);
   }
 
-  async #begin(): Promise<void> {
-    const { logger, maxStepMs, maxPayloadBytes, drainMs } = this.#settings;
-    this.#transport = await this.#persist("reach its runs", this.#open);
-    if (this.#transport === undefined) throw new Unavailable("the worker was stopped before it was ready");
-    this.#store = this.#transport.store;
-    this.#hub = this.#transport.hub;
-    this.#releaser = new Releaser(this.#store, logger, () => {
-      for (const feeder of this.#feeders.values()) feeder.rewind();
-    });
-    const commits = {
-      onClaimable: (claimable: readonly Claimable[]) => this.#hub.claimable(claimable),
-      onOrphan: (orphan: { runId: string; claimId: string }) => this.#releaser.release([orphan]),
-    };
-    const flusher = commitFlusher(this.#store, logger, isOutage, commits, this.events);
-    const recorder = recordFlusher(this.#store, logger, isOutage, this.events);
-    this.#watcher = new Watcher(this.#store, logger);
-    this.#executions.open({
-      surroundings: {
-        store: this.#store,
-        flusher,
-        recorder,
-        watcher: this.#watcher,
-        hub: this.#hub,
-        observer: this.#observer,
-        logger,
-        maxStepMs,
-        maxPayloadBytes,
-        workerId: () => this.#workerId,
-        claiming: this.#claiming,
-        feeder: (queue) => this.#feeders.get(queue),
-        expect: (queue, delayMs) => this.expect(queue, delayMs),
-        patiently: (execution, call) =>
-          persist(
-            () => execution.aborted,
-            call,
-            (err) =>
-              logger.warn({ err, runId: execution.runId }, "pawl: a call for a run failed, trying again"),
-          ),
-        isStopping: () => this.#isStopping || this.#database.isHeld,
-      },
-      releaser: this.#releaser,
-      feeders: this.#feeders,
-      served: this.#served,
-      drainMs,
-      mayBegin: () => !this.#isStopping && this.#workerId !== null,
-      onBusy: () => this.#sweeper?.hurry(),
-      onEnded: () => this.#tellIfIdle(),
-    });
-    this.#holdings = new Holdings({
-      store: this.#store,
-      logger,
-      releaser: this.#releaser,
-      executions: this.#executions,
-      feeders: this.#feeders,
-      claiming: this.#claiming,
-      flusher,
-      workerId: () => this.#workerId,
-      cancel: (runId) => this.cancel(runId),
-    });
-    await this.#metrics.open(this.#transport, logger);
-    await this.#register();
-    for (const limit of this.#settings.limits) {
-      await this.#persist("set its limits", () => setLimit(this.#store, limit));
-    }
-    if (this.#isStopping) throw new Unavailable("the worker was stopped before it was ready");
-    for (const [queue, concurrency] of this.#settings.queues) {
-      this.#feeders.set(queue, this.#makeFeeder(queue, concurrency));
-    }
-    this.#hub.workers.add(this);
-    this.#hub.listeners.add(this.events);
-    if (this.#transport.sweeps) this.#sweeper = this.#makeSweeper();
-    for (const feeder of this.#feeders.values()) feeder.start();
+  cancel(runId: string, reason?: string): void {
+    this.#open?.executions.cancel(runId, reason);
   }
 
-  /** The runs it executes, by definition; of those that it serves also if there are none. */
+  #claimer(queue: string): Claimer | undefined {
+    return this.#open?.claimers.get(queue);
+  }
+
+  #claimers(): Claimer[] {
+    return [...(this.#open?.claimers.values() ?? [])];
+  }
+
+  /** Older runs of this queue, or (null) of any, may have become claimable. */
+  #rewind(queue: string | null): void {
+    if (queue === null) for (const claimer of this.#claimers()) claimer.rewind();
+    else this.#claimer(queue)?.rewind();
+  }
+
+  /** The runs that it executes, by definition; 0 for definitions without any. */
   *#inFlight(): Generator<Reading> {
     for (const { name } of this.#settings.definitions) yield [0, name];
-    for (const { definition } of this.#executions) yield [1, definition.name];
+    for (const { definition } of this.#open?.executions ?? []) yield [1, definition.name];
+  }
+
+  // The life of a worker: begin, register, lose the lease and register again, stop.
+
+  async #begin(): Promise<void> {
+    const { logger, limits } = this.#settings;
+    const stopped = (): Unavailable => new Unavailable("the worker was stopped before it was ready");
+    const transport = await this.#retry("reach its runs", this.#openTransport);
+    if (transport === undefined) throw stopped();
+    const open = openWorker(transport, {
+      settings: this.#settings,
+      served: this.#served,
+      events: this.events,
+      observer: this.#observer,
+      workerId: () => this.#workerId,
+      isStopping: () => this.#isStopping || this.#database.isHeld || this.#database.isTooNew,
+      mayBegin: () => !this.#isStopping && this.#workerId !== null && !this.#database.isTooNew,
+      onBusy: () => this.#sweeper?.hurry(),
+      onEnded: () => this.#isIdle(open) && this.#onIdle?.(),
+      onLost: (reason) => this.#loseLease(open, reason),
+      onHeartbeat: (workerId, confirmed, isBack) => this.#onHeartbeat(open, workerId, confirmed, isBack),
+    });
+    this.#open = open;
+    await this.#metrics.open(transport, logger);
+    await this.#register(open);
+    for (const limit of limits) await this.#retry("set its limits", () => setLimit(transport.store, limit));
+    if (this.#isStopping) throw stopped();
+    this.#isServing = true;
+    transport.hub.workers.add(this);
+    transport.hub.listeners.add(this.events);
+    if (transport.sweeps) this.#sweeper = this.#startSweeper(transport);
+    for (const claimer of open.claimers.values()) claimer.start();
   }
 
   /** Takes a new worker id and its lease. */
-  async #register(): Promise<void> {
-    this.#registration ??= new Registration({
-      store: this.#store,
-      beats: this.#transport!.beats,
-      settings: this.#settings,
-      onLost: (reason) => this.#lose(reason),
-      onBeat: (workerId, confirmed, isBack) => this.#hear(workerId, confirmed, isBack),
-    });
-    const registration = this.#registration;
-    const workerId = await this.#persist("register", () => registration.take());
+  async #register({ transport, registration }: OpenWorker): Promise<void> {
+    const workerId = await this.#retry("register", () => registration.register());
     if (workerId === undefined) return;
     this.#workerId = workerId;
-    if (this.#transport!.beats === null) return;
-    await this.#persist("look at its database", () => this.#database.look(this.#transport!, workerId));
+    if (transport.heartbeat === null) return;
+    await this.#retry("check its database", () => this.#database.check(transport, workerId));
   }
 
-  /** Tries until it works, whatever the outage; undefined once the worker stops. Throws what waiting will not mend. */
-  async #persist<T>(what: string, attempt: () => Promise<T>): Promise<T | undefined> {
-    const patience = new Patience();
+  /**
+   * Repeats a call until it works; undefined once the worker stops. Throws if waiting cannot help.
+   */
+  async #retry<T>(what: string, call: () => Promise<T>): Promise<T | undefined> {
+    const retryDelay = new RetryDelay();
     while (!this.#isStopping) {
       try {
-        return await attempt();
+        return await call();
       } catch (error) {
         // Once it has served, a worker never gives up: a password or a right may come back as well.
-        if (!isOutage(error) && this.#feeders.size === 0) throw error;
+        if (!isUnreachable(error) && !this.#isServing) throw error;
         this.#settings.logger.warn({ err: error }, `pawl: the worker cannot ${what}, trying again`);
-        await new Promise((resolve) => setTimeout(resolve, patience.next()));
+        await new Promise((resolve) => setTimeout(resolve, retryDelay.next()));
       }
     }
     return undefined;
   }
 
-  /** The lease is gone: nothing of it is to be committed any more. */
-  #lose(reason: string): void {
+  /** The lease is lost: no outcome of its claims may be committed. */
+  #loseLease(open: OpenWorker, reason: string): void {
     const { logger } = this.#settings;
     logger.error({ workerId: this.#workerId, reason }, "pawl: the lease is lost, steps are aborted");
     this.events.emit("lease.lost", { reason });
     this.#workerId = null;
-    this.#executions.abortAll(new Error(`the worker lost its lease: ${reason}`));
-    for (const feeder of this.#feeders.values()) feeder.endWait();
-    this.#registering = this.#registerAgain();
+    open.executions.abortAll(new Error(`the worker lost its lease: ${reason}`));
+    for (const claimer of open.claimers.values()) claimer.endWait();
+    this.#registering = this.#registerAgain(open);
   }
 
-  async #registerAgain(): Promise<void> {
-    await this.#registration!.rest();
-    await this.#register();
+  async #registerAgain(open: OpenWorker): Promise<void> {
+    await open.registration.waitAfterLoss();
+    await this.#register(open);
     // Runs that this worker serves may have become claimable meanwhile.
     this.#sweeper?.hurry();
-    for (const feeder of this.#feeders.values()) feeder.rewind();
+    this.#rewind(null);
   }
 
-  /** What the database said at a beat of this worker id. */
-  #hear(workerId: string, confirmed: ConfirmedBeat, isBack: boolean): void {
+  #onHeartbeat(open: OpenWorker, workerId: string, confirmed: ConfirmedHeartbeat, isBack: boolean): void {
     if (workerId !== this.#workerId) return;
-    this.#database.hear(confirmed.databaseHeld, workerId);
-    this.#executions.forgetCancelled();
-    this.#holdings.compare(workerId, confirmed, isBack);
+    this.#database.setHeld(confirmed.databaseHeld, workerId);
+    this.#database.setSchemaProblem(confirmed.schemaProblem, workerId);
+    open.executions.forgetCancelled();
+    open.leaseCheck.onHeartbeat(workerId, confirmed, isBack);
+  }
+
+  #stop(): Promise<void> {
+    this.#isStopping = true;
+    this.#open?.registration.stopTrying();
+    this.#stopped ??= this.#end();
+    return this.#stopped;
   }
 
   async #end(): Promise<void> {
     await this.#begun.catch(() => {});
-    if (this.#transport === undefined) return;
-    this.#hub.workers.delete(this);
-    this.#hub.listeners.delete(this.events);
+    if (this.#open === undefined) return;
+    const { transport, releaser, inboxes, executions, registration } = this.#open;
+    const claimers = this.#claimers();
+    transport.hub.workers.delete(this);
+    transport.hub.listeners.delete(this.events);
     await this.#registering;
-    await atMost(Promise.all([...this.#feeders.values()].map((feeder) => feeder.stop())), closeMs);
-    const unstarted = [...this.#feeders.values()].flatMap((feeder) => feeder.takeUnstarted());
-    await this.#releaser.letGo(unstarted.map(({ run, claimId }) => ({ runId: run.runId, claimId })));
-    await this.#drained(this.#settings.drainMs);
-    for (const execution of this.#executions) execution.interruptToStop();
-    await this.#drained(afterAbortMs);
-    const left = [...this.#executions];
-    this.#executions.abortAll(new Error("the worker has stopped"));
-    await this.#releaser.letGo(left);
-    this.#watcher.stop();
-    if (this.#sweeper !== undefined) await atMost(this.#sweeper.stop(), closeMs);
-    await this.#registration?.close();
-    await atMost(this.#unregister(), closeMs);
-    this.#releaser.stop();
+    await giveUpAfter(closeMs, Promise.all(claimers.map((claimer) => claimer.stop())));
+    await releaser.releaseAndWait(claimers.flatMap(({ slots }) => slots.takeUnstarted()));
+    await this.#drain(this.#open, this.#settings.drainMs);
+    for (const { control } of executions) control.stop();
+    await this.#drain(this.#open, afterAbortMs);
+    const left = [...executions];
+    executions.abortAll(new Error("the worker has stopped"));
+    await releaser.releaseAndWait(left);
+    inboxes.stop();
+    if (this.#sweeper !== undefined) await giveUpAfter(closeMs, this.#sweeper.stop());
+    await registration.close();
+    await giveUpAfter(closeMs, this.#unregister(transport));
+    releaser.stop();
     this.#workerId = null;
     await this.#metrics.close();
-    await this.#transport.close();
+    await transport.close();
   }
 
-  /** Lets go of what it still holds: also of what was locked a moment ago. What is left after that, the reaper finds. */
-  async #unregister(): Promise<void> {
-    const patience = new Patience();
+  async #abandon(): Promise<void> {
+    if (this.#open === undefined) return;
+    const { transport, releaser, inboxes, executions, registration } = this.#open;
+    transport.hub.workers.delete(this);
+    this.#workerId = null;
+    for (const claimer of this.#claimers()) void claimer.stop();
+    executions.abortAll(new Error("the worker has died"));
+    releaser.stop();
+    inboxes.stop();
+    void this.#sweeper?.stop();
+    await registration.close();
+    await transport.close();
+  }
+
+  /**
+   * Releases all its claims, also those that were locked a moment ago. The reaper finds the rest.
+   */
+  async #unregister({ store }: WorkerTransport): Promise<void> {
+    const retryDelay = new RetryDelay();
     for (let count = 1; this.#workerId !== null; count++) {
       try {
-        if ((await this.#store.unregister(this.#workerId)) === 0) return;
+        if ((await store.unregister(this.#workerId)) === 0) return;
       } catch (error) {
         this.#settings.logger.warn({ err: error }, "pawl: the worker cannot unregister");
       }
       if (count === unregisterTries) return;
-      await new Promise((resolve) => setTimeout(resolve, patience.next()));
+      await new Promise((resolve) => setTimeout(resolve, retryDelay.next()));
     }
   }
 
-  /** Resolves when nothing is executed any more, or after this time. */
-  async #drained(longestMs: number): Promise<void> {
-    if (this.#executions.size === 0 && this.#slots.isIdle) return;
+  #isIdle({ executions, reservations }: OpenWorker): boolean {
+    return executions.size === 0 && reservations.isEmpty;
+  }
+
+  /** Resolves when nothing is executed, or after this time. */
+  async #drain(open: OpenWorker, longestMs: number): Promise<void> {
+    if (this.#isIdle(open)) return;
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, longestMs);
-      this.#idle = () => {
+      this.#onIdle = () => {
         clearTimeout(timer);
         resolve();
       };
     });
-    this.#idle = undefined;
+    this.#onIdle = undefined;
   }
 
-  #makeSweeper(): Sweeper {
+  #startSweeper({ store }: WorkerTransport): Sweeper {
     const { logger, reapMs, sweepMs, leaseMs } = this.#settings;
     return new Sweeper({
-      store: this.#store,
+      store,
       logger,
       events: this.events,
       reapMs,
       sweepMs,
       leaseMs,
-      isBusy: () => this.#executions.size > 0,
-      onClaimable: (queue) => {
-        for (const [name, feeder] of this.#feeders) if (queue === null || queue === name) feeder.rewind();
-      },
+      isBusy: () => (this.#open?.executions.size ?? 0) > 0,
+      onClaimable: (queue) => this.#rewind(queue),
     });
-  }
-
-  #makeFeeder(queue: string, concurrency: number): Feeder {
-    const { definitions, prefetch, minDemand, pollMs, maxPollMs, logger } = this.#settings;
-    return new Feeder(
-      {
-        queue,
-        concurrency,
-        prefetch,
-        minDemand,
-        pollMs,
-        maxPollMs,
-        waitMs: this.#transport!.waitMs,
-        names: definitions.map((definition) => definition.name),
-        versions: definitions.map((definition) => definition.version),
-      },
-      {
-        store: this.#store,
-        logger,
-        events: this.events,
-        workerId: () => this.#workerId,
-        claiming: this.#claiming,
-        isClockStill: () => this.#hub.clock.isStill,
-        execute: (run) => this.#executions.execute(run, queue),
-        letGo: (claims) => this.#releaser.release(claims),
-      },
-    );
   }
 }

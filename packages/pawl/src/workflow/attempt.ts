@@ -1,6 +1,7 @@
 /**
- * One attempt at a step of a workflow: calls its function, within its time, and says what to record of it: its result, another attempt,
- * or that it has failed for good. Used by the body, which records it.
+ * One attempt at a step of a workflow: calls its function within its time and answers what to
+ * record: its result, another attempt, or that it has failed for good. Used by the body, which
+ * records it.
  */
 
 import { describeError } from "../values/error-record.js";
@@ -9,63 +10,65 @@ import type { Json } from "../values/json-types.js";
 import { backoffMs } from "../define/retry.js";
 import type { JournalChange } from "../store/journal.js";
 import type { Execution } from "../run/execution.js";
-import { isHopeless } from "../run/transition.js";
+import { isNotRetryable } from "../run/transition.js";
 import type { StepCall, Work } from "./step-call.js";
-import { StepSignal } from "../run/abort-signal.js";
-import type { Surroundings } from "../run/worker-services.js";
+import { AttemptContext } from "./attempt-context.js";
 import { isThenable, withinTime } from "../timing/deadline.js";
 
-/** What came of it: what to record, and the value that the body gets. */
+/** The entry to record, and the value that the body gets. */
 export interface Performed {
   readonly entry: Extract<JournalChange, { op: "run" | "transaction" | "retry" }>;
   readonly value: Json | null;
-  /** It has failed, and no further attempt would mend that. */
-  readonly isHopeless: boolean;
+  /** It failed with an error that another attempt would not change. */
+  readonly isNotRetryable: boolean;
 }
 
-/** Calls the function of a step with these arguments before what every step gets. Never throws. */
+/**
+ * Calls the function of a step, with these arguments before the context of the attempt. Never
+ * throws.
+ */
 export async function perform(
   call: StepCall,
   work: Work,
-  execution: Execution,
-  around: Surroundings,
+  { control, services }: Execution,
   ...before: readonly unknown[]
 ): Promise<Performed> {
   const { attempt } = call;
   const begunMs = performance.now();
-  const signal = new StepSignal(execution, attempt);
+  const { maxStepMs, maxPayloadBytes } = services.limits;
+  const context = new AttemptContext(control, attempt);
   try {
-    const returned = work.fn(...before, signal);
+    const returned = work.fn(...before, context);
     const result = isThenable(returned)
-      ? await withinTime(returned, around.maxStepMs, (error) => signal.abort(error))
+      ? await withinTime(returned, maxStepMs, (error) => context.abort(error))
       : returned;
-    const { text, value } = toJson(result, `the result of step "${call.name}"`, around.maxPayloadBytes);
+    const { text, value } = toJson(result, `the result of step "${call.name}"`, maxPayloadBytes);
     const tookMs = Math.round(performance.now() - begunMs);
     return {
       entry: { op: workOf(call), attempt, output: text, error: null, tookMs },
       value,
-      isHopeless: false,
+      isNotRetryable: false,
     };
   } catch (error) {
     return failed(call, work, error, begunMs);
   } finally {
-    signal.end();
+    context.end();
   }
 }
 
-/** What to record of an error: another attempt, or that this was the last. */
+/** The entry for an error: another attempt, or that this was the last. */
 export function failed(call: StepCall, { policy }: Work, error: unknown, begunMs: number): Performed {
   const { attempt } = call;
   const record = recordOf(error);
-  const hopeless = isHopeless(error);
-  if (hopeless || attempt + 1 >= policy.attempts) {
+  const isFinal = isNotRetryable(error);
+  if (isFinal || attempt + 1 >= policy.attempts) {
     const tookMs = Math.round(performance.now() - begunMs);
     const entry = { op: workOf(call), attempt, output: null, error: record, tookMs };
-    return { entry, value: null, isHopeless: hopeless };
+    return { entry, value: null, isNotRetryable: isFinal };
   }
   const delayMs = backoffMs(policy, attempt, Math.random());
   const entry = { op: "retry", kind: workOf(call), attempt: attempt + 1, error: record, delayMs } as const;
-  return { entry, value: null, isHopeless: false };
+  return { entry, value: null, isNotRetryable: false };
 }
 
 /** An error as it is recorded, with its members in the order in which they will be read back. */

@@ -1,7 +1,8 @@
 /**
- * Gives the outcomes of steps to the body of a workflow in the order of their seqs, one a turn: what follows from one (all that promises
- * do by themselves) has happened before the next comes. So a race has the same winner when the body is run again, with
- * recorded outcomes that are all there at once. Owned by the body.
+ * Gives the outcomes of steps to the body of a workflow in the order of their seqs, one per turn of
+ * the event loop: everything that promises do because of one has happened before the next comes. So
+ * a race has the same winner when the body runs again with all outcomes recorded. Owned by the
+ * journal of the body, and by `replay.ts`.
  */
 
 import { onNextTurn } from "../timing/next-turn.js";
@@ -15,8 +16,8 @@ export class Deliveries {
   /** Sorted from the highest seq to the lowest, if `#isSorted`. */
   readonly #ready: Ready[] = [];
   #isSorted = true;
-  /** Outcomes on their way into the journal: nothing with a higher seq may come before them. */
-  readonly #flying = new Set<number>();
+  /** Outcomes that are being recorded: none with a higher seq may come before them. */
+  readonly #recording = new Set<number>();
   #isScheduled = false;
   readonly #onDelivered: () => void;
 
@@ -24,25 +25,25 @@ export class Deliveries {
     this.#onDelivered = onDelivered;
   }
 
-  /** Nothing is there, or on its way. */
+  /** No outcome is ready or being recorded. */
   get isIdle(): boolean {
-    return this.#ready.length === 0 && this.#flying.size === 0;
+    return this.#ready.length === 0 && this.#recording.size === 0;
   }
 
-  /** An outcome with this seq is on its way. */
+  /** An outcome with this seq is being recorded. */
   begin(seq: number): void {
-    this.#flying.add(seq);
+    this.#recording.add(seq);
   }
 
-  /** It came to nothing. */
+  /** It will not be recorded. */
   giveUp(seq: number): void {
-    this.#flying.delete(seq);
+    this.#recording.delete(seq);
     this.#schedule();
   }
 
-  /** It is there. */
+  /** It is recorded: deliver it in its turn. */
   add(seq: number, deliver: () => void): void {
-    this.#flying.delete(seq);
+    this.#recording.delete(seq);
     this.#isSorted &&= this.#ready.length === 0 || seq < this.#ready.at(-1)!.seq;
     this.#ready.push({ seq, deliver });
     this.#schedule();
@@ -51,7 +52,7 @@ export class Deliveries {
   /** Forgets everything. */
   clear(): void {
     this.#ready.length = 0;
-    this.#flying.clear();
+    this.#recording.clear();
   }
 
   #schedule(): void {
@@ -68,7 +69,7 @@ export class Deliveries {
     this.#isSorted = true;
     const next = this.#ready.at(-1);
     if (next === undefined) return;
-    for (const seq of this.#flying) if (seq < next.seq) return;
+    for (const seq of this.#recording) if (seq < next.seq) return;
     this.#ready.pop();
     next.deliver();
     this.#onDelivered();

@@ -1,6 +1,7 @@
 /**
- * Executes one claimed run of a workflow: reads its journal, calls the body with a `ctx` whose steps the body object answers
- * (`body.ts`), and commits what it comes to: a result, a failure, or a suspension. Called by the executor.
+ * Executes one claimed run of a workflow: reads its journal, calls the body with a `ctx` whose
+ * steps `body.ts` answers, and commits its end: a result, a failure, or a suspension. Called by
+ * `worker/execute.ts`.
  */
 
 import { isDefinition, type WorkflowDefinition } from "../define/definition.js";
@@ -12,53 +13,48 @@ import { checkName, checkSignalName } from "../values/names.js";
 import { checkFunction, checkOptions, isObject } from "../values/options.js";
 import { checkRetries } from "../define/retry.js";
 import { show } from "../values/show.js";
-import type { WorkflowContext } from "../define/workflow-context.js";
+import type { WorkflowContext, WorkflowSteps } from "../define/workflow-context.js";
 import type { JournalChange } from "../store/journal.js";
 import { readJournal } from "../store/read-journal.js";
 import { Body } from "./body.js";
 import { commit, commitFailure } from "../run/commit.js";
 import type { Execution } from "../run/execution.js";
 import { checkDate, newRun } from "../run/new-run.js";
-import { bodyContext } from "../run/step-context.js";
-import type { Surroundings } from "../run/worker-services.js";
+import { workflowContext } from "../run/step-context.js";
 import { decideFailure, type Decision } from "../run/transition.js";
 import { decideReturned, readInput } from "../run/input-and-result.js";
 
-export async function executeWorkflow(
-  execution: Execution,
-  definition: WorkflowDefinition,
-  around: Surroundings,
-): Promise<void> {
+export async function executeWorkflow(execution: Execution, definition: WorkflowDefinition): Promise<void> {
+  const { runId, claim, control, observed, services } = execution;
   let input: unknown;
   try {
     input = await readInput(execution, definition);
   } catch (error) {
-    await commitFailure(execution, decideFailure(null, error), around);
+    await commitFailure(execution, decideFailure(null, error));
     return;
   }
-  const { runId } = execution;
   const journal =
-    execution.journal ?? (await around.patiently(execution, () => readJournal(around.store, runId)));
-  if (journal === undefined || execution.aborted) return;
-  const body = new Body(execution, around, journal);
-  const context = makeContext(execution, around, body);
-  const { span } = execution;
+    claim.run.journal ?? (await execution.repeatWhileClaimed(() => readJournal(services.store, runId)));
+  if (journal === undefined || control.isAborted) return;
+  const body = new Body(execution, journal);
+  const context = makeContext(execution, body);
+  const { span } = observed;
   const run = (): unknown => definition.run(context, input);
   const end = await body.run(span === null ? run : () => span.call(run));
   switch (end.kind) {
     case "aborted":
       return;
     case "suspended":
-      await commitFailure(execution, { transition: end.transition, state: null }, around);
-      if (end.dueMs !== null) around.expect(execution.queue, end.dueMs);
+      await commitFailure(execution, { transition: end.transition, state: null, dueMs: end.dueMs });
       return;
     case "threw":
-      // An error of a body that was told to stop says nothing about it: the claim is let go.
-      if (execution.isStopping) execution.abort(new Error("the worker is stopping"));
-      else await commitFailure(execution, decideError(end.error), around);
+      // An error of a body that was told to stop says nothing about it: the worker releases the
+      // claim.
+      if (control.isStopping) control.abort(new Error("the worker is stopping"));
+      else await commitFailure(execution, decideError(end.error));
       return;
     case "returned":
-      await commitResult(execution, definition, end.value, around);
+      await commitResult(execution, definition, end.value);
   }
 }
 
@@ -66,16 +62,15 @@ async function commitResult(
   execution: Execution,
   definition: WorkflowDefinition,
   result: unknown,
-  around: Surroundings,
 ): Promise<void> {
   let decision: Decision;
   try {
-    decision = await decideReturned(result, definition, around);
+    decision = await decideReturned(result, definition, execution.services.limits);
   } catch (error) {
     decision = decideFailure(null, error);
   }
-  const refused = await commit(execution, decision, around);
-  if (refused !== null) await commitFailure(execution, decideFailure(null, refused), around);
+  const refused = await commit(execution, decision);
+  if (refused !== null) await commitFailure(execution, decideFailure(null, refused));
 }
 
 function decideError(error: unknown): Decision {
@@ -83,23 +78,23 @@ function decideError(error: unknown): Decision {
   return decideFailure(step, error);
 }
 
-function makeContext(execution: Execution, around: Surroundings, body: Body): WorkflowContext {
-  const { maxPayloadBytes: maxBytes } = around;
+function makeContext(execution: Execution, body: Body): WorkflowContext {
+  const { maxPayloadBytes: maxBytes } = execution.services.limits;
   const work =
     (kind: "run" | "transaction") =>
-    (name: unknown, fn: unknown, options: unknown = {}): Promise<unknown> =>
+    (name: unknown, fn: unknown, options: unknown = {}): Promise<never> =>
       body.step(kind, name, (call, pending) => {
         const of = `step "${call.name}"`;
         const { retry } = checkOptions(options, ["retry"], `the options of ${of}`);
         body.work(call, { fn: checkWork(fn, of), policy: checkRetries(retry, of) }, pending);
       });
-  const sleep = (name: unknown, until: unknown): Promise<unknown> =>
+  const sleep = (name: unknown, until: unknown): Promise<never> =>
     body.step("sleep", name, (call, pending) => body.wait(call, sleepQuestion(call.name, until), pending));
-  const waitForEvent = (name: unknown, options: unknown = {}): Promise<unknown> =>
+  const waitForEvent = (name: unknown, options: unknown = {}): Promise<never> =>
     body.step("wait", name, (call, pending) =>
       body.wait(call, waitQuestion(call.name, options, maxBytes), pending),
     );
-  const invoke = (name: unknown, target: unknown, input?: unknown, options: unknown = {}): Promise<unknown> =>
+  const invoke = (name: unknown, target: unknown, input?: unknown, options: unknown = {}): Promise<never> =>
     body.step("invoke", name, (call, pending) => {
       const of = `step "${call.name}"`;
       const what = { what: `the input of ${of}`, of, maxBytes };
@@ -111,8 +106,14 @@ function makeContext(execution: Execution, around: Surroundings, body: Body): Wo
         (error: unknown) => body.refuse(call, error as Error),
       );
     });
-  const step = { run: work("run"), sleep, waitForEvent, invoke, transaction: work("transaction") };
-  return bodyContext(execution, around, step);
+  const step: WorkflowSteps = {
+    run: work("run"),
+    sleep,
+    waitForEvent,
+    invoke,
+    transaction: work("transaction"),
+  };
+  return workflowContext(execution, step);
 }
 
 function checkWork(fn: unknown, of: string): (...given: unknown[]) => unknown {

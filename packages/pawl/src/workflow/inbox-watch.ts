@@ -1,14 +1,15 @@
 /**
- * Hears of signals for workflows that wait for one while their body is alive, because another step is running. Those that come from
- * this process are heard of at once, the others by a look every second, made only while somebody waits. Owned by the worker.
+ * Tells workflows of signals that arrive while their body is alive, because another of its steps
+ * runs. Signals of this process are told at once. The others are found by a poll every second,
+ * which runs only while a workflow waits. Owned by the worker.
  */
 
 import type { Logger } from "../values/logger.js";
 import type { WorkerStore } from "../store/store.js";
 
-const lookMs = 1_000;
+const pollMs = 1_000;
 
-export class Watcher {
+export class InboxWatch {
   readonly #store: Pick<WorkerStore, "inboxSeqs">;
   readonly #logger: Logger;
   readonly #waiting = new Map<string, (inboxSeq: number) => void>();
@@ -19,11 +20,11 @@ export class Watcher {
     this.#logger = logger;
   }
 
-  /** Calls `hear` with the seq of the last signal of the run, whenever it is looked at, until `forget`. */
-  watch(runId: string, hear: (inboxSeq: number) => void): void {
-    this.#waiting.set(runId, hear);
+  /** Calls the listener with the seq of the run's last signal, after every poll, until `forget`. */
+  watch(runId: string, listener: (inboxSeq: number) => void): void {
+    this.#waiting.set(runId, listener);
     if (this.#timer !== undefined) return;
-    this.#timer = setInterval(() => void this.#look([...this.#waiting.keys()]), lookMs);
+    this.#timer = setInterval(() => void this.#poll([...this.#waiting.keys()]), pollMs);
     this.#timer.unref();
   }
 
@@ -31,9 +32,9 @@ export class Watcher {
     if (this.#waiting.delete(runId) && this.#waiting.size === 0) this.stop();
   }
 
-  /** A signal has come into the inbox of this run. */
-  tell(runId: string): void {
-    if (this.#waiting.has(runId)) void this.#look([runId]);
+  /** A signal has arrived for this run. */
+  onSignal(runId: string): void {
+    if (this.#waiting.has(runId)) void this.#poll([runId]);
   }
 
   stop(): void {
@@ -41,12 +42,12 @@ export class Watcher {
     this.#timer = undefined;
   }
 
-  async #look(runIds: readonly string[]): Promise<void> {
+  async #poll(runIds: readonly string[]): Promise<void> {
     try {
       const seqs = await this.#store.inboxSeqs(runIds);
       for (const [runId, inboxSeq] of seqs) this.#waiting.get(runId)?.(inboxSeq);
     } catch (error) {
-      this.#logger.warn({ err: error }, "pawl: inboxes could not be looked at, trying again");
+      this.#logger.warn({ err: error }, "pawl: inboxes could not be read, trying again");
     }
   }
 }

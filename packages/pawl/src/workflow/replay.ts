@@ -1,6 +1,7 @@
 /**
- * Runs the body of a workflow against what a run has recorded, as far as that goes, and calls no function of any step: what a
- * changed body would make of it. Code between the steps does run. Used by `pawl.check`.
+ * Runs the body of a workflow against the journal of a run, as far as that goes, and calls no
+ * function of any step. It shows what a changed body would do with an old run. Code between the
+ * steps does run. Used by `pawl.check`.
  */
 
 import { NondeterministicWorkflow } from "../values/errors.js";
@@ -14,10 +15,13 @@ const longestMs = 5_000;
 const quietMs = 250;
 
 export type Replayed =
-  /** It has come to steps that are not recorded, or to its end. `uncalled` are recorded steps that it did not call. */
+  /**
+   * It reached steps that are not recorded, or its end. `uncalled` are recorded steps that it did
+   * not call.
+   */
   | { readonly kind: "followed"; readonly uncalled: readonly string[] }
   | { readonly kind: "threw"; readonly error: unknown }
-  /** Between its steps it waits for something that did not come. */
+  /** Between its steps it waits for something that did not happen. */
   | { readonly kind: "stalled" };
 
 type Step = (kind: StepKind, name: unknown) => Promise<unknown>;
@@ -27,7 +31,7 @@ export function replay(journal: readonly StoredStep[], call: (step: Step) => unk
   return new Promise((resolve) => {
     const names = new StepNames(journal);
     const deliveries = new Deliveries(() => consider());
-    /** Calls that nothing is recorded of. */
+    /** Calls without a record. */
     let open = 0;
     let doings = 0;
     let isOver = false;
@@ -59,7 +63,7 @@ export function replay(journal: readonly StoredStep[], call: (step: Step) => unk
         try {
           taken = names.take(kind, given);
         } catch (error) {
-          // Whatever the body makes of it: the run would end by it.
+          // The run would end here, even if the body caught the error.
           if (error instanceof NondeterministicWorkflow) end({ kind: "threw", error });
           throw error;
         }

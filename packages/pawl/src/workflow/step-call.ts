@@ -1,5 +1,6 @@
 /**
- * One call of `ctx.step.*` that has not been answered: its promise, what it waits for, and how far it is. Plain data of the body.
+ * One call of `ctx.step.*` without an answer: its promise, what it waits for, and its state. Data
+ * of the body.
  */
 
 import type { ErrorRecord } from "../values/error-record.js";
@@ -21,25 +22,26 @@ export interface StepCall extends Watched {
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: Error) => void;
   /**
-   * running: its function is, or it rests for less than a second; asking: the database is asked; waiting: the database says what for,
-   * and the run need not stay for it; held: the worker stops, and it is not begun.
+   * running: its function runs, or its next attempt follows within a second. asking: the database
+   * is asked about it. waiting: the database knows what it waits for, and the run need not stay.
+   * held: the worker stops, so it does not begin.
    */
   state: "running" | "asking" | "waiting" | "held";
   work: Work | null;
   attempt: number;
-  /** What to ask the database about it while it waits. */
+  /** The question for the database while it waits. */
   question: JournalChange;
-  /** When it waits: for a child, until when, and which signals were tried. */
+  /** While it waits: its child, until when, and the last signal that was tried. */
   childId: string | null;
   dueAt: string | null;
   /** The same on the clock of this process. */
   dueAtMs: number | null;
   triedSeq: number;
-  /** Takes the prompt back that it waits for. */
+  /** Stops the timer that ends its wait. */
   stopTimer: (() => void) | undefined;
 }
 
-/** Settles a call by what is recorded of it. */
+/** Answers a call with its recorded outcome. */
 export function settle(call: StepCall, output: Json | null, error: ErrorRecord | null): void {
   call.stopTimer?.();
   if (error !== null) call.reject(toError(call, error));
@@ -52,7 +54,7 @@ function toError({ name, kind }: StepCall, error: ErrorRecord): Error {
   return new ChildFailed(name, runId, message, code === "ChildFailed" ? (cause ?? null) : error);
 }
 
-/** Whether it waits for something that comes into the inbox. */
+/** Whether it waits for something that arrives in the inbox. */
 export const isForSignal = ({ kind }: StepCall): boolean => kind === "wait" || kind === "invoke";
 
 /** Whether both wait for the same event. */

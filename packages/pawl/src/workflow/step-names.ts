@@ -1,4 +1,7 @@
-/** The names of the steps that a body has called: each once, and as what is recorded of it. Used by the body and by `replay.ts`. */
+/**
+ * The names of the steps that a body has called: each only once, and as the kind that is recorded.
+ * Used by the body and by `replay.ts`.
+ */
 
 import { InvalidOption, NondeterministicWorkflow } from "../values/errors.js";
 import { checkStepName } from "../values/names.js";
@@ -20,7 +23,10 @@ export class StepNames {
     this.#journal = new Map(journal.map((step) => [step.name, step]));
   }
 
-  /** A call of a step: its name, and what is recorded of it. Throws if the name was used before, or as something else. */
+  /**
+   * A call of a step: its name and its record. Throws if the name was used before, or as another
+   * kind.
+   */
   take(kind: StepKind, given: unknown): { name: string; recorded: StoredStep | undefined } {
     const name = checkStepName(given);
     if (this.#called.has(name)) throw calledTwice(name);

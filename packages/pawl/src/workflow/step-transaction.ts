@@ -1,32 +1,36 @@
 /**
- * One attempt at `step.transaction`: the user's SQL, then the journal entry, then the commit of both. A transaction that the database has
- * taken along when it went away is no attempt. Used by the body, which has the outcome delivered.
+ * One attempt at `step.transaction`: the user's SQL, then the journal entry, then the commit of
+ * both. A transaction that was lost with its connection counts as no attempt. Used by the body,
+ * which has the outcome delivered.
  */
 
-import { Forbidden, InvalidOutcome, type PawlError } from "../values/errors.js";
+import { failedStep } from "../store/failed-write.js";
 import type { Json } from "../values/json-types.js";
-import type { JournalChange, JournalEntry, RecordVerdict } from "../store/journal.js";
+import type { JournalChange, JournalEntry } from "../store/journal.js";
 import type { StoreTransaction } from "../store/store.js";
 import { failed, perform, type Performed } from "./attempt.js";
 import type { Execution } from "../run/execution.js";
 import type { StepCall, Work } from "./step-call.js";
-import type { Surroundings } from "../run/worker-services.js";
-import { CommitUnknown, commitTransaction, Losses, Undone } from "../run/transaction.js";
+import type { Answered } from "./step-journal.js";
+import { CommitUnknown, commitTransaction, RolledBack, RollbackRetries } from "../run/transaction.js";
 
 export type Transacted =
-  /** It was rolled back, and this is to be recorded instead. `seq`: that of an entry which came to nothing. */
+  /**
+   * It was rolled back, and this must be recorded instead. `seq`: that of an entry that was not
+   * written.
+   */
   | {
       readonly kind: "performed";
       readonly performed: Performed;
       readonly seq: number | null;
-      /** The database has undone it: it may be done again. */
-      readonly undone: Pick<Undone, "mayBeItsFault"> | null;
+      /** It was rolled back, and not because of the step: it may run again. */
+      readonly rolledBack: Pick<RolledBack, "mayBeItsFault"> | null;
     }
-  /** The entry was answered: recorded, and all is committed, or not, and all is rolled back. */
+  /** The entry was answered: recorded and committed, or not recorded and rolled back. */
   | {
       readonly kind: "written";
       readonly seq: number;
-      readonly verdict: Exclude<RecordVerdict, { kind: "failed" }>;
+      readonly verdict: Answered;
       readonly value: Json | null;
     }
   /** The connection was lost at the commit. */
@@ -36,9 +40,9 @@ export type Transacted =
 
 export interface TransactionHost {
   isDead(): boolean;
-  /** The entry for the journal, with its place in the order of delivery. */
-  entryOf(change: JournalChange): JournalEntry;
-  /** The entry of that place came to nothing. */
+  /** A new entry for the journal, with its place in the order of delivery. */
+  newEntry(change: JournalChange): JournalEntry;
+  /** The entry of this seq will not be recorded. */
   giveUp(seq: number): void;
 }
 
@@ -46,19 +50,18 @@ export async function transact(
   call: StepCall,
   work: Work,
   execution: Execution,
-  around: Surroundings,
   host: TransactionHost,
 ): Promise<Transacted> {
-  const losses = new Losses(execution, around);
+  const retries = new RollbackRetries(execution);
   for (;;) {
-    const done = await transactOnce(call, work, execution, around, host);
+    const done = await transactOnce(call, work, execution, host);
     if (done.kind !== "performed") return done;
     if (done.seq !== null) host.giveUp(done.seq);
-    const { performed, undone } = done;
-    if (undone === null || performed.isHopeless) return done;
-    const { mayBeItsFault } = undone;
+    const { performed, rolledBack } = done;
+    if (rolledBack === null || performed.isNotRetryable) return done;
+    const { mayBeItsFault } = rolledBack;
     const isOver = (): boolean => host.isDead();
-    if (!(await losses.mayRepeat(performed.entry.error, { isOver, mayBeItsFault }))) return done;
+    if (!(await retries.mayRepeat(performed.entry.error, { isOver, mayBeItsFault }))) return done;
   }
 }
 
@@ -66,29 +69,29 @@ async function transactOnce(
   call: StepCall,
   work: Work,
   execution: Execution,
-  around: Surroundings,
   host: TransactionHost,
 ): Promise<Transacted> {
+  const { services } = execution;
   const begunMs = performance.now();
   let opened: StoreTransaction | undefined;
   try {
-    opened = await around.patiently(execution, () => around.store.begin());
+    opened = await execution.repeatWhileClaimed(() => services.store.begin());
   } catch (error) {
-    return { kind: "performed", performed: failed(call, work, error, begunMs), seq: null, undone: null };
+    return { kind: "performed", performed: failed(call, work, error, begunMs), seq: null, rolledBack: null };
   }
   if (opened === undefined) return { kind: "lost" };
   const transaction = opened;
-  const performed = await perform(call, work, execution, around, transaction.tx);
+  const performed = await perform(call, work, execution, transaction.tx);
   if (performed.entry.error !== null || host.isDead()) {
     await opened.rollback();
     return {
       kind: "performed",
       performed,
       seq: null,
-      undone: opened.isLost() ? { mayBeItsFault: true } : null,
+      rolledBack: opened.isLost() ? { mayBeItsFault: true } : null,
     };
   }
-  const entry = host.entryOf(performed.entry);
+  const entry = host.newEntry(performed.entry);
   const { seq } = entry;
   try {
     const verdict = await commitTransaction(
@@ -96,28 +99,22 @@ async function transactOnce(
       () => host.isDead(),
       () => transaction.record(entry),
     );
-    if (verdict.kind === "failed") throw refusal(verdict);
+    if (verdict.kind === "failed") throw failedStep(verdict);
     return { kind: "written", seq, verdict, value: performed.value };
   } catch (error) {
     if (!(error instanceof CommitUnknown)) {
-      const undone = error instanceof Undone ? error : null;
+      const rolledBack = error instanceof RolledBack ? error : null;
       return {
         kind: "performed",
-        performed: failed(call, work, undone?.cause ?? error, begunMs),
+        performed: failed(call, work, rolledBack?.cause ?? error, begunMs),
         seq,
-        undone,
+        rolledBack,
       };
     }
-    around.logger.warn(
+    services.logger.warn(
       { err: error, step: call.name },
       "pawl: commit outcome unknown: the connection was lost during COMMIT",
     );
     return { kind: "unknown", seq };
   }
-}
-
-/** The database refused to record something, or the server a child that the token of this worker may not start. */
-export function refusal({ code, message }: { code: string; message: string }): PawlError {
-  if (code === "Forbidden") return new Forbidden(message);
-  return new InvalidOutcome(`the database refused it (${code}): ${message}`);
 }

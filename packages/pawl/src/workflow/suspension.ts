@@ -1,7 +1,8 @@
 /**
- * What a workflow run waits for when all its outstanding steps do: made of their calls when the body is suspended. That is when the
- * body has had a whole turn and did nothing, no outcome is on its way, and every outstanding step waits. `commit` then looks, with the
- * run locked, for a wanted signal after `after`, and keeps the run runnable if there is one. Pure.
+ * The suspension of a workflow run: what all its open steps wait for. The body makes it when it has
+ * had a whole turn and did nothing, no outcome is being recorded, and every open step waits. The
+ * SQL function `commit` then locks the run and looks for a wanted signal after `after`. If there is
+ * one, the run stays runnable. Pure.
  */
 
 import type { Transition } from "../store/store.js";
@@ -9,7 +10,9 @@ import { isForSignal, type StepCall } from "./step-call.js";
 
 export interface Suspension {
   readonly transition: Extract<Transition, { kind: "suspend" }>;
-  /** How long until it is due, on the clock of this process; null: for ever. */
+  /**
+   * How long until the first wait is due, on the clock of this process; null: no wait has a time.
+   */
   readonly dueMs: number | null;
 }
 
@@ -22,7 +25,7 @@ export function suspensionOf(calls: readonly StepCall[], nowMs: number): Suspens
     if (childId !== null) names.add(`~${childId}`);
     if (question.op !== "wait") continue;
     const { event, match } = question;
-    // Two waits for one event that ask for different things: any of it wakes the run.
+    // Two waits for one event with different matches: any such event wakes the run.
     matches.set(event, names.has(event) && matches.get(event) !== match ? null : match);
     names.add(event);
   }

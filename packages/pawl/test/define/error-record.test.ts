@@ -122,7 +122,7 @@ describe("describing never throws and is always storable", () => {
     });
   }
 
-  test("anything at all", () => {
+  test("describing anything at all never throws and is always storable", () => {
     const anything = fc.anything({ withBigInt: true, withDate: true, withMap: true, stringUnit: "binary" });
     const like = fc.record({
       name: anything,

@@ -71,18 +71,18 @@ describe("a schema that is not stable is refused with an explanation", () => {
     });
   }
 
-  test("one that is asynchronous", async () => {
+  test("an asynchronous schema is refused as not stable", async () => {
     const schema = z.object({ n: z.string().transform(async (text) => Number(text)) });
     await expect(checkStable(schema, { n: "1" }, "input")).rejects.toThrow(SchemaNotStable);
   });
 
-  test("and not one that revives its stored value", () => {
+  test("a schema that revives its stored value is stable", () => {
     const at = "2024-02-29T12:00:00.000Z";
     const schema = z.object({ at: z.coerce.date() });
     expect(checkStable(schema, { at: new Date(at) }, "input")).toMatchObject({ value: { at } });
   });
 
-  test("and not for a bad input, which is an invalid input", () => {
+  test("a bad input is an invalid input, not an unstable schema", () => {
     expect(() => checkStable(order.zod, { id: 1 }, "input")).toThrow(InvalidInput);
   });
 });
@@ -118,7 +118,7 @@ describe("the schema of a definition", () => {
     expect(checkSchema(callable, "state")).toBe(callable);
   });
 
-  test("is nothing else", () => {
+  test("refuses anything else", () => {
     for (const given of [null, 1, "string", {}, { n: 1 }, { "~standard": 1 }, type]) {
       expect(() => checkSchema(given, "state")).toThrow(InvalidOption);
       expect(() => checkSchema(given, "state")).toThrow(

@@ -12,7 +12,14 @@ function scene() {
   const lines = new BeatLines(async () => {
     if (refusal !== null) throw refusal;
     const line: Beats = {
-      beat: async () => ({ alive: true, cancelled: {}, held: null, databaseHeld: false, timeline: null }),
+      beat: async () => ({
+        alive: true,
+        cancelled: {},
+        held: null,
+        databaseHeld: false,
+        timeline: null,
+        schemaProblem: null,
+      }),
       end: async () => void ended.push(line),
     };
     opened.push(line);

@@ -1,23 +1,14 @@
-/** `pawl doctor`: looks a database over, and says of everything that is wrong how to put it right. Writes nothing. */
+/** `pawl doctor`: checks a database and says how to fix every problem. Only reads. */
 
 import type { Command } from "commander";
 import { databaseState } from "pawl";
-import {
-  describeAddress,
-  findPooling,
-  givenUrl,
-  locate,
-  readSchemaHealth,
-  readServerHealth,
-  requireSchema,
-  toMilliseconds,
-} from "pawl/engine";
-import { findSchema, findUrl, takesDatabase } from "./connection.js";
-import { describeFailure, exitCode } from "./failure.js";
+import { database as databases, values } from "pawl/engine";
+import { findSchema, findUrl, addDatabaseOptions } from "./terminal/connection.js";
+import { describeFailure, exitCode } from "./terminal/failure.js";
 import { type Finding, judgeRuns, judgeServer, judgeState } from "./findings.js";
-import { addCommand, answers, type Session } from "./session.js";
-import type { Shell } from "./shell.js";
-import { plural, prettyJson } from "./text.js";
+import { action, addCommand, type Session } from "./terminal/session.js";
+import type { Shell } from "./terminal/shell.js";
+import { plural, prettyJson } from "./terminal/text.js";
 
 interface Flags {
   readonly url?: string;
@@ -29,13 +20,13 @@ interface Flags {
 export function addDoctor(program: Command, session: Session): void {
   const command = addCommand(program, session, {
     name: "doctor",
-    description: "look a database over and say how to put right what is wrong; ends with 1 if anything is",
+    description: "check a database and say how to fix what is wrong; ends with 1 if anything is",
     examples: ["pawl doctor", "pawl doctor --url postgres://app@db:5432/app --json"],
   })
     .option("--patience <duration>", "how old a transaction and how late a run may be (default: 1m)")
     .option("--json", "print JSON: { findings }");
-  takesDatabase(command).action(
-    answers(session, async (flags: Flags) => {
+  addDatabaseOptions(command).action(
+    action(session, async (flags: Flags) => {
       const findings = await examine(flags);
       const wrong = findings.filter(({ level }) => level === "wrong").length;
       session.shell.print(
@@ -48,11 +39,11 @@ export function addDoctor(program: Command, session: Session): void {
 
 async function examine(flags: Flags): Promise<Finding[]> {
   const schema = findSchema(flags.schema) ?? "pawl";
-  const given = givenUrl(findUrl(flags.url));
-  const patienceMs = toMilliseconds(flags.patience ?? "1m", "--patience");
+  const given = databases.givenUrl(findUrl(flags.url));
+  const patienceMs = values.toMilliseconds(flags.patience ?? "1m", "--patience");
   const findings: Finding[] = [];
-  /** What cannot even be looked at is a finding, too. */
-  const look = async <T>(check: string, ask: () => Promise<T>, fix: string): Promise<T | undefined> => {
+  /** A check that cannot run is a finding, too. */
+  const attempt = async <T>(check: string, ask: () => Promise<T>, fix: string): Promise<T | undefined> => {
     try {
       return await ask();
     } catch (error) {
@@ -60,40 +51,40 @@ async function examine(flags: Flags): Promise<Finding[]> {
       return undefined;
     }
   };
-  const database = await locate(given);
+  const database = await databases.locate(given);
   try {
     const address = { url: database.url, schema };
     const unreachable = "check host, port, user, password and database of the URL, and that the server runs";
-    const server = await look(
+    const server = await attempt(
       "connection",
-      () => readServerHealth(address, { oldMs: patienceMs }),
+      () => databases.readServerHealth(address, { oldMs: patienceMs }),
       unreachable,
     );
     if (server === undefined) return findings;
-    findings.push({ check: "connection", level: "ok", text: describeAddress(database.url) });
-    const pooling = await look("pooler", () => findPooling(address), unreachable);
+    findings.push({ check: "connection", level: "ok", text: databases.describeAddress(database.url) });
+    const pooling = await attempt("pooler", () => databases.findPooling(address), unreachable);
     findings.push(...judgeServer(server, pooling ?? "none", patienceMs));
-    const version = await look(
+    const version = await attempt(
       "schema",
-      () => requireSchema(address),
+      () => databases.requireSchema(address),
       "run: pawl migrate, with the same URL and schema",
     );
     if (version === undefined) return findings;
     findings.push({
       check: "schema",
       level: "ok",
-      text: `"${schema}" is at version ${version}, as this release needs`,
+      text: `"${schema}" is at version ${version}, which this release needs`,
     });
-    const state = await look(
+    const state = await attempt(
       "identity",
       () => databaseState(address),
       "run: pawl migrate, with the same URL and schema",
     );
     if (state !== undefined) findings.push(...judgeState(state));
-    const runs = await look(
+    const runs = await attempt(
       "runs",
-      () => readSchemaHealth(address),
-      "grant the role of the URL what it needs on the schema",
+      () => databases.readSchemaHealth(address),
+      "grant the role of the URL its rights on the schema: pawl migrate --grant <role>",
     );
     if (runs !== undefined) findings.push(...judgeRuns(runs, server.settings, patienceMs));
     return findings;

@@ -1,15 +1,15 @@
 /**
- * What the facts about a database mean for Pawl: each finding says what was seen, and if something is wrong, how to put it right. Pure. Used by
- * `pawl doctor`.
+ * Judges the facts about a database. Each finding says what was found and, if something is
+ * wrong, how to fix it. Pure. Used by `pawl doctor`.
  */
 
 import type { DatabaseState, Pooling, SchemaHealth, ServerHealth } from "pawl/engine";
-import { duration, plural, printable } from "./text.js";
+import { duration, plural, printable } from "./terminal/text.js";
 
 export interface Finding {
-  /** What was looked at. */
+  /** The name of the check. */
   readonly check: string;
-  /** "note": worth knowing, and nothing is wrong. */
+  /** "note": nothing is wrong, but worth knowing. */
   readonly level: "ok" | "note" | "wrong";
   readonly text: string;
   readonly fix?: string;
@@ -23,7 +23,7 @@ const fullPart = 0.9;
 
 type Problem = readonly [text: string, fix: string];
 
-/** All is well, or each problem with its fix. */
+/** One finding if there are no problems, else one for each problem. */
 function judge(check: string, well: string, problems: readonly Problem[]): Finding[] {
   if (problems.length === 0) return [{ check, level: "ok", text: well }];
   return problems.map(([text, fix]) => ({ check, level: "wrong", text, fix }));
@@ -41,12 +41,12 @@ export function judgeServer(server: ServerHealth, pooling: Pooling, patienceMs: 
         "upgrade the server to PostgreSQL 15 or later",
       ),
     ]),
-    ...judge("writable", "the server takes writes", [
+    ...judge("writable", "the server accepts writes", [
       ...when(
         server.isStandby || settings["default_transaction_read_only"] === "on",
-        server.isStandby ? "the server is a standby: it only reads" : "default_transaction_read_only is on",
+        server.isStandby ? "the server is a standby and read-only" : "default_transaction_read_only is on",
         server.isStandby
-          ? "let the URL lead to the primary (with several hosts: target_session_attrs=read-write)"
+          ? "use the URL of the primary (with several hosts: target_session_attrs=read-write)"
           : "alter role … set default_transaction_read_only = off",
       ),
     ]),
@@ -57,7 +57,7 @@ export function judgeServer(server: ServerHealth, pooling: Pooling, patienceMs: 
     ...judge("isolation", "transactions are read committed", [
       ...when(
         settings["default_transaction_isolation"] !== "read committed",
-        `default_transaction_isolation is ${settings["default_transaction_isolation"]}: every call of Pawl is refused`,
+        `default_transaction_isolation is ${settings["default_transaction_isolation"]}: Pawl refuses every call`,
         "alter role … in database … set default_transaction_isolation = 'read committed', for the role of the URL",
       ),
     ]),
@@ -68,16 +68,16 @@ export function judgeServer(server: ServerHealth, pooling: Pooling, patienceMs: 
 
 function noteSessions({ seesSessions }: ServerHealth): Finding[] {
   if (seesSessions) return [];
-  const text = "this role does not see the transactions of other roles: one of them may be old";
+  const text = "this role cannot see the transactions of other roles: one of them may be old";
   return [
     { check: "transactions", level: "note", text, fix: "grant pg_read_all_stats to the role of the URL" },
   ];
 }
 
-/** Only the database's clock decides when something is due, so a wrong clock here only confuses people. */
+/** Only the database's clock decides when a run is due; a wrong clock here only confuses people. */
 function judgeClock({ skewMs, skewErrorMs, roundTripMs }: ServerHealth): Finding {
   const ahead = skewMs > 0 ? "ahead of" : "behind";
-  const seen = `the clock of the database is ${duration(Math.abs(skewMs))} ${ahead} the one here`;
+  const seen = `the clock of the database is ${duration(Math.abs(skewMs))} ${ahead} the local clock`;
   if (Math.abs(skewMs) - skewErrorMs <= mostSkewMs) {
     return { check: "clock", level: "ok", text: `${seen}; a round trip takes ${duration(roundTripMs)}` };
   }
@@ -85,7 +85,7 @@ function judgeClock({ skewMs, skewErrorMs, roundTripMs }: ServerHealth): Finding
     check: "clock",
     level: "wrong",
     text: `${seen}; runs are due by the clock of the database`,
-    fix: "let both machines get their time by NTP",
+    fix: "synchronize both machines with NTP",
   };
 }
 
@@ -93,15 +93,15 @@ function judgePooling(pooling: Pooling): Finding {
   const check = "pooler";
   switch (pooling) {
     case "none":
-      return { check, level: "ok", text: "no pooler: connections lead straight to the server" };
+      return { check, level: "ok", text: "no pooler: connections go directly to the server" };
     case "session":
       return {
         check,
         level: "ok",
-        text: "a pooler that keeps a server connection for each of ours (session mode)",
+        text: "a pooler in session mode: each connection has its own server connection",
       };
     case "transaction":
-      return { check, level: "ok", text: "a pooler in transaction mode: Pawl needs no session" };
+      return { check, level: "ok", text: "a pooler in transaction mode, which Pawl supports" };
     case "statement":
       return {
         check,
@@ -119,15 +119,15 @@ function judgeConnections({ connections, settings }: ServerHealth): Finding[] {
   return judge("connections", `${connections} of ${most} are in use`, [
     ...when(
       connections >= most * fullPart,
-      `${connections} of ${most} connections are in use: the next worker may get none`,
-      "raise max_connections, put a pooler in transaction mode before the server, or lower pool of the clients (a worker needs up to 6)",
+      `${connections} of ${most} connections are in use: the next worker may not get one`,
+      "raise max_connections, use a pooler in transaction mode, or lower the option pool of the clients (a worker needs up to 6)",
     ),
   ]);
 }
 
 function judgeDurability(settings: ServerHealth["settings"]): Finding[] {
-  const lost = "a crash of the machine can lose or damage what was acknowledged";
-  const found = judge("durability", "what is acknowledged is on disk", [
+  const lost = "a crash of the machine can lose or damage acknowledged writes";
+  const found = judge("durability", "acknowledged writes are on disk", [
     ...when(
       settings["fsync"] === "off",
       `fsync is off: ${lost}`,
@@ -141,11 +141,11 @@ function judgeDurability(settings: ServerHealth["settings"]): Finding[] {
   ]);
   if (settings["synchronous_commit"] !== "off") return found;
   const text =
-    "synchronous_commit is off; Pawl switches it on for what it acknowledges, your own transactions do not";
+    "synchronous_commit is off; Pawl switches it on for writes that it acknowledges, your own transactions do not";
   return [...found, { check: "durability", level: "note", text }];
 }
 
-/** What keeps vacuum from cleaning up. */
+/** Old transactions and slots that keep vacuum from cleaning up. */
 function judgeOldSnapshots({ transactions, prepared, slots }: ServerHealth, oldMs: number): Finding[] {
   return [
     ...judge(
@@ -153,21 +153,21 @@ function judgeOldSnapshots({ transactions, prepared, slots }: ServerHealth, oldM
       `no transaction is older than ${duration(oldMs)}`,
       transactions.map(({ pid, application, user, state, ageMs }) => [
         `process ${pid} (${printable([application, user].filter((word) => word !== "").join(", "))}) is ` +
-          `${state === "" ? "in a transaction" : state} for ${duration(ageMs)}: nothing that ended since can be cleaned up`,
-        `end it: select pg_terminate_backend(${pid}); against the next one: idle_in_transaction_session_timeout = '5min'`,
+          `${state === "" ? "in a transaction" : state} for ${duration(ageMs)}: vacuum cannot clean up rows that ended since`,
+        `end it: select pg_terminate_backend(${pid}); to prevent others: idle_in_transaction_session_timeout = '5min'`,
       ]),
     ),
     ...judge(
       "prepared",
       `no prepared transaction is older than ${duration(oldMs)}`,
       prepared.map(({ id, ageMs }) => [
-        `the prepared transaction ${printable(id)} is ${duration(ageMs)} old: it keeps its locks, and vacuum from cleaning up`,
-        `decide it: rollback prepared '${printable(id)}'; or commit prepared`,
+        `the prepared transaction ${printable(id)} is ${duration(ageMs)} old: it keeps its locks and keeps vacuum from cleaning up`,
+        `end it: rollback prepared '${printable(id)}'; or commit prepared`,
       ]),
     ),
     ...judge(
       "replication slots",
-      "none keeps anything for a consumer that is away",
+      "none keeps data for an absent consumer",
       slots
         .filter(
           ({ isActive, xminAge, keptWalBytes }) =>
@@ -189,23 +189,23 @@ export function judgeRuns(
   const { liveWorkers, deadWorkers, unserved, setAside, blockedKeys, oldestDue } = health;
   const reaper =
     liveWorkers > 0
-      ? "a live worker ends its claims within seconds; look at the log of its workers if not"
-      : "start a worker: it ends these claims";
+      ? "a live worker reclaims them within seconds; if not, read the logs of the workers"
+      : "start a worker: it reclaims these runs";
   return [
     ...judgeVacuum(health, settings),
     ...judge(
       "workers",
       liveWorkers === 0
-        ? "none is alive, and none has left claims"
+        ? "no worker is alive, and no dead worker holds runs"
         : `${plural(liveWorkers, "worker")} alive`,
       deadWorkers.map(({ id, claims, silentMs }) => [
-        `worker ${printable(id)} ${silentMs === null ? "is gone" : `was last heard of ${duration(silentMs)} ago`} and holds ${plural(claims, "run")}`,
+        `worker ${printable(id)} ${silentMs === null ? "is gone" : `sent its last heartbeat ${duration(silentMs)} ago`} and holds ${plural(claims, "run")}`,
         reaper,
       ]),
     ),
     ...judge(
       "definitions",
-      "live workers serve all that is due",
+      "live workers serve every due run",
       unserved.map(({ name, version, queue, runs, dueMs }) => [
         `${plural(runs, "run")} of ${name}@${version} ${runs === 1 ? "waits" : "wait"}, for up to ${duration(dueMs)}, and no live worker serves it` +
           (queue === null ? "" : ` on queue "${queue}"`),
@@ -214,27 +214,27 @@ export function judgeRuns(
     ),
     ...judge(
       "set aside",
-      "every run can be claimed",
+      "no run is set aside",
       setAside.map(({ runId, name, version, code, message }) => [
         `run ${runId} of ${name}@${version} is set aside, because the database cannot claim it: ${printable(message ?? "")} (${code})`,
-        `mend its row and clear bit 8 of hold, or cancel it: pawl runs cancel ${runId}`,
+        `repair its row and clear bit 8 of hold, or cancel it: pawl runs cancel ${runId}`,
       ]),
     ),
     ...judge(
       "partition keys",
-      "none is blocked without a live holder",
+      "every blocked key has a live holder",
       blockedKeys.map(({ key, runs, holder }) => [
         `${plural(runs, "run")} wait${runs === 1 ? "s" : ""} for the key "${printable(key)}", held by ${holder === null ? "nobody" : `run ${holder} of a dead worker`}`,
-        "a live worker repairs this within seconds; start one, or look at the log of the workers",
+        "a live worker repairs this within seconds; start one, or read the logs of the workers",
       ]),
     ),
-    ...judge("due runs", `none is more than ${duration(lateMs)} late`, [
+    ...judge("due runs", `no run is more than ${duration(lateMs)} late`, [
       ...when(
         oldestDue !== null && oldestDue.lateMs > lateMs,
         oldestDue === null
           ? ""
-          : `run ${oldestDue.runId} of ${oldestDue.name}@${oldestDue.version} is due since ${duration(oldestDue.lateMs)} on queue "${oldestDue.queue}"`,
-        `ask: pawl runs why ${oldestDue?.runId ?? ""}; if all slots are busy, start more workers or raise queues of serve`,
+          : `run ${oldestDue.runId} of ${oldestDue.name}@${oldestDue.version} has been due for ${duration(oldestDue.lateMs)} on queue "${oldestDue.queue}"`,
+        `run: pawl runs why ${oldestDue?.runId ?? ""}; if all slots are busy, start more workers or raise the option queues of serve`,
       ),
     ]),
   ];
@@ -242,10 +242,10 @@ export function judgeRuns(
 
 function judgeVacuum({ tables }: SchemaHealth, settings: ServerHealth["settings"]): Finding[] {
   const isOff = settings["autovacuum"] === "off" || settings["track_counts"] === "off";
-  return judge("autovacuum", "on, and keeps up", [
+  return judge("autovacuum", "on, and it keeps up", [
     ...when(
       isOff,
-      `${settings["autovacuum"] === "off" ? "autovacuum" : "track_counts"} is off: the tables of Pawl grow with every step`,
+      `${settings["autovacuum"] === "off" ? "autovacuum" : "track_counts"} is off: Pawl's tables grow with every step`,
       "set autovacuum = on and track_counts = on in postgresql.conf and reload",
     ),
     ...tables
@@ -258,21 +258,21 @@ function judgeVacuum({ tables }: SchemaHealth, settings: ServerHealth["settings"
       .filter(({ live, dead }) => dead > manyDead && dead > live)
       .map(({ name, live, dead, vacuumedAt }): Problem => [
         `${name} has ${dead} dead rows beside ${live} live ones, last vacuumed ${vacuumedAt ?? "never"}`,
-        `end old transactions first; then: vacuum (analyze) ${name}; if it comes back, raise autovacuum_max_workers`,
+        `end old transactions first; then: vacuum (analyze) ${name}; if the rows return, raise autovacuum_max_workers`,
       ]),
   ]);
 }
 
-/** Whether this is the database that was migrated, and whether work may be done in it. */
+/** Whether this is the database that was migrated, and whether it is held. */
 export function judgeState({ isCopy, isHeld }: DatabaseState): Finding[] {
   return [
     ...judge("identity", "this is the database that was migrated or adopted", [
       ...when(
         isCopy,
-        "this database is a copy, a fork or a restored backup: what is executed here may do again what the original did",
+        "this database is a copy, a fork or a restored backup: runs may repeat here what they did in the original",
         isHeld
-          ? "if it is the one to work with: pawl fork adopt"
-          : "if it is the one to work with: pawl fork adopt; if not, keep it still: pawl hold",
+          ? "to work with it: pawl fork adopt"
+          : "to work with it: pawl fork adopt; else hold it: pawl hold",
       ),
     ]),
     ...(isHeld
@@ -280,8 +280,8 @@ export function judgeState({ isCopy, isHeld }: DatabaseState): Finding[] {
           {
             check: "held",
             level: "note" as const,
-            text: "this database is held: nothing in it is executed",
-            fix: "when it may go on: pawl fork adopt, or pawl hold --release",
+            text: "this database is held: workers execute nothing in it",
+            fix: "to resume work: pawl fork adopt, or pawl hold --release",
           },
         ]
       : []),

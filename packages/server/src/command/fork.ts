@@ -1,11 +1,14 @@
-/** `pawl fork`: copies the database with every run in it; and takes a copy for a database of its own. */
+/**
+ * `pawl fork`: copies the database with every run in it, and adopts a copy as a database of its
+ * own.
+ */
 
 import type { Command } from "commander";
 import { type Adopted, fork } from "pawl";
-import { withoutPassword } from "pawl/engine";
-import { findSchema, findUrl, takesDatabase } from "./connection.js";
-import { addCommand, answers, type Session } from "./session.js";
-import { duration, prettyJson } from "./text.js";
+import { database } from "pawl/engine";
+import { findSchema, findUrl, addDatabaseOptions } from "./terminal/connection.js";
+import { action, addCommand, type Session } from "./terminal/session.js";
+import { duration, prettyJson } from "./terminal/text.js";
 
 interface Flags {
   readonly url?: string;
@@ -17,7 +20,7 @@ interface Flags {
 export function addFork(program: Command, session: Session): void {
   const command = addCommand(program, session, {
     name: "fork",
-    description: "copy the database, with every run in it; both go on, each by itself",
+    description: "copy the database, with every run in it; both continue independently",
     examples: [
       "pawl fork debug --held",
       "pawl fork staging --url postgres://app@db:5432/app --json",
@@ -25,17 +28,19 @@ export function addFork(program: Command, session: Session): void {
     ],
   })
     .argument("<name>", "the name of the copy, a database on the same server")
-    .option("--held", "keep the copy still until: pawl fork adopt")
+    .option("--held", "hold the copy until: pawl fork adopt")
     .option("--json", "print JSON: { name, url, held, pausedMs, method, notes }");
-  takesDatabase(command).action(
-    answers(session, async (name: string, flags: Flags) => {
+  addDatabaseOptions(command).action(
+    action(session, async (name: string, flags: Flags) => {
       const { shell } = session;
       const made = await fork({ ...databaseOf(flags), name, held: flags.held === true });
-      const shown = { ...made, url: withoutPassword(made.url), pausedMs: Math.round(made.pausedMs) };
-      for (const note of made.notes) shell.complain(`${shell.errorColors.yellow("note:")} ${note}`);
+      const shown = { ...made, url: database.withoutPassword(made.url), pausedMs: Math.round(made.pausedMs) };
+      for (const note of made.notes) shell.printError(`${shell.errorColors.yellow("note:")} ${note}`);
       const text = [
-        `made ${name}; the original stood still for ${duration(made.pausedMs)}`,
-        ...(made.held ? ["it is held: nothing in it is executed until: pawl fork adopt --url …"] : []),
+        `made ${name}; the original was paused for ${duration(made.pausedMs)}`,
+        ...(made.held
+          ? ["the copy is held: workers execute nothing in it until: pawl fork adopt --url …"]
+          : []),
         shown.url,
       ].join("\n");
       shell.print(flags.json === true ? prettyJson(shown) : text);
@@ -47,11 +52,11 @@ export function addFork(program: Command, session: Session): void {
 function addAdopt(forks: Command, session: Session): void {
   const command = addCommand(forks, session, {
     name: "adopt",
-    description: "take a copy for a database of its own: workers do not warn any more, and work goes on",
+    description: "adopt a copy as a database of its own: workers stop warning, and held work resumes",
     examples: ["pawl fork adopt --url postgres://app@db:5432/debug"],
   }).option("--json", "print JSON: { wasHeld, wasCopy }");
-  takesDatabase(command).action(
-    answers(session, async (flags: Flags) => {
+  addDatabaseOptions(command).action(
+    action(session, async (flags: Flags) => {
       const adopted = await fork.adopt(databaseOf(flags));
       session.shell.print(flags.json === true ? prettyJson(adopted) : describe(adopted));
     }),
@@ -59,13 +64,14 @@ function addAdopt(forks: Command, session: Session): void {
 }
 
 function describe({ wasHeld, wasCopy }: Adopted): string {
-  if (!wasHeld && !wasCopy) return "it was neither a copy nor held: nothing to do";
-  return [...(wasCopy ? ["adopted: it is no copy any more"] : []), ...(wasHeld ? ["work goes on"] : [])].join(
-    "; ",
-  );
+  if (!wasHeld && !wasCopy) return "not a copy and not held: nothing to do";
+  return [
+    ...(wasCopy ? ["adopted: workers no longer warn that it is a copy"] : []),
+    ...(wasHeld ? ["work resumes"] : []),
+  ].join("; ");
 }
 
-/** The database that the flags of a command lead to. */
+/** The database of the options of a command. */
 export function databaseOf(flags: Pick<Flags, "url" | "schema">): {
   url: string | undefined;
   schema: string | undefined;

@@ -1,11 +1,11 @@
-/** `pawl hold`: keeps a database still, such as a restored backup before workers connect to it. */
+/** `pawl hold`: holds a database, such as a restored backup before workers connect to it. */
 
 import type { Command } from "commander";
 import { hold } from "pawl";
-import { takesDatabase } from "./connection.js";
+import { addDatabaseOptions } from "./terminal/connection.js";
 import { databaseOf } from "./fork.js";
-import { addCommand, answers, type Session } from "./session.js";
-import { prettyJson } from "./text.js";
+import { action, addCommand, type Session } from "./terminal/session.js";
+import { prettyJson } from "./terminal/text.js";
 
 interface Flags {
   readonly url?: string;
@@ -17,13 +17,14 @@ interface Flags {
 export function addHold(program: Command, session: Session): void {
   const command = addCommand(program, session, {
     name: "hold",
-    description: "keep the database still: nothing in it is executed; runs and signals are accepted and wait",
+    description:
+      "hold the database: workers execute nothing in it; it accepts starts and signals, and they wait",
     examples: ["pawl hold --url postgres://app@db:5432/restored", "pawl hold --release"],
   })
-    .option("--release", "let it go on")
+    .option("--release", "resume work")
     .option("--json", "print JSON: { held, changed }");
-  takesDatabase(command).action(
-    answers(session, async (flags: Flags) => {
+  addDatabaseOptions(command).action(
+    action(session, async (flags: Flags) => {
       const held = flags.release !== true;
       const database = databaseOf(flags);
       const { changed } = held ? await hold(database) : await hold.release(database);
@@ -33,7 +34,6 @@ export function addHold(program: Command, session: Session): void {
 }
 
 function describe(held: boolean, changed: boolean): string {
-  if (held)
-    return `${changed ? "held" : "it was held before"}: nothing is executed until: pawl hold --release`;
-  return changed ? "released: work goes on" : "it was not held: nothing to do";
+  if (held) return `${changed ? "held" : "already held"}: workers execute nothing until: pawl hold --release`;
+  return changed ? "released: work resumes" : "not held: nothing to do";
 }

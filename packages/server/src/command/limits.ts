@@ -1,12 +1,12 @@
-/** `pawl limits`: the rate limits. */
+/** `pawl limits`: lists and sets rate limits. */
 
 import type { Command } from "commander";
 import type { Duration } from "pawl";
-import { type ConnectionOptions, takesConnection, withPawl } from "./connection.js";
-import { decimal } from "./input.js";
-import { addCommand, addGroup, answers, type Session } from "./session.js";
-import { table } from "./table.js";
-import { duration, prettyJson } from "./text.js";
+import { type ConnectionOptions, addConnectionOptions, withPawl } from "./terminal/connection.js";
+import { decimal } from "./terminal/input.js";
+import { action, addCommand, addGroup, type Session } from "./terminal/session.js";
+import { table } from "./terminal/table.js";
+import { duration, prettyJson } from "./terminal/text.js";
 
 interface SetFlags extends ConnectionOptions {
   readonly allowed: number;
@@ -31,8 +31,8 @@ function addList(limits: Command, session: Session): void {
     description: "list the rate limits",
     examples: ["pawl limits list", "pawl limits list --json"],
   }).option("--json", "print JSON: { limits }");
-  takesConnection(command).action(
-    answers(session, async (flags: ConnectionOptions & { readonly json?: true }) => {
+  addConnectionOptions(command).action(
+    action(session, async (flags: ConnectionOptions & { readonly json?: true }) => {
       const { shell } = session;
       const all = await withPawl(flags, (pawl) => pawl.limits.list());
       if (flags.json === true) return shell.print(prettyJson({ limits: all }));
@@ -51,19 +51,19 @@ function addList(limits: Command, session: Session): void {
 function addSet(limits: Command, session: Session): void {
   const command = addCommand(limits, session, {
     name: "set",
-    description: "set a rate limit for everyone; the last writer wins",
+    description: "set a rate limit for all workers; the last writer wins",
     examples: [
       "pawl limits set stripe --allowed 100 --period 1s",
       "pawl limits set mail --allowed 10 --period 1m --burst 30",
     ],
   })
     .argument("<limit>", "the name of the limit")
-    .requiredOption("--allowed <number>", "how many tokens there are per period", decimal)
+    .requiredOption("--allowed <number>", "how many tokens are refilled per period", decimal)
     .requiredOption("--period <duration>", "the period, such as 1s or 1m")
-    .option("--burst <number>", "how many tokens may be saved up (default: as many as are allowed)", decimal)
+    .option("--burst <number>", "the most tokens the bucket holds (default: --allowed)", decimal)
     .option("--json", "print JSON: the limit as it was set");
-  takesConnection(command).action(
-    answers(session, async (name: string, flags: SetFlags) => {
+  addConnectionOptions(command).action(
+    action(session, async (name: string, flags: SetFlags) => {
       const { allowed, period, burst } = flags;
       const all = await withPawl(flags, async (pawl) => {
         await pawl.limits.set(name, { allowed, period, burst });

@@ -1,9 +1,9 @@
-/** The `pawl` command: one call of it. */
+/** The entry of the `pawl` command. */
 
-import { exitCode, explainFailure } from "./failure.js";
+import { exitCode, explainFailure } from "./terminal/failure.js";
 import { createProgram } from "./program.js";
-import type { Session } from "./session.js";
-import { openShell } from "./shell.js";
+import type { Session } from "./terminal/session.js";
+import { openShell } from "./terminal/shell.js";
 
 const session: Session = { shell: openShell(process), code: exitCode.ok };
 try {
@@ -11,5 +11,5 @@ try {
 } catch (error) {
   session.code = explainFailure(error, session.shell, process.argv.includes("--debug"));
 }
-// What a file of the user's has left open must not keep the command from ending; what was printed must get out first.
+// Print everything, then exit: a user's file may have left timers or sockets open.
 process.stdout.write("", () => process.exit(session.code));

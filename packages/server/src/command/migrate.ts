@@ -1,12 +1,12 @@
-/** `pawl migrate`: brings the schema to a version, or takes it away. */
+/** `pawl migrate`: migrates the schema to a version, or deletes it. */
 
 import { type Command } from "commander";
 import { migrate, type MigrationResult } from "pawl";
-import { findSchema, findUrl, takesDatabase } from "./connection.js";
-import { UsageError } from "./failure.js";
-import { integer } from "./input.js";
-import { addCommand, answers, type Session } from "./session.js";
-import { prettyJson } from "./text.js";
+import { findSchema, findUrl, addDatabaseOptions } from "./terminal/connection.js";
+import { UsageError } from "./terminal/failure.js";
+import { integer } from "./terminal/input.js";
+import { action, addCommand, type Session } from "./terminal/session.js";
+import { prettyJson } from "./terminal/text.js";
 
 interface Flags {
   readonly url?: string;
@@ -30,19 +30,19 @@ export function addMigrate(program: Command, session: Session): void {
       "pawl migrate --down --yes",
     ],
   })
-    .option("--dry-run", "only tell what would be done")
-    .option("--to <version>", "the version to bring it to", integer)
+    .option("--dry-run", "only print what it would do")
+    .option("--to <version>", "the version to migrate to", integer)
     .option("--grant <role>", "let this role use the schema without owning it")
-    .option("--down", "take it down to --to, or all of it away, with every run")
-    .option("--yes", "with --down: yes, delete")
+    .option("--down", "migrate down to --to, or delete the whole schema, with every run")
+    .option("--yes", "with --down: confirm the deletion")
     .option("--json", "print JSON: { schema, from, to, steps }");
-  takesDatabase(command).action(
-    answers(session, async (flags: Flags) => {
+  addDatabaseOptions(command).action(
+    action(session, async (flags: Flags) => {
       const { to, dryRun, down, yes, grant } = flags;
       const schema = findSchema(flags.schema);
       if (down === true && dryRun !== true && yes !== true) {
         throw new UsageError(
-          `--down deletes the schema "${schema ?? "pawl"}" with every run in it: add --yes, or look first with --dry-run`,
+          `--down deletes the schema "${schema ?? "pawl"}" with every run in it: add --yes to confirm, or see first with --dry-run`,
         );
       }
       if (down === true && grant !== undefined) throw new UsageError("--down and --grant exclude each other");

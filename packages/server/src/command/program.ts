@@ -2,18 +2,18 @@
 
 import type { Command } from "commander";
 import { addCheck } from "./check.js";
-import { addDev } from "./dev.js";
+import { addDev } from "./dev/dev.js";
 import { addDoctor } from "./doctor.js";
 import { addFork } from "./fork.js";
 import { addHold } from "./hold.js";
 import { addLimits } from "./limits.js";
 import { addMigrate } from "./migrate.js";
-import { addRuns } from "./runs.js";
-import { newProgram, type Session } from "./session.js";
+import { addRuns } from "./runs/runs.js";
+import { newProgram, type Session } from "./terminal/session.js";
 import { addServer } from "./server.js";
-import { addSteps } from "./steps.js";
+import { addSteps } from "./runs/steps.js";
 import { addToken } from "./token.js";
-import { version } from "./version.js";
+import { version } from "./terminal/version.js";
 
 export function createProgram(session: Session): Command {
   const program = newProgram(session, "Pawl: durable execution on PostgreSQL", version);

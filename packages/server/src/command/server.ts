@@ -1,13 +1,16 @@
-/** `pawl server`: the server by itself, configured by the environment, ended gracefully by SIGTERM or Ctrl-C. */
+/**
+ * `pawl server`: the server as a process, configured by the environment, stopped gracefully by
+ * SIGTERM or Ctrl-C.
+ */
 
 import type { Command } from "commander";
 import { migrate } from "pawl";
-import { findUrl, takesDatabase } from "./connection.js";
-import { Refusal } from "./failure.js";
-import { portNumber } from "./input.js";
-import { untilInterrupted } from "./interrupts.js";
-import { lineLogger } from "./line-logger.js";
-import { addCommand, answers, type Session } from "./session.js";
+import { findUrl, addDatabaseOptions } from "./terminal/connection.js";
+import { Refusal } from "./terminal/failure.js";
+import { portNumber } from "./terminal/input.js";
+import { waitForInterrupt } from "./terminal/interrupts.js";
+import { lineLogger } from "./terminal/line-logger.js";
+import { action, addCommand, type Session } from "./terminal/session.js";
 
 interface Flags {
   readonly url?: string;
@@ -26,11 +29,11 @@ export function addServer(program: Command, session: Session): void {
       "PAWL_HOST=0.0.0.0 PAWL_TOKENS=… pawl server --migrate",
     ],
   })
-    .option("--host <host>", "the address to listen at (or PAWL_HOST; else 127.0.0.1)")
-    .option("--port <number>", "the port (or PAWL_PORT; else 8080; 0: any that is free)", portNumber)
+    .option("--host <host>", "the address to listen on (or PAWL_HOST; else 127.0.0.1)")
+    .option("--port <number>", "the port (or PAWL_PORT; else 8080; 0: any free port)", portNumber)
     .option("--migrate", "bring the schema to the version of this release first");
-  takesDatabase(command).action(
-    answers(session, async (flags: Flags) => {
+  addDatabaseOptions(command).action(
+    action(session, async (flags: Flags) => {
       const { createServer, readEnvironment, sendTraces } = await import("../index.js");
       const { options: environment, traces, warnings } = readEnvironment(process.env);
       const { host = environment.host, port = environment.port } = flags;
@@ -38,7 +41,7 @@ export function addServer(program: Command, session: Session): void {
       const schema = flags.schema ?? environment.schema;
       const logger = lineLogger(session.shell);
       for (const warning of warnings) logger.warn(warning);
-      const interrupted = untilInterrupted();
+      const interrupted = waitForInterrupt();
       if (flags.migrate === true) await migrate({ url: database, schema });
       const sending = traces === null ? null : sendTraces(traces);
       const server = await createServer({ ...environment, database, schema, host, port, logger });
@@ -48,7 +51,7 @@ export function addServer(program: Command, session: Session): void {
       } catch (error) {
         if ((error as NodeJS.ErrnoException).code !== "EADDRINUSE") throw error;
         throw new Refusal(
-          `port ${(error as { port?: number }).port ?? ""} is taken: give another with --port or PAWL_PORT`,
+          `port ${(error as { port?: number }).port ?? ""} is in use: give another with --port or PAWL_PORT`,
           { cause: error },
         );
       } finally {

@@ -2,9 +2,9 @@
 
 import { randomBytes } from "node:crypto";
 import type { Command } from "commander";
-import { tokenEntry } from "../tokens.js";
-import { addCommand, addGroup, answers, type Session } from "./session.js";
-import { prettyJson } from "./text.js";
+import { tokenEntry } from "../http/tokens.js";
+import { action, addCommand, addGroup, type Session } from "./terminal/session.js";
+import { prettyJson } from "./terminal/text.js";
 
 interface Flags {
   readonly scope: string;
@@ -23,21 +23,21 @@ export function addToken(program: Command, session: Session): void {
   addCommand(token, session, {
     name: "create",
     description:
-      "create a token: it is printed once, with its entry for PAWL_TOKENS, which has the hash only",
+      "create a bearer token: prints it once, with its entry for PAWL_TOKENS, which has only the hash",
     examples: [
       "pawl token create --scope write --name web",
       "pawl token create --scope worker --names billing- --queues billing",
     ],
   })
-    .requiredOption("--scope <scopes>", "start, read, write, worker or admin; several joined by +")
-    .option("--name <name>", "what the token is called in messages (default: its scopes and a number)")
+    .requiredOption("--scope <scopes>", "start, read, write, worker or admin; join several with +")
+    .option("--name <name>", "the name in messages (default: its scopes and a number)")
     .option(
       "--names <prefixes>",
-      "only definitions and limits whose names begin with one of these, joined by +",
+      "only definitions and limits whose names begin with one of these, joined with +",
     )
-    .option("--queues <prefixes>", "only queues whose names begin with one of these, joined by +")
+    .option("--queues <prefixes>", "only queues whose names begin with one of these, joined with +")
     .option("--json", "print JSON: { name, token, entry }")
-    .action(answers(session, async (flags: Flags) => print(session, flags)));
+    .action(action(session, async (flags: Flags) => print(session, flags)));
 }
 
 function print({ shell }: Session, { scope, name: given, names, queues, json }: Flags): void {
@@ -54,7 +54,7 @@ function print({ shell }: Session, { scope, name: given, names, queues, json }: 
   if (json === true) return shell.print(prettyJson({ name, token: secret, entry }));
   shell.print(`token: ${secret}`);
   shell.print(`entry: ${entry}`);
-  shell.complain(
-    "Give the token to the caller: it is not shown again. Add the entry to PAWL_TOKENS of the server.",
+  shell.printError(
+    "Give the token to the caller: pawl does not print it again. Add the entry to PAWL_TOKENS of the server.",
   );
 }

@@ -1,12 +1,13 @@
 /**
- * Which addresses a delivery may connect to. Those of the public internet it may; private networks and
- * loopback only if the operator lists them (`targets.ts`); link-local addresses, the metadata services of
- * clouds and addresses of nobody never, also when an IPv6 address leads to them.
+ * Which addresses a delivery may connect to: addresses of the public internet always, private
+ * networks and loopback only if the operator lists them (`targets.ts`). Never: link-local
+ * addresses, metadata services of clouds and reserved addresses, also when an IPv6 address
+ * translates to one.
  */
 
 import { BlockList, isIPv4, isIPv6 } from "node:net";
 
-/** "never": no list of the operator's allows it. */
+/** "never": no option allows it. */
 export type Reach = "public" | "private" | "never";
 
 type Network = readonly [network: string, bits: number];
@@ -44,26 +45,26 @@ const never6 = blocks("ipv6", [
   ["fd00:ec2::254", 128],
   ["fd20:ce::254", 128],
   ["fd00:c1::a9fe:a9fe", 128],
-  // They lead to IPv4 addresses by tunnels and translators: Teredo, 6to4, NAT64 of a network's own.
+  // Tunnels and translators to IPv4 addresses: Teredo, 6to4, local NAT64.
   ["2001::", 32],
   ["2002::", 16],
   ["64:ff9b:1::", 48],
 ]);
 
-/** The only addresses outside 2000::/3 that are somebody's. */
+/** The only addresses outside 2000::/3 that hosts use. */
 const private6 = blocks("ipv6", [
   ["::1", 128],
   ["fc00::", 7],
 ]);
 
-/** Of the global unicast addresses, 2000::/3, those that are none after all. */
+/** Addresses in 2000::/3 that are not global unicast addresses. */
 const notPublic6 = blocks("ipv6", [
   ["2001::", 23],
   ["2001:db8::", 32],
   ["3fff::", 20],
 ]);
 
-/** How far an address reaches. What cannot be read is never connected to. */
+/** Classifies an address. A text that is no address is "never". */
 export function reachOf(address: string): Reach {
   if (isIPv4(address)) {
     if (never4.check(address, "ipv4")) return "never";
@@ -77,7 +78,7 @@ export function reachOf(address: string): Reach {
   return notPublic6.check(address, "ipv6") ? "private" : "public";
 }
 
-/** The IPv4 address that this one is written for: mapped ones, and those that a NAT64 translates. */
+/** The IPv4 address inside a mapped or NAT64 IPv6 address. */
 export function embeddedAddress(address: string): string | undefined {
   if (!isIPv6(address) || address.includes("%")) return undefined;
   const groups = groupsOf(address);

@@ -1,4 +1,7 @@
-/** The worker of a server that carries out deliveries (`delivery.ts`); begins when the server listens, ends before its database does. */
+/**
+ * The worker that sends deliveries (`delivery.ts`). The server starts it when it listens, and stops
+ * it before it closes the database.
+ */
 
 import { type Logger, serve, type Worker } from "pawl";
 import type { TopicStore } from "pawl/engine";
@@ -20,7 +23,7 @@ export function startDeliverer({ url, schema, store, settings, logger }: Deliver
     url,
     schema,
     queues: { [delivery.queue]: concurrency },
-    // The server sees to retention itself.
+    // The server itself deletes runs past their retention.
     sweepInterval: false,
     logger,
   });

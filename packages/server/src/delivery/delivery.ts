@@ -1,21 +1,21 @@
 /**
- * `pawl-delivery`: the job that brings a publication to an http subscription. Servers serve it. Its input names the subscription; where
- * that leads and its secret are read when it runs, so that neither is in a run, and a deleted subscription gets nothing more.
- * A receiver that is away, slow or busy is tried again, for about ten hours; one that says no is not.
+ * `pawl-delivery`: the job that posts a publication to an http subscription. Servers serve it. Its
+ * input has only the id of the subscription: the job reads the URL and the secret when it runs, so
+ * that no run contains them and a deleted subscription gets nothing more. A receiver that is down,
+ * slow or busy is retried for about ten hours; a receiver that refuses is not.
  */
 
 import { type Job, job, type Json, NonRetryable } from "pawl";
-import { reserve, type TopicStore } from "pawl/engine";
+import { signDelivery, type TopicStore, values } from "pawl/engine";
 import { AddressRefused, post, type Resolve } from "./post.js";
-import { webhookHeaders } from "./signature.js";
 import type { IsAllowed } from "./targets.js";
 
 export interface DeliverySettings {
   readonly isAllowed: IsAllowed;
-  /** For one try, from the name of the host to the answer. */
+  /** For one attempt, from the DNS lookup to the answer. */
   readonly timeoutMs: number;
   readonly resolve?: Resolve | undefined;
-  /** How long to wait after the try that failed, counted from 0. */
+  /** How long to wait after the failed attempt, counted from 0. */
   readonly backoffMs?: ((attempt: number) => number) | undefined;
 }
 
@@ -28,8 +28,8 @@ interface Delivery {
 const maxAttempts = 10;
 const firstBackoffMs = 5_000;
 const longestBackoffMs = 6 * 3_600_000;
-/** What a receiver answers that wants to be asked again. */
-const again: ReadonlySet<number> = new Set([408, 425, 429]);
+/** Statuses by which a receiver asks for a retry. */
+const retryStatuses: ReadonlySet<number> = new Set([408, 425, 429]);
 
 export function deliveryJob(
   store: Pick<TopicStore, "subscriptionTarget">,
@@ -52,7 +52,7 @@ export function deliveryJob(
       const headers = {
         "content-type": "application/json",
         "user-agent": "pawl",
-        ...webhookHeaders({ id: ctx.runId, timestamp, topic, body: text }, found.secret),
+        ...signDelivery({ id: ctx.runId, timestamp, topic, body: text }, found.secret),
       };
       const { url } = found.target;
       const { signal } = ctx;
@@ -63,18 +63,18 @@ export function deliveryJob(
         },
       );
       if (status >= 200 && status < 300) return { status };
-      if (status >= 500 || again.has(status)) throw new Error(`the receiver answered ${status}`);
+      if (status >= 500 || retryStatuses.has(status)) throw new Error(`the receiver answered ${status}`);
       throw new NonRetryable(
         status < 400
-          ? `the receiver answered ${status}; redirects are not followed: subscribe where it leads`
-          : `the receiver answered ${status}, which means no`,
+          ? `the receiver answered ${status}; deliveries do not follow redirects: subscribe the target URL`
+          : `the receiver answered ${status}, which is not retried`,
       );
     },
   });
-  return reserve(delivery);
+  return values.reserve(delivery);
 }
 
-/** 5 s, tripled each time, at most 6 h, and not all at once. */
+/** 5 s, tripled each time, at most 6 h, with jitter. */
 function defaultBackoffMs(attempt: number): number {
   return Math.min(firstBackoffMs * 3 ** attempt, longestBackoffMs) * (0.8 + Math.random() * 0.4);
 }

@@ -1,7 +1,8 @@
 /**
- * One request of a delivery. The name of the host is resolved once, what it resolves to is checked, and the connection is made to
- * what was checked, so that a name that changes its address in between leads nowhere else; `Host` and the name in the TLS handshake stay
- * those of the URL. Follows no redirects, has one deadline for everything, and reads little of the answer, to throw it away.
+ * One request of a delivery. Resolves the host name once, checks the addresses, and connects to a
+ * checked one, so that a name that changes its address in between (DNS rebinding) leads nowhere
+ * else. `Host` and the TLS server name stay those of the URL. Follows no redirects, has one
+ * deadline for everything, and discards the body of the answer. Called by `delivery.ts`.
  */
 
 import { lookup as resolveName, type LookupAddress, type LookupOptions } from "node:dns";
@@ -23,19 +24,19 @@ export interface PostOptions {
   readonly isAllowed: IsAllowed;
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
-  /** Default: as the system does. */
+  /** Default: the resolver of the system. */
   readonly resolve?: Resolve | undefined;
 }
 
-/** The target may not be connected to: trying again would not change that. */
+/** Deliveries may not connect to the target: a retry would not help. */
 export class AddressRefused extends Error {}
 
-/** Sends the request and answers with the status. Throws if there is no answer. */
+/** Sends the request and returns the status. Throws if there is no answer. */
 export async function post(options: PostOptions): Promise<number> {
   const { url: text, headers, body, isAllowed, timeoutMs, signal, resolve = resolveAll } = options;
   const url = new URL(text);
   const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
-  // Addresses in the URL itself are connected to without asking anybody for them.
+  // Node does not look up an address in the URL: check it here.
   const family = isIP(host);
   if (family !== 0) allowedOf(host, [{ address: host, family }], isAllowed);
   const deadline = AbortSignal.timeout(timeoutMs);
@@ -50,7 +51,7 @@ export async function post(options: PostOptions): Promise<number> {
     request.on("error", (error) => {
       reject(deadline.aborted ? new Error(`no answer within ${timeoutMs} ms`, { cause: error }) : error);
     });
-    // Whatever else may end it: an answer that wants another protocol, for example.
+    // Other ends of the request, such as an answer that asks for another protocol.
     request.on("close", () => reject(new Error("the connection was closed without an answer")));
     request.on("response", (response) => {
       let bytes = 0;
@@ -63,14 +64,14 @@ export async function post(options: PostOptions): Promise<number> {
         if (bytes > maxAnswerBytes) end();
       });
       response.on("end", end);
-      // The status is known: how the rest of the answer ends says nothing more.
+      // The status is known; an error in the rest of the answer does not matter.
       response.on("error", end);
     });
     request.end(body);
   });
 }
 
-/** Resolves like the system, and gives on only what may be connected to. */
+/** Resolves a host and returns only the addresses that a delivery may connect to. */
 function checkedLookup(resolve: Resolve, isAllowed: IsAllowed): LookupFunction {
   const answer = async (
     host: string,
@@ -91,7 +92,7 @@ function checkedLookup(resolve: Resolve, isAllowed: IsAllowed): LookupFunction {
   return (host, options, callback) => void answer(host, options, callback);
 }
 
-/** Those addresses of a host that a delivery may connect to; throws if there is none. */
+/** The addresses of a host that a delivery may connect to; throws if there is none. */
 export function allowedOf(
   host: string,
   found: readonly LookupAddress[],
@@ -113,7 +114,7 @@ const resolveAll: Resolve = (host, options) =>
 function refused(host: string, address: string): AddressRefused {
   const how =
     reachOf(address) === "private"
-      ? "if a delivery may go there, list it in PAWL_DELIVERY_ALLOW_PRIVATE"
-      : "no delivery goes to link-local addresses, metadata services and addresses of nobody";
+      ? "to allow deliveries there, list it in PAWL_DELIVERY_ALLOW_PRIVATE"
+      : "deliveries never go to link-local addresses, metadata services and reserved addresses";
   return new AddressRefused(`${host} is ${address}, which is not an address of the public internet; ${how}`);
 }

@@ -1,25 +1,25 @@
 /**
- * The private addresses that deliveries may go to: the operator's list of networks, addresses and names
- * of hosts. It never opens link-local addresses and metadata services (`addresses.ts`).
+ * The private addresses that deliveries may go to: the operator's list of networks, addresses and
+ * host names. It never allows link-local addresses and metadata services (`addresses.ts`).
  */
 
 import { BlockList, isIP, isIPv4, isIPv6 } from "node:net";
 import { InvalidOption } from "pawl";
-import { show } from "pawl/engine";
+import { values } from "pawl/engine";
 import { embeddedAddress, reachOf } from "./addresses.js";
 
-/** Whether a delivery to this host may connect to this address of it. */
+/** Whether a delivery to this host may connect to this address. */
 export type IsAllowed = (host: string, address: string) => boolean;
 
-const form = 'networks such as "10.1.0.0/16", addresses, or names of hosts such as "hooks.internal"';
+const form = 'networks such as "10.1.0.0/16", addresses, or host names such as "hooks.internal"';
 
-/** Reads the option `allowPrivateDeliveries`: a list; false: none; true: all that may be allowed. */
+/** Reads the option `allowPrivateDeliveries`: a list; false: none; true: all private addresses. */
 export function checkTargets(given: unknown): IsAllowed {
   if (given === true) return (_host, address) => reachOf(address) !== "never";
   if (given === false) return (_host, address) => reachOf(address) === "public";
   if (!Array.isArray(given)) {
     throw new InvalidOption(
-      `allowPrivateDeliveries must be a list of ${form}; or true or false; not ${show(given)}`,
+      `allowPrivateDeliveries must be a list of ${form}; or true or false; not ${values.show(given)}`,
     );
   }
   const networks = new BlockList();
@@ -42,7 +42,7 @@ function addEntry(entry: unknown, networks: BlockList, hosts: Set<string>): void
     if (!(length <= most)) throw refused(entry);
     if (length === most && reachOf(address) === "never") {
       throw new InvalidOption(
-        `allowPrivateDeliveries lists ${text}: no delivery goes to link-local addresses, metadata services and addresses of nobody`,
+        `allowPrivateDeliveries lists ${text}: deliveries never go to link-local addresses, metadata services and reserved addresses`,
       );
     }
     networks.addSubnet(address, length, family);
@@ -58,5 +58,5 @@ function isListed(networks: BlockList, address: string): boolean {
 }
 
 function refused(entry: unknown): InvalidOption {
-  return new InvalidOption(`allowPrivateDeliveries must list ${form}, not ${show(entry)}`);
+  return new InvalidOption(`allowPrivateDeliveries must list ${form}, not ${values.show(entry)}`);
 }

@@ -1,10 +1,17 @@
-/** Rate limits: which there are, and setting one for everyone. */
+/** Rate limits: list them, and set one for all workers. */
 
-import type { LimitOptions } from "pawl";
+import type { Limit, LimitOptions } from "pawl";
 import { Type } from "typebox";
-import type { App } from "../app.js";
-import type { Parts } from "../parts.js";
-import { answers, limitSchema, strict } from "../schemas.js";
+import type { App } from "../http/app.js";
+import type { Backend } from "../backend/backend.js";
+import { answers, strict } from "../http/schemas.js";
+
+const limitSchema = Type.Unsafe<Limit>(
+  strict(
+    { name: Type.String(), allowed: Type.Number(), periodMs: Type.Integer(), burst: Type.Number() },
+    { title: "Limit" },
+  ),
+);
 
 const limitBody = Type.Unsafe<LimitOptions>(
   strict({
@@ -13,12 +20,12 @@ const limitBody = Type.Unsafe<LimitOptions>(
       description: 'Milliseconds, or a text such as "1s"',
     }),
     burst: Type.Optional(
-      Type.Number({ description: "How many may be saved up. Default: allowed, at least 1" }),
+      Type.Number({ description: "How many tokens may accumulate. Default: allowed, at least 1" }),
     ),
   }),
 );
 
-export function limitRoutes(app: App, { pawl }: Parts): void {
+export function limitRoutes(app: App, { pawl }: Backend): void {
   app.get(
     "/v1/limits",
     {
@@ -43,7 +50,7 @@ export function limitRoutes(app: App, { pawl }: Parts): void {
       schema: {
         operationId: "setLimit",
         summary: "Set a rate limit",
-        description: "For everyone, at once; the last writer wins.",
+        description: "For all workers, at once; the last writer wins.",
         tags: ["limits"],
         params: strict({ name: Type.String({ description: "The name of the limit" }) }),
         body: limitBody,
@@ -52,7 +59,7 @@ export function limitRoutes(app: App, { pawl }: Parts): void {
     },
     async (request) => {
       const { name } = request.params;
-      request.caller.demand({ name, queue: null });
+      request.caller.require({ name, queue: null });
       await pawl.limits.set(name, request.body);
       const limits = await pawl.limits.list();
       return limits.find((limit) => limit.name === name)!;

@@ -1,18 +1,19 @@
-/** Looking for runs: pages of them, filtered, and how many there are of each name. */
+/** List and count runs, filtered, and count them per name and status. */
 
 import type { Run } from "pawl";
 import { Type } from "typebox";
-import type { App } from "../app.js";
-import { splitQuery } from "../input-filter.js";
-import type { Parts } from "../parts.js";
-import { answers, countsSchema, listQuery, nameParams, pageSchema, strict } from "../schemas.js";
+import type { App } from "../http/app.js";
+import { splitQuery } from "./input-filter.js";
+import type { Backend } from "../backend/backend.js";
+import { answers, strict } from "../http/schemas.js";
+import { countsSchema, listQuery, nameParams, pageSchema } from "./run-schemas.js";
 
 const filters = Object.keys(listQuery.properties);
 const counted = Type.Omit(listQuery, ["cursor", "limit"]);
 const explained =
-  "Newest first; the cursor stays right while runs are added. `input.<path>=<JSON or text>` finds those whose input has that member.";
+  "Newest first; the cursor stays valid while runs are added. `input.<path>=<JSON or text>` filters by a member of the input.";
 
-export function listingRoutes(app: App, { pawl, store }: Parts): void {
+export function listingRoutes(app: App, { pawl, engine }: Backend): void {
   app.get(
     "/v1/runs",
     {
@@ -31,7 +32,7 @@ export function listingRoutes(app: App, { pawl, store }: Parts): void {
     },
     async (request) => {
       const { name = "", queue = "" } = request.query;
-      request.caller.demand({ name, queue });
+      request.caller.require({ name, queue });
       return list(request.query, ["name", ...filters]);
     },
   );
@@ -44,7 +45,7 @@ export function listingRoutes(app: App, { pawl, store }: Parts): void {
         operationId: "countRuns",
         summary: "Count runs",
         description:
-          "How many runs a listing with these filters would show. Reads them all: for people who look, not for loops.",
+          "How many runs a listing with these filters has. Reads them all: use it by hand, not in a loop.",
         tags: ["runs"],
         querystring: Type.Object(
           { name: Type.Optional(Type.String()), ...counted.properties },
@@ -55,7 +56,7 @@ export function listingRoutes(app: App, { pawl, store }: Parts): void {
     },
     async (request) => {
       const { name = "", queue = "" } = request.query;
-      request.caller.demand({ name, queue });
+      request.caller.require({ name, queue });
       const { options, input } = splitQuery(request.query, ["name", ...Object.keys(counted.properties)]);
       return { count: await pawl.runs.count({ ...options, ...(input === undefined ? {} : { input }) }) };
     },
@@ -77,12 +78,12 @@ export function listingRoutes(app: App, { pawl, store }: Parts): void {
     },
     async (request) => {
       const { name } = request.params;
-      request.caller.demand({ name, queue: request.query.queue ?? "" });
+      request.caller.require({ name, queue: request.query.queue ?? "" });
       return list(request.query, filters, name);
     },
   );
 
-  let counting: ReturnType<typeof store.countRuns> | undefined;
+  let counting: ReturnType<typeof engine.store.countRuns> | undefined;
   app.get(
     "/v1/workflows",
     {
@@ -91,14 +92,14 @@ export function listingRoutes(app: App, { pawl, store }: Parts): void {
         operationId: "listWorkflows",
         summary: "All names with counts per status",
         description:
-          "Names of definitions that were registered or have runs. Counts every run: for people who look, not for loops.",
+          "Names of definitions that are registered or have runs. Counts every run: use it by hand, not in a loop.",
         tags: ["workflows"],
         response: answers({ 200: countsSchema }),
       },
     },
     async ({ caller }) => {
-      // Who asks while it is counted shares the answer.
-      counting ??= store.countRuns().finally(() => (counting = undefined));
+      // Requests that arrive while the database counts share the answer.
+      counting ??= engine.store.countRuns().finally(() => (counting = undefined));
       return { workflows: (await counting).filter(({ name }) => caller.allows({ name, queue: null })) };
     },
   );

@@ -1,21 +1,14 @@
 /**
- * `/metrics`, for Prometheus: what this process has counted, and what the database says about its queues, read at most every ten
- * seconds. Workers elsewhere expose their own.
+ * `/metrics`, for Prometheus: the counters of this process, and gauges of the queues, read from the
+ * database at most every ten seconds. Workers in other processes expose their own metrics.
  */
 
-import { expositionType, Gauges, Metrics } from "pawl/engine";
 import { Type } from "typebox";
-import type { App } from "../app.js";
-import type { Parts } from "../parts.js";
-import { answers } from "../schemas.js";
+import type { Backend } from "../backend/backend.js";
+import type { App } from "../http/app.js";
+import { answers } from "../http/schemas.js";
 
-export function metricsRoutes(app: App, { store, events }: Parts, isOpen: boolean): void {
-  const metrics = new Metrics(events);
-  const gauges = new Gauges((most) => store.gauges(most));
-  app.addHook("onClose", (_app, done) => {
-    metrics.close();
-    done();
-  });
+export function metricsRoutes(app: App, { engine }: Backend, isOpen: boolean): void {
   app.get(
     "/metrics",
     {
@@ -23,15 +16,15 @@ export function metricsRoutes(app: App, { store, events }: Parts, isOpen: boolea
       schema: {
         operationId: "metrics",
         summary: "Metrics for Prometheus",
-        description: "The text format 0.0.4. With PAWL_METRICS_OPEN=1 it takes no token.",
+        description: "The text format 0.0.4. With PAWL_METRICS_OPEN=1 it needs no token.",
         tags: ["server"],
-        response: answers({ 200: Type.String({ description: "The text of all metrics" }) }),
+        response: answers({
+          200: Type.Unsafe<Buffer>({ type: "string", description: "All metrics as text" }),
+        }),
       },
     },
-    async (_request, reply) => {
-      const text = metrics.text() + (await gauges.text());
-      // As bytes: it is no JSON.
-      return reply.type(expositionType).send(Buffer.from(text) as unknown as string);
-    },
+    // As bytes: the text is no JSON.
+    async (_request, reply) =>
+      reply.type(engine.metrics.contentType).send(Buffer.from(await engine.metrics.text())),
   );
 }

@@ -1,12 +1,12 @@
-/** Queues of messages: send, receive, acknowledge, change visibility, count. */
+/** Message queues: send, receive, acknowledge, change the visibility, count. */
 
 import type { FastifyReply } from "fastify";
 import { type Message, RunNotFound } from "pawl";
 import { Type } from "typebox";
-import type { App } from "../app.js";
-import type { Caller } from "../auth.js";
-import { countWaits, heldSignal } from "../held.js";
-import type { Parts } from "../parts.js";
+import type { App } from "../http/app.js";
+import type { Caller } from "../http/auth.js";
+import { countWaits, whenOver } from "../http/long-poll.js";
+import type { Backend } from "../backend/backend.js";
 import {
   ackBody,
   ackedSchema,
@@ -21,15 +21,15 @@ import {
   sentSchema,
   statsSchema,
   visibilityBody,
-} from "../queue-schemas.js";
-import { answers, strict } from "../schemas.js";
+} from "./queue-schemas.js";
+import { answers, strict } from "../http/schemas.js";
 
-/** A batch of messages, and what is around them. */
+/** 16 MiB of messages, and room for the JSON around them. */
 const maxBatchBytes = 17 * 1024 * 1024;
 const tags = ["queues"];
 
-export function queueRoutes(app: App, parts: Parts): void {
-  const { queues } = parts.pawl;
+export function queueRoutes(app: App, backend: Backend): void {
+  const { queues } = backend.pawl;
 
   app.get(
     "/v1/queues",
@@ -98,7 +98,8 @@ export function queueRoutes(app: App, parts: Parts): void {
       schema: {
         operationId: "receiveMessages",
         summary: "Receive messages",
-        description: "Waits for the first one if asked to; they stay in flight until their visibility ends.",
+        description:
+          "With `waitSeconds` it waits for the first message. Received messages stay in flight until their visibility ends.",
         tags,
         params: queueParams,
         body: receiveBody,
@@ -108,19 +109,19 @@ export function queueRoutes(app: App, parts: Parts): void {
     async (request, reply) => {
       const queue = queueOf(request);
       const { max, waitSeconds, visibilitySeconds, match, maxReceives } = request.body ?? {};
-      if (waitSeconds !== undefined && waitSeconds > 0) countWaits(parts.waits, reply, 1);
+      if (waitSeconds !== undefined && waitSeconds > 0) countWaits(backend.waits, reply, 1);
       const messages = await queues.receive(queue, {
         max,
         maxReceives,
         match,
         wait: waitSeconds === undefined ? undefined : waitSeconds * 1_000,
         visibility: visibilitySeconds === undefined ? undefined : visibilitySeconds * 1_000,
-        signal: heldSignal(reply, parts.closing),
+        signal: whenOver(reply, backend.closing),
       });
       if (messages.length > 0) {
-        // News of the connection that came at the same time are heard first.
-        await new Promise((heard) => setImmediate(heard));
-        keepFromTheVoid(parts, reply, queue, messages);
+        // Lets a disconnect that arrived at the same time be handled first.
+        await new Promise((resolve) => setImmediate(resolve));
+        returnIfLost(backend, reply, queue, messages);
       }
       return { messages };
     },
@@ -132,7 +133,7 @@ export function queueRoutes(app: App, parts: Parts): void {
       config: { scope: "write", prefixes: "checked" },
       schema: {
         operationId: "ackMessages",
-        summary: "Acknowledge messages: they are deleted",
+        summary: "Acknowledge and delete messages",
         tags,
         params: queueParams,
         body: ackBody,
@@ -175,7 +176,7 @@ export function queueRoutes(app: App, parts: Parts): void {
       config: { scope: "write", prefixes: "checked" },
       schema: {
         operationId: "ackMessage",
-        summary: "Acknowledge a message: it is deleted",
+        summary: "Acknowledge and delete a message",
         tags,
         params: messageParams,
         querystring: receiptQuery,
@@ -220,37 +221,37 @@ export function queueRoutes(app: App, parts: Parts): void {
   );
 }
 
-/** The queue that the path names, if the caller's token allows it. */
+/** The queue in the path, if the caller's token allows it. */
 function queueOf({ caller, params }: { caller: Caller; params: { queue: string } }): string {
-  caller.demand({ name: null, queue: params.queue });
+  caller.require({ name: null, queue: params.queue });
   return params.queue;
 }
 
-/** Messages whose receiver has gone before it had them are given back, as if it had never asked. */
-function keepFromTheVoid(
-  { store, hub, logger }: Parts,
+/** Returns messages to the queue if their receiver disconnected before the answer reached it. */
+function returnIfLost(
+  { engine, logger }: Backend,
   reply: FastifyReply,
   queue: string,
   messages: readonly Message[],
 ): void {
-  const giveBack = (): void => {
+  const putBack = (): void => {
     if (reply.raw.writableFinished) return;
     const receipts = messages.map(({ id, receipt }) => ({ queue, id, receipt, visibilityMs: 0 }));
-    store.extend(receipts, { unreceived: true }).then(
-      () => hub.visible(queue, { isOld: true }),
+    engine.store.extend(receipts, { unreceived: true }).then(
+      () => engine.hub.visible(queue, { isOld: true }),
       (error: unknown) =>
         logger.warn(
           { err: error },
-          "pawl: messages for a receiver that has gone stay in flight until their visibility ends",
+          "pawl: messages for a receiver that disconnected stay in flight until their visibility ends",
         ),
     );
   };
-  if (reply.raw.destroyed) giveBack();
-  else reply.raw.once("close", giveBack);
+  if (reply.raw.destroyed) putBack();
+  else reply.raw.once("close", putBack);
 }
 
 function noSuchMessage(queue: string, id: string): RunNotFound {
   return new RunNotFound(
-    `there is no message ${id} with this receipt in the queue ${queue}: it was acknowledged, or its visibility ended and another has received it`,
+    `there is no message ${id} with this receipt in the queue ${queue}: it was acknowledged, or its visibility ended and another receiver has it`,
   );
 }

@@ -1,29 +1,22 @@
-/** A run by its id: as it is, its end, its journal, why it waits; signals to it and its cancellation. */
+/** One run: read it, wait for its end, list its steps, ask why it waits, signal it, cancel it. */
 
 import { setMaxListeners } from "node:events";
 import type { FastifyReply } from "fastify";
 import { type ErrorRecord, type Json, type Run, RunNotFound } from "pawl";
-import { type EndedRun, statusOf, stepsPage } from "pawl/engine";
+import { type EndedRun, values } from "pawl/engine";
 import { Type } from "typebox";
-import type { App } from "../app.js";
-import type { Caller } from "../auth.js";
-import { keyOf } from "../header-key.js";
-import { countWaits, heldSignal } from "../held.js";
-import type { Parts } from "../parts.js";
-import {
-  answers,
-  endedSchema,
-  idempotencyHeader,
-  namedRunParams,
-  runParams,
-  runSchema,
-  stepsSchema,
-  strict,
-  waitSeconds,
-  whySchema,
-} from "../schemas.js";
+import type { App } from "../http/app.js";
+import type { Caller } from "../http/auth.js";
+import { idempotencyKeyOf } from "../http/idempotency-header.js";
+import { countWaits, whenOver } from "../http/long-poll.js";
+import type { Backend } from "../backend/backend.js";
+import { answers, idempotencyHeader, pageCursor, strict, waitSeconds } from "../http/schemas.js";
+import { endedSchema, namedRunParams, runParams, runSchema, stepsSchema, whySchema } from "./run-schemas.js";
 
-/** The same calls twice: by id alone, and below the name of the definition, where a run of another name does not exist. */
+/**
+ * Each call has two paths: by id alone, and below the name of the definition, which the run must
+ * have.
+ */
 const places = [
   { path: "/v1/runs/:id", of: "", params: runParams },
   { path: "/v1/workflows/:name/runs/:id", of: "OfWorkflow", params: namedRunParams },
@@ -31,13 +24,13 @@ const places = [
 
 const maxAwaited = 1_000;
 
-export function runRoutes(app: App, parts: Parts): void {
-  endedRoute(app, parts);
-  for (const place of places) placedRoutes(app, parts, place);
+export function runRoutes(app: App, backend: Backend): void {
+  endedRoute(app, backend);
+  for (const place of places) placedRoutes(app, backend, place);
 }
 
-function placedRoutes(app: App, parts: Parts, { path, of, params }: (typeof places)[number]): void {
-  const { pawl } = parts;
+function placedRoutes(app: App, backend: Backend, { path, of, params }: (typeof places)[number]): void {
+  const { pawl, engine } = backend;
   const tags = ["runs"];
 
   app.get(
@@ -47,7 +40,7 @@ function placedRoutes(app: App, parts: Parts, { path, of, params }: (typeof plac
       schema: {
         operationId: `getRun${of}`,
         summary: "Get a run",
-        description: "With `waitSeconds`, as soon as it has ended, or as it is when the time has passed.",
+        description: "With `waitSeconds` it answers when the run has ended, or when the time has passed.",
         tags,
         params,
         querystring: strict({ waitSeconds }),
@@ -58,8 +51,8 @@ function placedRoutes(app: App, parts: Parts, { path, of, params }: (typeof plac
       const run = await find(request);
       const { waitSeconds: seconds = 0 } = request.query;
       if (seconds === 0 || run.status !== "running") return run;
-      countWaits(parts.waits, reply, 1);
-      await parts.results.wait(run.runId, seconds * 1_000, heldSignal(reply, parts.closing));
+      countWaits(backend.waits, reply, 1);
+      await engine.waitForEnd(run.runId, seconds * 1_000, whenOver(reply, backend.closing));
       return pawl.runs.get(run.runId);
     },
   );
@@ -72,21 +65,19 @@ function placedRoutes(app: App, parts: Parts, { path, of, params }: (typeof plac
         operationId: `listSteps${of}`,
         summary: "The recorded steps of a workflow run",
         description:
-          "In the order in which the body got them, then the pending ones. At most 16 MiB at a time: `cursor` leads to the next page, " +
-          "which may show a step again that has completed meanwhile.",
+          "In the order of replay, then the pending steps. A page has at most 16 MiB: `cursor` leads to the next one, " +
+          "which may repeat a step that has completed in the meantime.",
         tags,
         params,
-        querystring: strict({
-          cursor: Type.Optional(Type.String({ description: "What the page before gave as cursor" })),
-        }),
+        querystring: strict({ cursor: pageCursor }),
         response: answers({ 200: stepsSchema }),
       },
     },
     async (request) => {
       const runId = await checked(request);
       const { cursor } = request.query;
-      const page = isRunId(runId) ? await stepsPage(parts.store, runId, cursor) : { steps: [], cursor: null };
-      // Nothing recorded, or no such run?
+      const page = isRunId(runId) ? await engine.steps(runId, cursor) : { steps: [], cursor: null };
+      // No recorded steps, or no such run?
       if (page.steps.length === 0) await pawl.runs.get(runId);
       return page;
     },
@@ -115,7 +106,7 @@ function placedRoutes(app: App, parts: Parts, { path, of, params }: (typeof plac
         operationId: `sendSignal${of}`,
         summary: "Send a signal",
         description:
-          "The body is the payload, any JSON but null; without one it is {}. The header idempotency-key is the dedup key.",
+          "The body is the payload, any JSON but null; without a body it is {}. The header idempotency-key is the dedup key.",
         tags,
         params: strict({
           ...params.properties,
@@ -125,7 +116,7 @@ function placedRoutes(app: App, parts: Parts, { path, of, params }: (typeof plac
         body: Type.Unknown({ description: "The payload" }),
         response: answers({ 200: strict({ delivered: Type.Boolean() }) }),
       },
-      // Before the validation, which makes null of it.
+      // Before the validation, which turns a missing body into null.
       preValidation: (request, _reply, done) => {
         if (request.body === undefined) request.body = {};
         done();
@@ -133,8 +124,8 @@ function placedRoutes(app: App, parts: Parts, { path, of, params }: (typeof plac
     },
     async (request) => {
       const runId = await checked(request);
-      const dedupKey = keyOf(request.headers);
-      // Whatever it is: the library checks it.
+      const dedupKey = idempotencyKeyOf(request.headers);
+      // The library checks it.
       const payload = request.body as object | undefined;
       return pawl.signal(runId, request.params.event, payload, { dedupKey });
     },
@@ -148,12 +139,14 @@ function placedRoutes(app: App, parts: Parts, { path, of, params }: (typeof plac
         operationId: `cancelRun${of}`,
         summary: "Cancel a run",
         description:
-          "At once and for good. Answers how many runs that ended: none, if it was cancelled before.",
+          "At once and for good. Answers how many runs were cancelled: 0 if this one was cancelled before.",
         tags,
         params,
         querystring: strict({
           reason: Type.Optional(Type.String({ description: "Recorded with the run" })),
-          cascade: Type.Optional(Type.Boolean({ description: "All runs below it too. Default false" })),
+          cascade: Type.Optional(
+            Type.Boolean({ description: "Cancel all its descendants too. Default false" }),
+          ),
         }),
         response: answers({ 200: strict({ cancelled: Type.Integer() }) }),
       },
@@ -161,18 +154,18 @@ function placedRoutes(app: App, parts: Parts, { path, of, params }: (typeof plac
     async (request) => pawl.runs.cancel(await checked(request), request.query),
   );
 
-  /** The run, if it is of the name that the path has, and the caller may see it. */
+  /** The run, if the caller may see it and it has the name in the path. */
   async function find({ params: given, caller }: Asked): Promise<Run> {
     const run = await pawl.runs.get(given.id);
     if (!caller.allows(run)) throw new RunNotFound(`there is no run ${run.runId}`);
     if (given.name === undefined || run.name === given.name) return run;
-    throw new RunNotFound(`run ${run.runId} is not of ${given.name}`);
+    throw new RunNotFound(`run ${run.runId} is not a run of ${given.name}`);
   }
 
-  /** The id of the run; looked up only for a path with a name or a token with prefixes. */
+  /** The id of the run. Reads the run only for a path with a name or a token with prefixes. */
   async function checked(asked: Asked): Promise<string> {
     const { params: given, caller } = asked;
-    return given.name === undefined && !caller.isConfined ? given.id : (await find(asked)).runId;
+    return given.name === undefined && !caller.hasPrefixes ? given.id : (await find(asked)).runId;
   }
 }
 
@@ -181,7 +174,7 @@ interface Asked {
   readonly caller: Caller;
 }
 
-function endedRoute(app: App, parts: Parts): void {
+function endedRoute(app: App, backend: Backend): void {
   app.post(
     "/v1/runs/ended",
     {
@@ -190,8 +183,8 @@ function endedRoute(app: App, parts: Parts): void {
         operationId: "awaitRuns",
         summary: "Which of these runs have ended",
         description:
-          "Answers as soon as at least one has ended or does not exist, or with none when the time has passed. " +
-          "At most 16 MiB of results: `more` says that others have ended too, and are told when you ask for the rest.",
+          "Answers when at least one has ended or does not exist, or with none when the time has passed. " +
+          "At most 16 MiB of results: if `more` is true, call again for the other runs.",
         tags: ["runs"],
         body: strict({
           runIds: Type.Array(Type.String(), { minItems: 1, maxItems: maxAwaited }),
@@ -203,61 +196,63 @@ function endedRoute(app: App, parts: Parts): void {
     async (request, reply) => {
       const { runIds, waitSeconds: seconds = 0 } = request.body;
       const wellFormed = [...new Set(runIds)].filter(isRunId);
-      const known = await visible(parts, request.caller, wellFormed);
+      const known = await visible(backend, request.caller, wellFormed);
       const isKnown = new Set(known);
       const missing = runIds
         .filter((id) => !isKnown.has(id))
         .map((runId) => ({ runId, phase: null, result: null, error: null }));
-      let ended = await parts.store.ended(known);
+      let ended = await backend.engine.store.ended(known);
       if (missing.length + ended.runs.length === 0 && seconds > 0) {
-        countWaits(parts.waits, reply, known.length);
-        await firstEnd(parts, known, seconds * 1_000, reply);
-        ended = await parts.store.ended(known);
+        countWaits(backend.waits, reply, known.length);
+        await firstEnd(backend, known, seconds * 1_000, reply);
+        ended = await backend.engine.store.ended(known);
       }
       return { runs: [...missing, ...ended.runs].map(toEnded), more: ended.more };
     },
   );
 }
 
-/** Those of them that the prefixes of the caller's token allow: for it, the others do not exist. */
-async function visible({ store }: Parts, caller: Caller, runIds: string[]): Promise<string[]> {
-  if (!caller.isConfined) return runIds;
-  const named = await store.named(runIds);
+/**
+ * The runs that the prefixes of the caller's token allow. For this caller the others do not exist.
+ */
+async function visible({ engine }: Backend, caller: Caller, runIds: string[]): Promise<string[]> {
+  if (!caller.hasPrefixes) return runIds;
+  const named = await engine.store.named(runIds);
   return named.filter((run) => caller.allows(run)).map(({ runId }) => runId);
 }
 
-/** Resolves when one of them has ended, the time has passed, or nobody waits any more. */
+/** Resolves when one of them has ended, the time has passed, or the call is over. */
 async function firstEnd(
-  { results, closing }: Parts,
+  { engine, closing }: Backend,
   runIds: readonly string[],
   timeoutMs: number,
   reply: FastifyReply,
 ): Promise<void> {
-  const held = heldSignal(reply, closing);
-  const enough = new AbortController();
-  // One for each of the runs.
-  setMaxListeners(0, enough.signal);
-  const letGo = (): void => enough.abort();
-  if (held.aborted) return;
-  held.addEventListener("abort", letGo);
+  const over = whenOver(reply, closing);
+  const waits = new AbortController();
+  // One listener for each run.
+  setMaxListeners(0, waits.signal);
+  const endWaits = (): void => waits.abort();
+  if (over.aborted) return;
+  over.addEventListener("abort", endWaits);
   try {
-    await Promise.race(runIds.map((runId) => results.wait(runId, timeoutMs, enough.signal)));
+    await Promise.race(runIds.map((runId) => engine.waitForEnd(runId, timeoutMs, waits.signal)));
   } finally {
-    held.removeEventListener("abort", letGo);
-    letGo();
+    over.removeEventListener("abort", endWaits);
+    endWaits();
   }
 }
 
 function toEnded({ runId, phase, result, error }: EndedRun) {
   return {
     runId,
-    status: phase === null ? null : (statusOf(phase) as "completed" | "failed" | "cancelled"),
+    status: phase === null ? null : (values.statusOf(phase) as "completed" | "failed" | "cancelled"),
     output: result === null ? null : (JSON.parse(result) as Json),
     error: error === null ? null : (JSON.parse(error) as ErrorRecord),
   };
 }
 
-/** Others belong to no run, and the database takes none of them. */
+/** Whether a text can be the id of a run. The database refuses all others. */
 function isRunId(id: string): boolean {
   return /^[1-9]\d{0,18}$/.test(id) && BigInt(id) < 2n ** 63n;
 }

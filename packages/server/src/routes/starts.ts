@@ -1,32 +1,22 @@
-/** Starting runs: one, or many in one call. Single starts that come together share one call of the database. */
+/** Start runs: one, or many in one call. Single starts of the same moment share one statement. */
 
 import { Type } from "typebox";
-import type { App } from "../app.js";
-import { keyOf } from "../header-key.js";
-import type { Parts } from "../parts.js";
-import { type Problem, toProblem } from "../problems.js";
-import {
-  answers,
-  batchSchema,
-  idempotencyHeader,
-  nameParams,
-  startedSchema,
-  startFields,
-  startSchema,
-  strict,
-} from "../schemas.js";
-import { toNewRun } from "../start-request.js";
+import type { App } from "../http/app.js";
+import { idempotencyKeyOf } from "../http/idempotency-header.js";
+import type { Backend } from "../backend/backend.js";
+import { type Problem, toProblem } from "../http/problems.js";
+import { answers, idempotencyHeader, strict } from "../http/schemas.js";
+import { batchSchema, nameParams, startedSchema, startFields, startSchema } from "./run-schemas.js";
+import { toNewRun } from "./start-request.js";
 import type { Started } from "pawl";
-import { type NewRun, toStarted } from "pawl/engine";
+import type { NewRun } from "pawl/engine";
 
 const maxBatch = 10_000;
 const maxBatchBytes = 32 * 1024 * 1024;
 
 const batchItem = strict({ name: Type.String(), ...startFields });
 
-export function startRoutes(app: App, parts: Parts): void {
-  const { starter, maxPayloadBytes: maxBytes, logger } = parts;
-
+export function startRoutes(app: App, { engine, logger }: Backend): void {
   app.post(
     "/v1/workflows/:name/runs",
     {
@@ -34,25 +24,26 @@ export function startRoutes(app: App, parts: Parts): void {
       schema: {
         operationId: "startRun",
         summary: "Start a run",
-        description: "Answers when it is committed: 201, or 200 with the run that holds one of its keys.",
+        description:
+          "Answers when the start is committed: 201, or 200 with the run that holds one of its keys.",
         tags: ["runs"],
         params: nameParams,
         headers: idempotencyHeader,
         body: startSchema,
         response: answers({ 200: startedSchema, 201: startedSchema }),
       },
-      // All of it may be left out.
+      // Every member is optional.
       preValidation: (request, _reply, done) => {
         request.body ??= {};
         done();
       },
     },
     async (request, reply) => {
-      request.caller.demand({ name: request.params.name, queue: request.body.queue ?? "" });
-      const headerKey = keyOf(request.headers);
+      request.caller.require({ name: request.params.name, queue: request.body.queue ?? "" });
+      const headerKey = idempotencyKeyOf(request.headers);
       const { traceparent: headerTrace } = request.headers;
-      const run = await toNewRun(request.params.name, request.body, { maxBytes, headerKey, headerTrace });
-      const started = toStarted(await starter.start(run));
+      const run = await toNewRun(engine, request.params.name, request.body, { headerKey, headerTrace });
+      const started = await engine.start(run);
       return reply
         .code(started.created ? 201 : 200)
         .header("location", `/v1/runs/${started.runId}`)
@@ -69,7 +60,7 @@ export function startRoutes(app: App, parts: Parts): void {
         operationId: "startRuns",
         summary: "Start many runs",
         description:
-          "In one statement, all or none; with `atomic: false` each by itself, and what is wrong with one is told in its place.",
+          "In one statement, all or none. With `atomic: false` each by itself: a problem stands in place of its run.",
         tags: ["runs"],
         body: strict({
           runs: Type.Array(batchItem, { maxItems: maxBatch }),
@@ -82,11 +73,14 @@ export function startRoutes(app: App, parts: Parts): void {
       const { runs, atomic = true } = request.body;
       const { traceparent: headerTrace } = request.headers;
       const making = runs.map(async ({ name, ...body }, index) => {
-        request.caller.demand({ name, queue: body.queue ?? "" });
+        request.caller.require({ name, queue: body.queue ?? "" });
         const of = `runs[${index}]`;
-        return toNewRun(name, body, { maxBytes, headerTrace, of, what: `${of}.input` });
+        return toNewRun(engine, name, body, { headerTrace, of, what: `${of}.input` });
       });
-      if (atomic) return { runs: await startAll(await Promise.all(making)) };
+      if (atomic) {
+        const made = await Promise.all(making);
+        return { runs: made.length === 0 ? [] : await engine.startMany(made) };
+      }
       const problems = (error: unknown): { error: Problem } => ({
         error: toProblem(error, request.id, logger),
       });
@@ -95,12 +89,7 @@ export function startRoutes(app: App, parts: Parts): void {
     },
   );
 
-  async function startAll(runs: readonly NewRun[]): Promise<Started[]> {
-    if (runs.length === 0) return [];
-    return (await starter.startMany(runs)).map((started) => toStarted(started));
-  }
-
   async function startOne(run: Promise<NewRun>): Promise<Started> {
-    return toStarted(await starter.start(await run));
+    return engine.start(await run);
   }
 }

@@ -1,9 +1,9 @@
-/** Topics and who has subscribed to them. */
+/** Topics: publish, subscribe, list and delete subscriptions. */
 
 import { RunNotFound } from "pawl";
-import { checkPattern, subscribe } from "pawl/engine";
-import type { App } from "../app.js";
-import type { Parts } from "../parts.js";
+import { check } from "pawl/engine";
+import type { App } from "../http/app.js";
+import type { Backend } from "../backend/backend.js";
 import {
   patternParams,
   patternSubscriptionParams,
@@ -14,20 +14,18 @@ import {
   subscriptionsSchema,
   targetBody,
   topicParams,
-} from "../queue-schemas.js";
-import { RequestError } from "../problems.js";
-import { answers, idempotencyHeader, strict } from "../schemas.js";
+} from "./topic-schemas.js";
+import { RequestError } from "../http/problems.js";
+import { answers, idempotencyHeader, pageCursor, strict } from "../http/schemas.js";
 import { Type } from "typebox";
 
 const tags = ["topics"];
-/** How many subscriptions an answer has: with the longest URLs they are less than 16 MiB. */
+/** Subscriptions per page: with the longest URLs a page stays below 16 MiB. */
 const pageSize = 5_000;
-const pageQuery = strict({
-  cursor: Type.Optional(Type.String({ description: "What the page before gave as cursor" })),
-});
+const pageQuery = strict({ cursor: pageCursor });
 const deletedSchema = strict({ deleted: Type.Boolean() });
 
-export function topicRoutes(app: App, { pawl, store }: Parts): void {
+export function topicRoutes(app: App, { pawl, engine }: Backend): void {
   const { topics, subscriptions } = pawl;
 
   app.post(
@@ -38,7 +36,7 @@ export function topicRoutes(app: App, { pawl, store }: Parts): void {
         operationId: "publish",
         summary: "Publish to a topic",
         description:
-          "In one transaction: a run for each workflow that has subscribed, a message for each queue, a delivery for each URL.",
+          "In one transaction: a run for each subscribed workflow, a message for each queue, a delivery for each URL.",
         tags,
         params: topicParams,
         headers: idempotencyHeader,
@@ -68,9 +66,7 @@ export function topicRoutes(app: App, { pawl, store }: Parts): void {
     },
     async (request, reply) => {
       const { params, body, caller } = request;
-      const make: Parameters<typeof subscribe>[0] = (pattern, target, secret) =>
-        store.subscribe(pattern, target, secret, caller.tokenName);
-      const subscribed = await subscribe(make, params.pattern, body);
+      const subscribed = await engine.subscribe(params.pattern, body, caller.tokenName);
       return reply.code(subscribed.created ? 201 : 200).send(subscribed);
     },
   );
@@ -88,7 +84,7 @@ export function topicRoutes(app: App, { pawl, store }: Parts): void {
         response: answers({ 200: subscriptionsSchema }),
       },
     },
-    (request) => list(checkPattern(request.params.pattern), request.query.cursor),
+    (request) => list(check.topicPattern(request.params.pattern), request.query.cursor),
   );
 
   app.delete(
@@ -97,7 +93,7 @@ export function topicRoutes(app: App, { pawl, store }: Parts): void {
       config: { scope: "write" },
       schema: {
         operationId: "unsubscribe",
-        summary: "End a subscription of this pattern",
+        summary: "Delete a subscription of this pattern",
         tags,
         params: patternSubscriptionParams,
         response: answers({ 200: deletedSchema }),
@@ -106,7 +102,7 @@ export function topicRoutes(app: App, { pawl, store }: Parts): void {
     async (request) => {
       const { pattern, id } = request.params;
       const listed = await subscriptions.list({ pattern });
-      if (!listed.some((one) => one.id === id) || !(await store.unsubscribe(id, pattern))) {
+      if (!listed.some((one) => one.id === id) || !(await engine.store.unsubscribe(id, pattern))) {
         throw new RunNotFound(`there is no subscription ${id} of the pattern ${pattern}`);
       }
       return { deleted: true };
@@ -134,7 +130,7 @@ export function topicRoutes(app: App, { pawl, store }: Parts): void {
       config: { scope: "write" },
       schema: {
         operationId: "unsubscribeById",
-        summary: "End a subscription",
+        summary: "Delete a subscription",
         tags,
         params: subscriptionParams,
         response: answers({ 200: deletedSchema }),
@@ -149,10 +145,10 @@ export function topicRoutes(app: App, { pawl, store }: Parts): void {
   async function list(pattern: string | null, cursor?: string) {
     const after = cursor === undefined ? "0" : Buffer.from(cursor, "base64url").toString();
     if (!/^(0|[1-9]\d{0,17})$/.test(after)) {
-      const message = "query.cursor must be what the page before gave as cursor, unchanged";
+      const message = "query.cursor must be the cursor that the previous page returned, unchanged";
       throw new RequestError(422, "InvalidOption", message, "query.cursor");
     }
-    const found = await store.subscriptions({ pattern, after, limit: pageSize });
+    const found = await engine.store.subscriptions({ pattern, after, limit: pageSize });
     const last = found.length < pageSize ? undefined : found.at(-1);
     return {
       subscriptions: found,

@@ -1,4 +1,4 @@
-/** Beats through a server, by calls of their own. */
+/** Heartbeats through a server. Used in the thread of the heartbeat. */
 
 import type { BeatAnswer, Beats } from "../beats.js";
 import type { ServerAddress } from "./address.js";

@@ -1,13 +1,14 @@
 /**
  * Calls of a server over HTTP. An answer that is not 2xx becomes the error that its problem
- * document names; no answer, or one that takes too long, is `Unavailable`. What is safe to send twice is sent again a few times, with
- * growing waits; everything else only if it is known that the first never arrived. A server that has too much to do is asked again for
- * as long as the answer may take. The base of the HTTP client and of the HTTP store.
+ * document names. No answer, or a late one, is `Unavailable`. Calls that are safe to repeat are
+ * retried a few times with growing delays; other calls only if the first request certainly never
+ * arrived. A call to an overloaded server is retried until its timeout. Used by the HTTP transport
+ * and the HTTP worker store.
  */
 
 import { PawlError, Unavailable } from "../../values/errors.js";
-import { Patience } from "../../timing/retry-delay.js";
-import { isUnreachable, Overloaded, ServerFault } from "../refused.js";
+import { RetryDelay } from "../../timing/retry-delay.js";
+import { isUnreachable, Overloaded, ServerFault } from "../errors.js";
 import type { ServerAddress } from "./address.js";
 import { toError } from "./problem.js";
 import { connectTimeout, send } from "./send.js";
@@ -16,21 +17,21 @@ const defaultMs = 30_000;
 const tries = 4;
 
 export interface CallOptions {
-  /** Members that are undefined or null are left out. */
+  /** Members that are undefined or null are omitted. */
   readonly query?: Readonly<Record<string, string | number | boolean | Date | null | undefined>>;
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Gives up; the promise rejects with the reason of the signal. */
+  /** Aborts the call; the promise rejects with the reason of the signal. */
   readonly signal?: AbortSignal;
-  /** How long the answer may take. Default 30 s. */
+  /** The timeout of the answer. Default 30 s. */
   readonly timeoutMs?: number;
-  /** A second arrival changes nothing. Default: of GET and PUT. */
+  /** A second arrival changes nothing. Default: true for GET and PUT. */
   readonly repeatable?: boolean;
-  /** How often it is sent at most. Default 4. */
+  /** The most attempts. Default 4. */
   readonly tries?: number;
 }
 
-/** Nothing of the call has reached the server. */
+/** The request certainly did not reach the server. */
 class NotSent extends Unavailable {}
 
 export class Caller {
@@ -40,10 +41,13 @@ export class Caller {
     this.#address = address;
   }
 
-  /** The answer, decoded; throws one of Pawl's errors. The caller knows what the server answers with. */
+  /**
+   * The decoded answer. Throws one of Pawl's errors. The type of the answer is the caller's
+   * promise.
+   */
   async call<Answer>(method: string, path: string, options: CallOptions = {}): Promise<Answer> {
     const { repeatable = method === "GET" || method === "PUT", tries: most = tries } = options;
-    const patience = new Patience();
+    const retryDelay = new RetryDelay();
     const endMs = performance.now() + (options.timeoutMs ?? defaultMs);
     for (let count = 1; ; count++) {
       try {
@@ -55,7 +59,7 @@ export class Caller {
             ? performance.now() < endMs
             : (isSafe || error instanceof NotSent) && count < most;
         if (!mayRepeat || options.signal?.aborted === true) throw error;
-        await new Promise((resolve) => setTimeout(resolve, patience.next()));
+        await new Promise((resolve) => setTimeout(resolve, retryDelay.next()));
       }
     }
   }
@@ -108,29 +112,29 @@ export class Caller {
     } catch {
       throw toError(
         status < 400 ? 502 : status,
-        { detail: "the answer is no JSON" },
+        { detail: "the answer is not JSON" },
         `the server at ${this.#address.url}`,
       );
     }
   }
 
-  /** What it means that there is no answer. */
+  /** The error for a missing answer. */
   #explain(error: unknown, lateMs: number | null): PawlError {
     if (error instanceof PawlError) return error;
     const { url } = this.#address;
     if (lateMs !== null) {
-      return new Unavailable(`the server at ${url} has not answered within ${lateMs} ms`, { cause: error });
+      return new Unavailable(`the server at ${url} did not answer within ${lateMs} ms`, { cause: error });
     }
     const { message, code } = causeOf(error);
     const Kind = notSent.has(code) ? NotSent : Unavailable;
     return new Kind(
-      `the server at ${url} cannot be reached: ${message}. Check the URL, and that the server runs`,
+      `the server at ${url} cannot be reached: ${message}. Check the URL and that the server is running`,
       { cause: error },
     );
   }
 }
 
-/** Errors of a connection that never came about. */
+/** Error codes of connections that were never opened. */
 const notSent: ReadonlySet<string> = new Set([
   "ECONNREFUSED",
   "ENOTFOUND",
@@ -148,7 +152,10 @@ interface Several extends Told {
   readonly errors?: readonly Told[];
 }
 
-/** `fetch` only says that it failed, its cause why; who tried several addresses has an error of each, and no message of its own. */
+/**
+ * The message and code of an error. `fetch` hides them in its cause; an attempt at several
+ * addresses has one error for each.
+ */
 function causeOf(error: unknown): { message: string; code: string } {
   const { cause, errors } = error as { cause?: Several; errors?: Several["errors"] };
   const told = [cause, cause?.errors?.[0], errors?.[0], error].filter((one) => one != null) as Told[];
@@ -160,7 +167,7 @@ function causeOf(error: unknown): { message: string; code: string } {
   return { message: first("message") ?? code, code };
 }
 
-/** `?name=value&…`, or nothing. */
+/** `?name=value&…`, or an empty text. */
 function queryOf(query: CallOptions["query"] = {}): string {
   const given = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {

@@ -1,7 +1,8 @@
 /**
- * What a worker asks of a server: the worker protocol (`/v1/workers/*`), call by call what `store.ts` says. The claim id is made by the
- * worker, as ever, and is its proof; the server only carries the calls to the database. Nothing is sent twice here: the loops of the
- * engine do that, and the guards in the database make it harmless.
+ * The calls of a worker through a server: the worker protocol (`/v1/workers/*`), one request for
+ * each call of `worker-store.ts`. The worker makes the claim id, which proves its claim; the server
+ * only carries the calls to the database. This file retries nothing: the loops of the worker do
+ * that, and the guards in the database make it harmless.
  */
 
 import { InvalidOption, NotSupported, PayloadTooLarge } from "../../values/errors.js";
@@ -25,13 +26,19 @@ import type {
   WorkerStore,
 } from "../store.js";
 import type { Caller, CallOptions } from "./caller.js";
-import type { Sent } from "./shapes.js";
+import { type DatesAsText, readListedStep, readSignal } from "./dates.js";
 
-/** How long a claim may be held back: with the way, less than a beat reckons with (`callMs`), and than a server allows. */
+/**
+ * How long a claim may wait at the server. With the way, less than the heartbeat expects (`callMs`)
+ * and the server allows.
+ */
 export const longestWaitMs = 25_000;
-/** Beside what a server may wait itself, the way there and back. */
-const wayMs = 15_000;
-/** How long to wait for the answer to a claim that is not wanted any more: it may bring runs, which then can be let go. */
+/** How much longer than the server's own wait an answer may take. */
+const graceMs = 15_000;
+/**
+ * How long to wait for the answer of a claim that the worker has ended: it may bring runs that must
+ * be released.
+ */
 const endMs = 1_000;
 
 interface HeldClaim {
@@ -48,7 +55,7 @@ export class HttpWorkerStore implements WorkerStore {
 
   async begin(): Promise<StoreTransaction> {
     throw new NotSupported(
-      "transaction runs its SQL on the database itself, which a worker behind a server does not reach; " +
+      "transaction runs SQL on the database itself, which a worker behind a server cannot reach; " +
         'serve this definition straight from Postgres: serve(definitions, { url: "postgres://…" })',
     );
   }
@@ -79,7 +86,7 @@ export class HttpWorkerStore implements WorkerStore {
     const waitSeconds = wait === undefined ? 0 : wait.longestMs / 1_000;
     const asked = { workerId, claimId, queue, limit, definitions, waitSeconds };
     const controller = new AbortController();
-    // Not simply hung up on: an answer that is on its way would be lost, and what it brings with it.
+    // Closing the connection would lose an answer on its way, and the runs in it.
     const end = (): void => {
       const timer = setTimeout(() => controller.abort(wait?.signal.reason), endMs);
       this.#post("claim/end", { workerId, claimId }).catch(() => {
@@ -90,10 +97,10 @@ export class HttpWorkerStore implements WorkerStore {
     wait?.signal.addEventListener("abort", end, { once: true });
     try {
       const answer = await this.#post<{ runs: SentClaim[]; more: boolean }>("claim", asked, {
-        timeoutMs: waitSeconds * 1_000 + wayMs,
+        timeoutMs: waitSeconds * 1_000 + graceMs,
         signal: controller.signal,
       });
-      // The server remembers where to look next, and when.
+      // The server remembers where the search stopped, and when to search next.
       const { more } = answer;
       return { runs: answer.runs.map(toClaimed), more, floor: null, busy: null, dueMs: null, throttled: 0 };
     } finally {
@@ -110,7 +117,7 @@ export class HttpWorkerStore implements WorkerStore {
         commits: commits.map(toCommit),
         patient,
       });
-      // What has become claimable, the server tells those who wait there.
+      // The server itself notifies the workers that wait there.
       return { verdicts: verdicts.map(toVerdict), claimable: [] };
     } catch (error) {
       return { verdicts: [refusal(commits, error)], claimable: [] };
@@ -130,12 +137,8 @@ export class HttpWorkerStore implements WorkerStore {
   }
 
   async journal(runId: string, after: string): Promise<ListedStep[]> {
-    const { steps } = await this.#post<{ steps: Sent<ListedStep>[] }>("journal", { runId, after });
-    return steps.map((step) => ({
-      ...(step as unknown as ListedStep),
-      startedAt: new Date(step.startedAt),
-      completedAt: step.completedAt === null ? null : new Date(step.completedAt),
-    }));
+    const { steps } = await this.#post<{ steps: DatesAsText<ListedStep>[] }>("journal", { runId, after });
+    return steps.map(readListedStep);
   }
 
   async inboxSeqs(runIds: readonly string[]): Promise<Map<string, number>> {
@@ -144,8 +147,12 @@ export class HttpWorkerStore implements WorkerStore {
   }
 
   async inbox(runId: string, { after, upTo }: { after: number; upTo: number }): Promise<StoredSignal[]> {
-    const { signals } = await this.#post<{ signals: SentSignal[] }>("inbox", { runId, after, upTo });
-    return signals.map(toSignal);
+    const { signals } = await this.#post<{ signals: DatesAsText<StoredSignal>[] }>("inbox", {
+      runId,
+      after,
+      upTo,
+    });
+    return signals.map(readSignal);
   }
 
   async children(runId: string, after: number): Promise<StoredChild[]> {
@@ -164,7 +171,7 @@ export class HttpWorkerStore implements WorkerStore {
     return (await this.#post<{ held: Record<string, string> }>("holdings", { workerId })).held;
   }
 
-  /** The server does all that follows from it: nothing is left to be brought forward. */
+  /** The server also brings runs forward, so nothing is left to do here. */
   async setLimit({ name, allowed, periodMs, burst }: StoredLimit): Promise<boolean> {
     await this.#post("limits", { name, allowed, periodMs, burst });
     return false;
@@ -187,18 +194,15 @@ export class HttpWorkerStore implements WorkerStore {
   }
 }
 
-type SentSignal = Sent<Omit<StoredSignal, "payload">> & Pick<StoredSignal, "payload">;
-type SentClaim = Omit<ClaimedRun, "inbox"> & { readonly inbox: readonly SentSignal[] | null };
+type SentClaim = Omit<ClaimedRun, "inbox"> & {
+  readonly inbox: readonly DatesAsText<StoredSignal>[] | null;
+};
 type SentVerdict =
   | Exclude<Verdict, { kind: "committed" }>
   | (Omit<Extract<Verdict, { kind: "committed" }>, "handed"> & { readonly handed: SentClaim | null });
 
-function toSignal(sent: SentSignal): StoredSignal {
-  return { ...sent, receivedAt: new Date(sent.receivedAt) };
-}
-
 function toClaimed(sent: SentClaim): ClaimedRun {
-  return { ...sent, inbox: sent.inbox?.map(toSignal) ?? null };
+  return { ...sent, inbox: sent.inbox?.map(readSignal) ?? null };
 }
 
 function toVerdict(sent: SentVerdict): Verdict {
@@ -206,12 +210,15 @@ function toVerdict(sent: SentVerdict): Verdict {
   return { ...sent, handed: sent.handed === null ? null : toClaimed(sent.handed) };
 }
 
-/** Executions have more members than these two. */
+/** Callers pass objects with more members. */
 function toClaim({ runId, claimId }: HeldClaim): HeldClaim {
   return { runId, claimId };
 }
 
-/** The server refuses what it was sent for one run: an error of its step. Of several, nobody knows which: each is sent by itself. */
+/**
+ * The server refuses the values of one run: an error of its step. If there are several runs, each
+ * is sent again alone.
+ */
 function refusal(items: readonly unknown[], error: unknown): Extract<Verdict, { kind: "failed" }> {
   const isRefusal = error instanceof InvalidOption || error instanceof PayloadTooLarge;
   if (items.length !== 1 || !isRefusal) throw error;

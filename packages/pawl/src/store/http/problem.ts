@@ -1,28 +1,28 @@
 /**
- * Problem documents (RFC 9457) of a server, turned back into the errors that the library throws itself, with all their members: who
- * catches them need not know which way the call took.
+ * Turns the problem documents (RFC 9457) of a server back into the errors of the library, with all
+ * their members, so that callers can catch the same errors with both transports.
  */
 
-import type { ErrorRecord } from "../../values/error-record.js";
+import { readErrorRecord } from "../../values/error-record.js";
 import * as errors from "../../values/errors.js";
 import { isObject } from "../../values/options.js";
-import { Overloaded, Refused, ServerFault } from "../refused.js";
+import { Overloaded, Refused, ServerFault } from "../errors.js";
 
 type Members = Readonly<Partial<Record<string, unknown>>>;
 
-/** The error that an answer with this status means. `whose` names the server. */
+/** The error for an answer with this status. `whose` names the server. */
 export function toError(status: number, body: unknown, whose: string): errors.PawlError {
   const members: Members = isObject(body) ? body : {};
   const detail = textOf(members["detail"]) ?? textOf(members["title"]) ?? `status ${status}`;
   const made = fromCode(textOf(members["code"]) ?? "", detail, members);
   if (made !== null) return made;
-  // The request itself was wrong, in a way that the library has no name for.
+  // The request was wrong in a way for which the library has no error class.
   if (members["code"] === "BadRequest") return new errors.InvalidOption(detail);
   const message = `${whose} answered with status ${status}: ${detail}`;
   if (status === 429 || members["code"] === "Overloaded") return new Overloaded(message);
   if (status === 500) return new ServerFault(message);
   if (status > 500 || status === 408) return new errors.Unavailable(message);
-  return new Refused(`${message}. Is that a Pawl server, of this version?`);
+  return new Refused(`${message}. Is that a Pawl server of this version?`);
 }
 
 function fromCode(code: string, detail: string, members: Members): errors.PawlError | null {
@@ -35,11 +35,11 @@ function fromCode(code: string, detail: string, members: Members): errors.PawlEr
       );
     }
     case "RunFailed":
-      return new errors.RunFailed(textOf(members["runId"]) ?? "", recordOf(members["error"], detail));
+      return new errors.RunFailed(textOf(members["runId"]) ?? "", readErrorRecord(members["error"], detail));
     case "RunCancelled":
       return new errors.RunCancelled(textOf(members["runId"]) ?? "", textOf(members["reason"]));
     case "StepFailed":
-      return new errors.StepFailed(textOf(members["step"]) ?? "", recordOf(members["error"], detail));
+      return new errors.StepFailed(textOf(members["step"]) ?? "", readErrorRecord(members["error"], detail));
     case "WorkflowVersionMismatch": {
       const { expected, got } = members;
       return new errors.WorkflowVersionMismatch(detail, {
@@ -54,7 +54,7 @@ function fromCode(code: string, detail: string, members: Members): errors.PawlEr
   }
 }
 
-/** Those that have nothing but a message. */
+/** Errors that have only a message. */
 const plainErrors: ReadonlyMap<string, new (message: string) => errors.PawlError> = new Map(
   Object.entries({
     Forbidden: errors.Forbidden,
@@ -81,10 +81,4 @@ const plainErrors: ReadonlyMap<string, new (message: string) => errors.PawlError
 
 function textOf(value: unknown): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined;
-}
-
-function recordOf(value: unknown, detail: string): ErrorRecord {
-  return isObject(value) && typeof value["message"] === "string"
-    ? (value as unknown as ErrorRecord)
-    : { name: "Error", message: detail };
 }

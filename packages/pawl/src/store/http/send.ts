@@ -1,6 +1,7 @@
 /**
- * One HTTP request and its whole answer: in Node.js by `node:http`, which takes a third of the CPU time of its `fetch`, elsewhere, in Bun
- * and Deno too, by `fetch`. Redirects are not followed. Connections are kept open for the next request. Used by the caller.
+ * Sends one HTTP request and reads its whole answer. In Node.js it uses `node:http`, which takes a
+ * third of the CPU time of `fetch`; elsewhere, also in Bun and Deno, `fetch`. It follows no
+ * redirects and keeps connections open for the next request. Used by the caller.
  */
 
 import type { ClientRequest, IncomingMessage } from "node:http";
@@ -18,14 +19,17 @@ export interface HttpAnswer {
   readonly text: string;
 }
 
-/** How long a connection is kept that nobody uses: shorter than any server or proxy does, since who closes first decides. */
+/**
+ * How long an idle connection stays open. Shorter than servers and proxies keep it, so that we
+ * close it first.
+ */
 const idleMs = 4_000;
-/** How long it may take until there is a connection, as with `fetch`. */
+/** The timeout for opening a connection, as in `fetch`. */
 const connectMs = 10_000;
-/** The code of the error after that: nothing was sent. */
+/** The error code after that timeout: nothing was sent. */
 export const connectTimeout = "CONNECT_TIMEOUT";
 
-/** Rejects with what the runtime says: there was no answer, or the signal was aborted. */
+/** Rejects with the error of the runtime if there is no answer or the signal is aborted. */
 export const send: (request: HttpRequest) => Promise<HttpAnswer> = sendByNode() ?? sendByFetch;
 
 async function sendByFetch({ method, url, headers, body, signal }: HttpRequest): Promise<HttpAnswer> {
@@ -40,7 +44,7 @@ async function sendByFetch({ method, url, headers, body, signal }: HttpRequest):
   return { status: response.status, text: await response.text() };
 }
 
-/** Asked of the process, and not imported: browsers have neither, and bundlers for them would look for it. */
+/** Asks the process for the modules. An import would make bundlers for browsers look for them. */
 function sendByNode(): ((request: HttpRequest) => Promise<HttpAnswer>) | null {
   if (typeof process === "undefined" || typeof process.getBuiltinModule !== "function") return null;
   if ("Bun" in globalThis || "Deno" in globalThis || process.release?.name !== "node") return null;

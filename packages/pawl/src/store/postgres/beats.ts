@@ -4,6 +4,7 @@ import pg from "pg";
 import type { BeatAnswer, Beats } from "../beats.js";
 import { type Address, connectionOptions, types } from "./database.js";
 import { quoteName } from "./literals.js";
+import { explainBreaking } from "./version.js";
 
 export async function openPostgresBeats({ url, schema }: Address, patienceMs: number): Promise<Beats> {
   const client = new pg.Client({
@@ -30,6 +31,7 @@ export interface BeatRow {
   held: string | null;
   database_held: boolean | null;
   server_timeline: string | null;
+  breaking: number | null;
 }
 
 export function toBeatAnswer(row: BeatRow | undefined): BeatAnswer {
@@ -39,6 +41,7 @@ export function toBeatAnswer(row: BeatRow | undefined): BeatAnswer {
     held: row?.held ? claimsOf(row.held) : null,
     databaseHeld: row?.database_held === true,
     timeline: row?.server_timeline ?? null,
+    schemaProblem: explainBreaking(row?.breaking ?? 0),
   };
 }
 

@@ -6,7 +6,7 @@
 
 import pg from "pg";
 import { PawlError, Unavailable } from "../../values/errors.js";
-import { isUnreachable, Refused } from "../refused.js";
+import { isUnreachable, Refused } from "../errors.js";
 import { type Address, describeAddress } from "./database.js";
 
 /** SQLSTATE of an error, if it came from the server. */

@@ -8,7 +8,7 @@ import type { DatabaseState } from "../store.js";
 import { type Address, connectionOptions, types } from "./database.js";
 import { explain } from "./database-errors.js";
 import { quoteName } from "./literals.js";
-import { explainVersion, readVersion } from "./migrate.js";
+import { explainVersion, readVersion } from "./version.js";
 
 export interface DatabaseStateRow {
   readonly identity: string;

@@ -20,7 +20,7 @@ import type {
 import { type Address, connectionOptions, types } from "./database.js";
 import { explain } from "./database-errors.js";
 import { quoteName } from "./literals.js";
-import { explainVersion, readVersion } from "./migrate.js";
+import { explainVersion, readVersion } from "./version.js";
 
 type Query = <Row>(text: string, values?: readonly unknown[]) => Promise<Row[]>;
 

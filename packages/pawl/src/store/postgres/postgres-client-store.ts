@@ -4,7 +4,7 @@
 
 import { fromJson } from "../../values/json.js";
 import type { Status } from "../../values/phase.js";
-import type { ListedStep, StepPlace } from "../journal.js";
+import type { ListedStep, StepCursor } from "../journal.js";
 import type {
   Cancellation,
   Claim,
@@ -210,8 +210,8 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
 
   async steps(
     runId: string,
-    after: StepPlace | null,
-  ): Promise<{ steps: ListedStep[]; last: StepPlace | null }> {
+    after: StepCursor | null,
+  ): Promise<{ steps: ListedStep[]; last: StepCursor | null }> {
     const values = [runId, after?.seq ?? 0, after?.startedAt, after?.name];
     const { rows, more } = cut(await this.call<StepRow>("list_steps", values), "name");
     const done = rows.findLast(({ seq }) => seq !== null);

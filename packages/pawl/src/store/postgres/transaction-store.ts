@@ -14,7 +14,7 @@ import { InvalidOption, KeyConflict } from "../../values/errors.js";
 import { isObject } from "../../values/options.js";
 import type { NewRun, NewSignal, SignalVerdict, StartedRun } from "../store.js";
 import type { Caller } from "./callers.js";
-import { Refused } from "../refused.js";
+import { Refused } from "../errors.js";
 import { advice } from "./database-errors.js";
 import { quoteName } from "./literals.js";
 import { signalValues, startValues, toStarted } from "./rows.js";

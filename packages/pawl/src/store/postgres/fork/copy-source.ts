@@ -5,7 +5,7 @@
 
 import type pg from "pg";
 import { InvalidOption } from "../../../values/errors.js";
-import { Refused } from "../../refused.js";
+import { Refused } from "../../errors.js";
 import { sqlState } from "../database-errors.js";
 
 export interface Source {

@@ -1,14 +1,14 @@
 -- pawl: call
 -- A worker's heartbeat: one small update keeps all its claims. Answers whether its lease was still
 -- running (if not, the worker must go on under a new id), the cancelled runs that it holds, whether
--- the database is held, and the timeline of the server. With p_since it also answers the claims
--- from then on, each with its claim id.
+-- the database is held, the timeline of the server, and the last breaking version of the schema.
+-- With p_since it also answers the claims from then on, each with its claim id.
 -- A beat after half a lease without any beat of any worker restarts settings.beats_since, from
 -- which the reaper may judge: after an outage of the database every worker looks dead.
 -- Locks the worker's row. Rides runs_holders, each question within a range that has few entries of
 -- ended claims, however many an old transaction keeps: a slow beat would cost the lease.
 create or replace function beat(p_worker text, p_since bigint)
-returns table (alive boolean, cancelled text, held text, database_held boolean, server_timeline text)
+returns table (alive boolean, cancelled text, held text, database_held boolean, server_timeline text, breaking int)
 language plpgsql as $f$
 declare
   v_now timestamptz;
@@ -28,6 +28,7 @@ begin
     end if;
     database_held := (select s.held from settings s where s.only_row);
     server_timeline := timeline();
+    breaking := (select max(m.version) from migrations m where m.is_breaking);
     select jsonb_object_agg(r.id::text, r.claim_id::text) into cancelled from runs r
       where r.locked_by = p_worker and r.status = 'cancelled';
     if p_since is not null then

@@ -1,0 +1,75 @@
+/**
+ * `pawl/client`: `connect` to a server, the errors and the types. Nothing here imports the Postgres
+ * driver or Node, so it works in browsers and wherever else there is `fetch`.
+ */
+
+import type { Logger } from "./values/logger.js";
+import { checkOptions } from "./values/options.js";
+import { checkLogger, checkMaxPayload } from "./worker/options.js";
+import { connectServer } from "./api/connect-server.js";
+import type { Pawl } from "./api/pawl.js";
+import { checkServerUrl } from "./store/http/address.js";
+
+export interface ConnectOptions {
+  /** The bearer token for the server. */
+  readonly token?: string | undefined;
+  /** The most bytes of JSON of an input, payload or body. Default 1 MiB, at most 16 MiB. */
+  readonly maxPayloadBytes?: number | undefined;
+  readonly logger?: Logger | undefined;
+}
+
+/** A client of a server (`http://…`, `https://…`). Opens nothing before its first call. */
+export function connect(url: string, options: ConnectOptions = {}): Pawl {
+  const given = checkOptions(options, ["token", "maxPayloadBytes", "logger"], "the options of connect");
+  return connectServer({
+    address: checkServerUrl(url, given.token),
+    maxPayloadBytes: checkMaxPayload(given.maxPayloadBytes),
+    logger: checkLogger(given.logger),
+  });
+}
+
+export type { BrokenRun, Checked } from "./api/check.js";
+export type { AnyDefinition, InputOf, Job, Machine, OutputOf, RunId, Workflow } from "./define/definition.js";
+export type { Duration } from "./values/duration.js";
+export type { ErrorRecord } from "./values/error-record.js";
+export * from "./values/errors.js";
+export type { Json, Jsonify } from "./values/json-types.js";
+export type { Logger, LogMethod } from "./values/logger.js";
+export type { Phase, Status } from "./values/phase.js";
+export type { RateLimit } from "./define/rate-limit.js";
+export type { StartOptions } from "./define/start-options.js";
+export type { LimitOptions } from "./local/limits.js";
+export type { Cancelled, CancelOptions, Limit, Pawl, ResultOptions } from "./api/pawl.js";
+export type { CountOptions, ListOptions, Page, Run } from "./api/runs.js";
+export type {
+  Acked,
+  Extended,
+  Message,
+  MessageReceipt,
+  Queues,
+  QueueStats,
+  ReceiveOptions,
+  SendItem,
+  SendOptions,
+  SentMessage,
+} from "./api/queues.js";
+export type { Signalled, Started, StartItem } from "./api/send.js";
+export type { Step } from "./api/steps.js";
+export type { StepKind } from "./store/journal.js";
+export type {
+  Published,
+  PublishOptions,
+  Subscribed,
+  Subscription,
+  Subscriptions,
+  SubscriptionTarget,
+  Topics,
+} from "./api/topics.js";
+export {
+  type DeliveryHeaders,
+  type DeliveryRequest,
+  type VerifiedDelivery,
+  verifyDelivery,
+  type VerifyOptions,
+} from "./values/verify-delivery.js";
+export type { Why, WhyReason } from "./api/why.js";

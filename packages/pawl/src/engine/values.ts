@@ -1,0 +1,11 @@
+/**
+ * `values` of `pawl/engine`: reads and shows values as the library does. Used by the server and its
+ * command.
+ */
+
+export { isDefinition, reserve } from "../define/definition.js";
+export { toMilliseconds } from "../values/duration.js";
+export { toJson } from "../values/json.js";
+export { isObject, suggest } from "../values/options.js";
+export { statusOf } from "../values/phase.js";
+export { show } from "../values/show.js";

@@ -1,0 +1,22 @@
+/**
+ * Opens connections for heartbeats, to a database or to a server. It loads only the module it
+ * needs: a thread that takes long to start may cost a short lease. Used by the heartbeat thread.
+ */
+
+import type { Beats } from "../store/beats.js";
+import type { ServerAddress } from "../store/http/address.js";
+
+/** Where to send heartbeats. It can be posted to another thread. */
+export type HeartbeatAddress =
+  | { readonly kind: "postgres"; readonly url: string; readonly schema: string }
+  | ({ readonly kind: "server" } & ServerAddress);
+
+/** Opens a connection, in at most `timeoutMs`. */
+export async function openHeartbeat(address: HeartbeatAddress, timeoutMs: number): Promise<Beats> {
+  if (address.kind === "server") {
+    const { openHttpBeats } = await import("../store/http/beats.js");
+    return openHttpBeats(address);
+  }
+  const { openPostgresBeats } = await import("../store/postgres/beats.js");
+  return openPostgresBeats(address, timeoutMs);
+}

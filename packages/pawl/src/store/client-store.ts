@@ -1,0 +1,154 @@
+/**
+ * The database calls behind a client: start, signal, cancel, read. Each is one transaction and
+ * answers after it is committed. Values are JSON text, encoded and decoded by the callers. An error
+ * means that the call as a whole failed, or, if it is `Unavailable`, that its outcome is unknown.
+ * `postgres/` implements it. A client does not call it directly, but through its transport
+ * (`client-transport.ts`), which adds batches and the shortcuts of its process.
+ */
+
+import type { Phase, Status } from "../values/phase.js";
+import type { ListedStep, StepCursor } from "./journal.js";
+import type { Claim, Claimable, ClaimedRun, NewRun, StartedRun, StoredLimit } from "./runs.js";
+import type { WhyFacts } from "./why-facts.js";
+
+export interface NewSignal {
+  readonly runId: string;
+  readonly name: string;
+  readonly payload: string;
+  readonly dedupKey: string | null;
+}
+
+/** Free slots of a worker: the run that a signal wakes may fill one of them at once. */
+export interface Offer extends Claim {
+  readonly queues: readonly string[];
+}
+
+/** The run that a signal is for. */
+export interface SignalTarget {
+  readonly name: string;
+  readonly trace: string | null;
+}
+
+export type SignalVerdict = "delivered" | "duplicate" | "not_found" | "ended" | "full";
+
+export interface Cancellation {
+  readonly verdict: "cancelled" | "already" | "ended" | "not_found";
+  readonly phase: Phase | null;
+  /** The runs that this call has cancelled. */
+  readonly runIds: readonly string[];
+  /** Their definitions, in the same order. */
+  readonly names: readonly string[];
+  /** Those of them that lost their unique key to another run. */
+  readonly lost: readonly { readonly runId: string; readonly name: string; readonly version: number }[];
+  readonly claimable: readonly Claimable[];
+}
+
+export interface EndedRun {
+  readonly runId: string;
+  /** null: there is no such run. */
+  readonly phase: "done" | "failed" | "cancelled" | null;
+  readonly result: string | null;
+  readonly error: string | null;
+}
+
+export interface StoredRun {
+  readonly runId: string;
+  readonly name: string;
+  readonly version: number;
+  readonly kind: string | null;
+  readonly phase: Phase;
+  readonly step: string | null;
+  readonly attempt: number;
+  readonly queue: string;
+  readonly priority: number;
+  readonly input: string;
+  readonly state: string | null;
+  readonly result: string | null;
+  readonly error: string | null;
+  readonly parentId: string | null;
+  readonly idempotencyKey: string | null;
+  readonly startedAt: Date;
+  readonly completedAt: Date | null;
+  readonly eligibleAt: Date | null;
+  readonly expiresAt: Date | null;
+}
+
+export interface RunFilter {
+  readonly name: string | null;
+  readonly version: number | null;
+  readonly phases: readonly Phase[] | null;
+  readonly queue: string | null;
+  readonly kind: string | null;
+  /** The code of its error, or the name of an error without a code. */
+  readonly error: string | null;
+  readonly parentId: string | null;
+  readonly since: Date | null;
+  readonly until: Date | null;
+  readonly before: { readonly startedAt: string; readonly runId: string } | null;
+  /** JSON that the input contains. */
+  readonly input: string | null;
+  readonly limit: number;
+}
+
+/** How many runs of a name there are. */
+export interface RunCounts {
+  readonly name: string;
+  readonly counts: Readonly<Record<Status, number>>;
+}
+
+/** A gauge of the metrics that only the database knows, with the values of its labels. */
+export interface StoredGauge {
+  readonly gauge: "depth" | "age" | "unserved" | "throttled" | "executing" | "blocked" | "workers";
+  readonly first: string | null;
+  readonly second: string | null;
+  readonly value: number;
+}
+
+export interface ClientStore {
+  /**
+   * Starts runs. The call fails rather than wait long for a key that an open transaction is about
+   * to take.
+   */
+  start(
+    runs: readonly NewRun[],
+    options: { allOrNothing: boolean; claim: Claim | null },
+  ): Promise<StartedRun[]>;
+  /**
+   * Delivers signals. With `patient: false` the call fails rather than wait long for a locked run.
+   * If there is an `offer`, a single signal hands over the run that it wakes.
+   */
+  signal(
+    signals: readonly NewSignal[],
+    options: { patient: boolean; offer?: Offer | null },
+  ): Promise<{
+    verdicts: SignalVerdict[];
+    /** The runs that they are for, in the same order; null: there is no such run. */
+    targets: (SignalTarget | null)[];
+    claimable: Claimable[];
+    handed: { queue: string; run: ClaimedRun } | null;
+  }>;
+  cancel(runId: string, options: { reason: string | null; cascade: boolean }): Promise<Cancellation>;
+  why(runId: string): Promise<WhyFacts | null>;
+  /**
+   * Sets a limit. Answers whether the old limit has postponed runs that `bringForward` should move.
+   */
+  setLimit(limit: StoredLimit): Promise<boolean>;
+  /**
+   * Moves up to this many runs forward that a limit postponed before it was changed. Answers how
+   * many.
+   */
+  bringForward(limit: number): Promise<number>;
+  limits(): Promise<StoredLimit[]>;
+  get(runIds: readonly string[]): Promise<StoredRun[]>;
+  /** How many runs a listing would show on all its pages. */
+  count(filter: RunFilter): Promise<number>;
+  /** A page, up to the limit and 16 MiB. `last`: where the next page begins, null at the end. */
+  list(filter: RunFilter): Promise<{ runs: StoredRun[]; last: { startedAt: string; runId: string } | null }>;
+  /** A page of the steps of a run, likewise. */
+  steps(runId: string, after: StepCursor | null): Promise<{ steps: ListedStep[]; last: StepCursor | null }>;
+  /**
+   * The runs among these that have ended or do not exist, up to 16 MiB of results. `more`: ask
+   * again for the rest.
+   */
+  ended(runIds: readonly string[]): Promise<{ runs: EndedRun[]; more: boolean }>;
+}

@@ -1,0 +1,105 @@
+/**
+ * The way from a client to its runs. There are two: straight to Postgres
+ * (`api/postgres-transport.ts`) and through a server (`http/http-transport.ts`). The client
+ * (`api/client.ts`) checks options, encodes values and turns answers into errors; a transport only
+ * carries calls. Every call answers with committed facts. It throws one of the errors of
+ * `values/errors.ts`: `Unavailable` means that the outcome of the call is unknown. A server may
+ * also throw where Postgres answers `null` or a verdict; the error is then the same. Types only.
+ */
+
+import type { AnyDefinition } from "../define/definition.js";
+import type { Phase, Status } from "../values/phase.js";
+import type { Cancellation, EndedRun, NewSignal, SignalVerdict } from "./client-store.js";
+import type {
+  NewMessage,
+  Publication,
+  Receipt,
+  SentMessage,
+  StoredStats,
+  StoredSubscription,
+  StoredTarget,
+  ReceiveFilter,
+} from "./queue-store.js";
+import type { NewRun, StartedRun, StoredLimit } from "./runs.js";
+import type { Message, Page, Run, StepPage, Why } from "./views.js";
+
+/** The filters of `runs.list` and `runs.count`; null: any. */
+export interface RunQuery {
+  readonly name: string | null;
+  readonly version: number | null;
+  readonly status: Status | null;
+  readonly phase: Phase | null;
+  readonly queue: string | null;
+  readonly kind: AnyDefinition["kind"] | null;
+  readonly error: string | null;
+  readonly parentId: string | null;
+  readonly since: Date | null;
+  readonly until: Date | null;
+  /** JSON that the input contains. */
+  readonly input: string | null;
+}
+
+/** A page of them. */
+export interface RunPageQuery extends RunQuery {
+  /** As the page before gave it; null: the first page. */
+  readonly cursor: string | null;
+  readonly limit: number;
+}
+
+/** Starts and signals. Also the calls that `within` makes in a transaction of the caller. */
+export interface SendTransport {
+  start(run: NewRun): Promise<StartedRun>;
+  /** All of them or none. */
+  startMany(runs: readonly NewRun[]): Promise<readonly StartedRun[]>;
+  signal(signal: NewSignal): Promise<SignalVerdict>;
+}
+
+export interface QueueTransport {
+  send(messages: readonly NewMessage[]): Promise<readonly SentMessage[]>;
+  receive(
+    filter: ReceiveFilter,
+    options: { max: number; waitMs: number; signal: AbortSignal | undefined },
+  ): Promise<Message[]>;
+  /** Answers which were deleted, as `receiptKey` writes them. */
+  ack(receipts: readonly Receipt[]): Promise<ReadonlySet<string>>;
+  /** Answers which were changed, as `receiptKey` writes them. */
+  extend(receipts: readonly Receipt[], visibilityMs: number): Promise<ReadonlySet<string>>;
+  /** Of one queue, or (null) of every queue that has messages. */
+  stats(queue: string | null): Promise<StoredStats[]>;
+}
+
+export interface TopicTransport {
+  publish(topic: string, body: string, dedupKey: string | null): Promise<Omit<Publication, "queues">>;
+  subscribe(
+    pattern: string,
+    target: StoredTarget,
+    secret: string | null,
+  ): Promise<{ id: string; created: boolean }>;
+  /** Whether there was such a subscription. */
+  unsubscribe(id: string): Promise<boolean>;
+  /** All subscriptions, or those with exactly this pattern. */
+  subscriptions(pattern: string | null): Promise<StoredSubscription[]>;
+}
+
+export interface ClientTransport extends SendTransport {
+  readonly queues: QueueTransport;
+  readonly topics: TopicTransport;
+  cancel(
+    runId: string,
+    options: { reason: string | null; cascade: boolean },
+  ): Promise<Pick<Cancellation, "verdict" | "phase"> & { readonly cancelled: number }>;
+  /** null: there is no such run. */
+  get(runId: string): Promise<Run | null>;
+  list(query: RunPageQuery): Promise<Page>;
+  count(query: RunQuery): Promise<number>;
+  /** A page of the steps of a run, completed ones first; none if there is no such run. */
+  steps(runId: string, cursor: string | undefined): Promise<StepPage>;
+  /** null: there is no such run. */
+  why(runId: string): Promise<Why | null>;
+  /** Waits for the end of a run; null once `timeoutMs` has passed. */
+  result(runId: string, timeoutMs: number | null): Promise<EndedRun | null>;
+  setLimit(limit: StoredLimit): Promise<void>;
+  limits(): Promise<StoredLimit[]>;
+  /** Closes connections. Calls that still wait fail with `reason`. */
+  close(reason: Error): Promise<void>;
+}

@@ -1,0 +1,221 @@
+/**
+ * The client's transport through a server: each call is a call of its REST API. Starts that happen
+ * together share one request. A start with a key travels alone, because the server may have to wait
+ * for the key. Only encodes and decodes; the client checks and the server decides. Works wherever
+ * there is `fetch`.
+ */
+
+import { PawlError } from "../../values/errors.js";
+import type { Logger } from "../../values/logger.js";
+import { phasesOf, type Status } from "../../values/phase.js";
+import { Batcher } from "../../timing/batch.js";
+import { Lanes } from "../../timing/slow-lanes.js";
+import type { EndedRun, NewSignal, SignalVerdict } from "../client-store.js";
+import type { ClientTransport, RunPageQuery, RunQuery } from "../client-transport.js";
+import { isUnreachable } from "../errors.js";
+import type { NewRun, StartedRun, StoredLimit } from "../runs.js";
+import type { Page, Run, Step, StepPage, Why } from "../views.js";
+import type { ServerAddress } from "./address.js";
+import { Caller } from "./caller.js";
+import { type DatesAsText, readRun, readStep, readWhy } from "./dates.js";
+import type { Hints } from "./hints.js";
+import { httpQueues, httpTopics } from "./http-queues.js";
+import { HttpResults } from "./http-results.js";
+import { toError } from "./problem.js";
+import { headerText, runQuery, startBody } from "./requests.js";
+
+/** How many starts with a key are under way at once. */
+const keyedLanes = 32;
+/** How much longer than the server's own wait an answer may take. */
+const graceMs = 15_000;
+
+export interface HttpTransportOptions {
+  readonly address: ServerAddress;
+  readonly hints: Hints;
+  readonly logger: Logger;
+  /** Makes runs part of the caller's trace, if there is a tracing library. */
+  readonly trace?: <Answer>(
+    runs: readonly NewRun[],
+    send: (runs: readonly NewRun[]) => Promise<Answer>,
+  ) => Promise<Answer>;
+}
+
+interface SentStart {
+  readonly runId: string;
+  readonly created: boolean;
+  readonly status: Status;
+}
+
+interface SentEnd {
+  readonly runId: string;
+  readonly status: Status | null;
+  readonly output: unknown;
+  readonly error: unknown;
+}
+
+export class HttpTransport implements ClientTransport {
+  readonly queues: ClientTransport["queues"];
+  readonly topics: ClientTransport["topics"];
+  readonly #caller: Caller;
+  readonly #hints: Hints;
+  readonly #trace: NonNullable<HttpTransportOptions["trace"]>;
+  readonly #results: HttpResults;
+  readonly #starts: Batcher<NewRun, StartedRun | PawlError>;
+  readonly #keyed = new Lanes(keyedLanes);
+
+  constructor({ address, hints, logger, trace = (runs, send) => send(runs) }: HttpTransportOptions) {
+    this.#caller = new Caller(address);
+    this.#hints = hints;
+    this.#trace = trace;
+    this.queues = httpQueues(this.#caller);
+    this.topics = httpTopics(this.#caller);
+    this.#results = new HttpResults((...asked) => this.#ended(...asked), hints, logger);
+    this.#starts = new Batcher({
+      send: (runs) => this.#startEach(runs),
+      sizeOf: (run) => run.input.length,
+      isOutage: isUnreachable,
+      isBusy: () => false,
+    });
+  }
+
+  start(run: NewRun): Promise<StartedRun> {
+    return this.#trace([run], async ([traced]) => {
+      if (run.uniqueKey !== null || run.idempotencyKey !== null) {
+        return this.#keyed.run(() => this.#startOne(traced!));
+      }
+      const started = await this.#starts.add(traced!);
+      if (started instanceof PawlError) throw started;
+      return started;
+    });
+  }
+
+  startMany(runs: readonly NewRun[]): Promise<StartedRun[]> {
+    return this.#trace(runs, async (traced) => {
+      const { runs: started } = await this.#startBatch<SentStart>(traced, { atomic: true });
+      return started.map(toStarted);
+    });
+  }
+
+  async signal({ runId, name, payload, dedupKey }: NewSignal): Promise<SignalVerdict> {
+    const { delivered } = await this.#caller.call<{ delivered: boolean }>(
+      "POST",
+      `/v1/runs/${runId}/signals/${encodeURIComponent(name)}`,
+      {
+        body: JSON.parse(payload) as unknown,
+        // The dedup key makes a second delivery harmless.
+        repeatable: dedupKey !== null,
+        headers: dedupKey === null ? {} : { "idempotency-key": headerText(dedupKey) },
+      },
+    );
+    if (delivered) this.#hints.delivered(runId);
+    return delivered ? "delivered" : "duplicate";
+  }
+
+  async cancel(
+    runId: string,
+    { reason, cascade }: { reason: string | null; cascade: boolean },
+  ): ReturnType<ClientTransport["cancel"]> {
+    const query = { reason, cascade };
+    const { cancelled } = await this.#caller.call<{ cancelled: number }>("DELETE", `/v1/runs/${runId}`, {
+      query,
+    });
+    if (cancelled > 0) this.#hints.cancel(runId, reason ?? undefined);
+    return { verdict: cancelled > 0 ? "cancelled" : "already", phase: "cancelled", cancelled };
+  }
+
+  async get(runId: string): Promise<Run> {
+    return readRun(await this.#caller.call<DatesAsText<Run>>("GET", `/v1/runs/${runId}`));
+  }
+
+  async list(query: RunPageQuery): Promise<Page> {
+    const page = await this.#caller.call<{ runs: DatesAsText<Run>[]; cursor: string | null }>(
+      "GET",
+      "/v1/runs",
+      { query: { ...runQuery(query), cursor: query.cursor, limit: query.limit } },
+    );
+    return { runs: page.runs.map(readRun), cursor: page.cursor };
+  }
+
+  async count(query: RunQuery): Promise<number> {
+    const answer = await this.#caller.call<{ count: number }>("GET", "/v1/runs/count", {
+      query: runQuery(query),
+    });
+    return answer.count;
+  }
+
+  async steps(runId: string, cursor: string | undefined): Promise<StepPage> {
+    const page = await this.#caller.call<{ steps: DatesAsText<Step>[]; cursor: string | null }>(
+      "GET",
+      `/v1/runs/${runId}/steps`,
+      { query: { cursor } },
+    );
+    return { steps: page.steps.map(readStep), cursor: page.cursor };
+  }
+
+  async why(runId: string): Promise<Why> {
+    return readWhy(await this.#caller.call<DatesAsText<Why>>("GET", `/v1/runs/${runId}/why`));
+  }
+
+  result(runId: string, timeoutMs: number | null): Promise<EndedRun | null> {
+    return this.#results.wait(runId, timeoutMs);
+  }
+
+  async limits(): Promise<StoredLimit[]> {
+    return (await this.#caller.call<{ limits: StoredLimit[] }>("GET", "/v1/limits")).limits;
+  }
+
+  async setLimit({ name, allowed, periodMs, burst }: StoredLimit): Promise<void> {
+    await this.#caller.call("PUT", `/v1/limits/${name}`, { body: { allowed, period: periodMs, burst } });
+  }
+
+  async close(reason: Error): Promise<void> {
+    this.#results.close(reason);
+  }
+
+  async #startOne(run: NewRun): Promise<StartedRun> {
+    const { name, ...body } = startBody(run);
+    const started = await this.#caller.call<SentStart>("POST", `/v1/workflows/${name}/runs`, {
+      body,
+      repeatable: run.idempotencyKey !== null,
+    });
+    return toStarted(started);
+  }
+
+  /** Each by itself: the started run, or its error. */
+  async #startEach(runs: readonly NewRun[]): Promise<(StartedRun | PawlError)[]> {
+    type Answer = SentStart | { error: { status?: number } };
+    const { runs: started } = await this.#startBatch<Answer>(runs, { atomic: false });
+    return started.map((one) =>
+      "error" in one ? toError(one.error.status ?? 500, one.error, "the server") : toStarted(one),
+    );
+  }
+
+  #startBatch<Answer>(runs: readonly NewRun[], { atomic }: { atomic: boolean }): Promise<{ runs: Answer[] }> {
+    return this.#caller.call("POST", "/v1/runs/batch", { body: { runs: runs.map(startBody), atomic } });
+  }
+
+  /** The runs among these that have ended or do not exist; none once the time has passed. */
+  async #ended(runIds: readonly string[], waitSeconds: number, signal?: AbortSignal): Promise<EndedRun[]> {
+    const { runs } = await this.#caller.call<{ runs: SentEnd[] }>("POST", "/v1/runs/ended", {
+      body: { runIds, waitSeconds },
+      timeoutMs: waitSeconds * 1_000 + graceMs,
+      repeatable: true,
+      tries: 1,
+      ...(signal === undefined ? {} : { signal }),
+    });
+    return runs.map(toEnded);
+  }
+}
+
+function toStarted({ runId, created, status }: SentStart): StartedRun {
+  return { runId, created, phase: phasesOf[status][0]!, conflict: null };
+}
+
+function toEnded({ runId, status, output, error }: SentEnd): EndedRun {
+  return {
+    runId,
+    phase: status === null ? null : (phasesOf[status][0] as EndedRun["phase"]),
+    result: output === null ? null : JSON.stringify(output),
+    error: error === null ? null : JSON.stringify(error),
+  };
+}

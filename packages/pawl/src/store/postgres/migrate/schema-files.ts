@@ -1,0 +1,106 @@
+/**
+ * The SQL of the schema, in `schema/`. Tables and changes of data are numbered files that are never
+ * edited after a release (`tables/0001_runs.sql`): all files of one number are one version.
+ * Functions and views belong to the newest version and are applied whole. The first line of a file
+ * is a marker that says how to apply it:
+ *
+ *     -- pawl: table; grant select, insert       rights of roles that use the schema; `breaking`
+ *     -- pawl: call; lock_timeout 100ms          a function that TypeScript or users call
+ *     -- pawl: call; custom plans                the same, planned anew with the given filters
+ *     -- pawl: inner                             a function that only other functions call
+ *     -- pawl: view; grant select
+ *
+ * Read by `migrate`, by grants, and by the template databases of `pawl/testing`.
+ */
+
+import { createHash } from "node:crypto";
+import { readdir, readFile } from "node:fs/promises";
+
+// The same from src/ and dist/, so that no build step has to copy the files.
+const directory = new URL("../../../../src/store/postgres/schema/", import.meta.url);
+
+export interface SchemaFile {
+  readonly name: string;
+  readonly text: string;
+  readonly kind: "table" | "call" | "inner" | "view";
+  /** What follows the kind in the marker: `lock_timeout 100ms`, `breaking`, … */
+  readonly notes: readonly string[];
+}
+
+export interface Schema {
+  /** The tables of each version, from version 1 on. */
+  readonly versions: readonly (readonly SchemaFile[])[];
+  readonly functions: readonly SchemaFile[];
+  readonly views: readonly SchemaFile[];
+  /** Tells the functions and views of two releases apart. */
+  readonly fingerprint: string;
+}
+
+let read: Promise<Schema> | undefined;
+
+export function readSchema(): Promise<Schema> {
+  read ??= readSchemaFrom(directory);
+  return read;
+}
+
+async function readSchemaFrom(folder: URL): Promise<Schema> {
+  const [tables, functions, views] = await Promise.all([
+    readFolder(new URL("tables/", folder)),
+    readFolder(new URL("functions/", folder)),
+    readFolder(new URL("views/", folder)),
+  ]);
+  const versions: SchemaFile[][] = [];
+  for (const file of tables) {
+    const version = Number(/^\d{4}(?=_)/.exec(file.name)?.[0]);
+    if (!(version >= 1)) throw new Error(`tables/${file.name} must be called like 0001_runs.sql`);
+    (versions[version - 1] ??= []).push(file);
+  }
+  for (let index = 0; index < versions.length; index++) {
+    if (versions[index] === undefined) throw new Error(`tables/ has no file of version ${index + 1}`);
+  }
+  const hash = createHash("sha256");
+  for (const { name, text } of [...functions, ...views]) hash.update(`${name}\0${text}\0`);
+  return { versions, functions, views, fingerprint: hash.digest("hex").slice(0, 16) };
+}
+
+export function isBreaking(files: readonly SchemaFile[]): boolean {
+  return files.some(({ notes }) => notes.includes("breaking"));
+}
+
+/** The rights on each table and view of a role that uses the schema without owning it. */
+export function tableRights({ versions, views }: Schema): Map<string, string> {
+  const rights = new Map([["migrations", "select"]]);
+  for (const { text, notes } of [...versions.flat(), ...views]) {
+    const granted = notes.find((note) => note.startsWith("grant "))?.slice("grant ".length);
+    for (const [, name] of text.matchAll(/^create (?:table|or replace view) (\w+)/gm)) {
+      if (granted !== undefined) rights.set(name!, granted);
+    }
+  }
+  return rights;
+}
+
+/** Which file makes each function. Overloads of a name are of one kind. */
+export function functionFiles({ functions }: Schema): Map<string, SchemaFile> {
+  const files = new Map<string, SchemaFile>();
+  for (const file of functions) {
+    for (const [, name] of file.text.matchAll(/^create or replace function (\w+)/gm)) files.set(name!, file);
+  }
+  return files;
+}
+
+/** The SQL files of a folder and its subfolders, by name. */
+async function readFolder(folder: URL): Promise<SchemaFile[]> {
+  const entries = await readdir(folder, { recursive: true });
+  const names = entries.map((name) => name.replaceAll("\\", "/")).filter((name) => name.endsWith(".sql"));
+  return Promise.all(
+    names.toSorted().map(async (name) => toFile(name, await readFile(new URL(name, folder), "utf8"))),
+  );
+}
+
+function toFile(name: string, text: string): SchemaFile {
+  const [kind, ...notes] = (/^-- pawl: (.*)\n/.exec(text)?.[1] ?? "").split("; ");
+  if (kind !== "table" && kind !== "call" && kind !== "inner" && kind !== "view") {
+    throw new Error(`${name} must begin with a marker, like "-- pawl: inner"`);
+  }
+  return { name, text, kind, notes };
+}

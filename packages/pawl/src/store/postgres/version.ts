@@ -1,0 +1,87 @@
+/**
+ * The version of a schema: which one a database has, and whether this release can work with it. A newer
+ * one is fine unless a version in between is breaking. Asked by `connect`, `serve`, `migrate` and `pawl doctor`.
+ */
+
+import { Refused } from "../errors.js";
+import { migrateCall, sqlState } from "./database-errors.js";
+import { quoteName } from "./literals.js";
+
+/** The version that this release of Pawl works with: the highest number in `schema/tables/`. */
+export const schemaVersion = 1;
+
+/** The version of a schema, and whether a release that knows only `schemaVersion` can work with it. */
+export interface FoundVersion {
+  readonly version: number;
+  /** The lowest version after this release's that is breaking. */
+  readonly breaking: number | null;
+  /** Of the functions and views. */
+  readonly fingerprint: string | null;
+}
+
+export const noSchema: FoundVersion = { version: 0, breaking: null, fingerprint: null };
+
+/** The version of the schema in this database; 0 if there is none. */
+export async function readVersion(
+  query: (text: string) => Promise<{ rows: FoundVersion[] }>,
+  schema: string,
+): Promise<FoundVersion> {
+  try {
+    const { rows } = await query(
+      `select coalesce(max(m.version), 0)::int4 as version,
+         (min(m.version) filter (where m.is_breaking and m.version > ${schemaVersion}))::int4 as breaking,
+         (select n.functions from ${quoteName(schema)}.migrations n order by n.version desc limit 1) as fingerprint
+       from ${quoteName(schema)}.migrations m`,
+    );
+    return rows[0]!;
+  } catch (error) {
+    if (["42P01", "3F000"].includes(sqlState(error) ?? "")) {
+      return noSchema;
+    }
+    throw error;
+  }
+}
+
+/** Throws unless the database keeps text in UTF8: in any other encoding it could not store every JSON value. */
+export async function requireUtf8(query: (text: string) => Promise<{ rows: unknown[] }>): Promise<void> {
+  const { rows } = await query("select current_setting('server_encoding') as encoding");
+  const { encoding } = rows[0] as { encoding: string };
+  if (encoding === "UTF8") return;
+  throw new Refused(
+    `Pawl needs a database with encoding UTF8, and this one has ${encoding}. Create another one with ` +
+      `create database … encoding 'UTF8' template template0, and use its URL`,
+  );
+}
+
+/** What to do when the schema found is not one that this release works with; null if it is. */
+export function explainVersion(found: FoundVersion, schema: string): Refused | null {
+  const { version } = found;
+  if (version >= schemaVersion) return found.breaking === null ? null : newer(found, schema);
+  const call = migrateCall(schema);
+  return version === 0
+    ? new Refused(`the database has no schema "${schema}" of Pawl yet; run ${call} once`)
+    : new Refused(
+        `the schema "${schema}" is at version ${version}, this release needs ${schemaVersion}; run ${call}`,
+      );
+}
+
+/** Throws if this release cannot work with so new a schema. */
+export function requireKnown(found: FoundVersion, schema: string): void {
+  if (found.breaking !== null) throw newer(found, schema);
+}
+
+/** The same for a worker that runs while somebody migrates: the newest breaking version, or null. */
+export function explainBreaking(breaking: number): string | null {
+  if (breaking <= schemaVersion) return null;
+  return (
+    `this release of Pawl works with version ${schemaVersion} of the schema, and version ${breaking} is marked as ` +
+    `breaking; upgrade the pawl package`
+  );
+}
+
+function newer({ version, breaking }: FoundVersion, schema: string): Refused {
+  return new Refused(
+    `the schema "${schema}" is at version ${version}, newer than this release of Pawl knows (${schemaVersion}), and ` +
+      `version ${breaking} is marked as breaking; upgrade the pawl package`,
+  );
+}

@@ -1,0 +1,24 @@
+/** `pawl runs`: the commands that list, show, start, signal and cancel runs. */
+
+import type { Command } from "commander";
+import { addRunsCancel, addRunsSignal } from "./signal-and-cancel.js";
+import { addRunsList } from "./list.js";
+import { addRunsShow, addRunsWhy } from "./show.js";
+import { addRunsStart } from "./start.js";
+import { addRunsTail } from "./tail.js";
+import { addGroup, type Session } from "../terminal/session.js";
+
+export function addRuns(program: Command, session: Session): void {
+  const runs = addGroup(program, session, {
+    name: "runs",
+    description: "list, show, start, signal and cancel runs",
+    examples: ["pawl runs list --status failed", "pawl runs why 64"],
+  });
+  addRunsList(runs, session);
+  addRunsShow(runs, session);
+  addRunsStart(runs, session);
+  addRunsSignal(runs, session);
+  addRunsCancel(runs, session);
+  addRunsWhy(runs, session);
+  addRunsTail(runs, session);
+}

@@ -1,0 +1,23 @@
+/** All routes of the API, one file per area. A new file is added here. Called by `createServer`. */
+
+import type { Backend } from "../backend/backend.js";
+import type { App } from "../http/app.js";
+import { healthRoutes } from "./health.js";
+import { limitRoutes } from "./limits.js";
+import { listingRoutes } from "./listings.js";
+import { metricsRoutes } from "./metrics.js";
+import { queueRoutes } from "./queues.js";
+import { runRoutes } from "./runs.js";
+import { startRoutes } from "./starts.js";
+import { topicRoutes } from "./topics.js";
+
+export function addRoutes(app: App, backend: Backend, { metricsOpen }: { metricsOpen: boolean }): void {
+  healthRoutes(app, backend);
+  startRoutes(app, backend);
+  runRoutes(app, backend);
+  listingRoutes(app, backend);
+  limitRoutes(app, backend);
+  metricsRoutes(app, backend, metricsOpen);
+  queueRoutes(app, backend);
+  topicRoutes(app, backend);
+}

@@ -1,0 +1,229 @@
+/** Runs, steps and starts as schemas: the requests and answers of the routes about runs. */
+
+import type { Phase, RateLimit, Run, Started, Status, Step, StepKind, Why } from "pawl";
+import { Type } from "typebox";
+import {
+  date,
+  errorRecord,
+  json,
+  nextCursor,
+  nullable,
+  oneOf,
+  pageCursor,
+  problemSchema,
+  strict,
+} from "../http/schemas.js";
+
+const statuses: readonly Status[] = ["running", "completed", "failed", "cancelled"];
+const phases: readonly Phase[] = [
+  "runnable",
+  "executing",
+  "awaiting_signal",
+  "awaiting_children",
+  "done",
+  "failed",
+  "cancelled",
+];
+const kinds = ["job", "machine", "workflow"] as const;
+const stepKinds: readonly StepKind[] = ["run", "sleep", "wait", "invoke", "transaction"];
+
+export const runSchema = Type.Unsafe<Run>(
+  strict(
+    {
+      runId: Type.String(),
+      name: Type.String(),
+      version: Type.Integer(),
+      kind: nullable(oneOf(kinds)),
+      status: oneOf(statuses),
+      phase: oneOf(phases),
+      step: nullable(Type.String()),
+      attempt: Type.Integer(),
+      queue: Type.String(),
+      priority: Type.Integer(),
+      input: json("The input of its start"),
+      state: json("The state of a machine"),
+      output: json("The value that it returned"),
+      error: nullable(errorRecord),
+      parentId: nullable(Type.String()),
+      idempotencyKey: nullable(Type.String()),
+      startedAt: date,
+      completedAt: nullable(date),
+      eligibleAt: nullable(date),
+      expiresAt: nullable(date),
+    },
+    { title: "Run" },
+  ),
+);
+
+export const pageSchema = strict(
+  {
+    runs: Type.Array(runSchema),
+    cursor: nextCursor,
+  },
+  { description: "A page of runs, newest first" },
+);
+
+export const startedSchema = Type.Unsafe<Started>(
+  strict(
+    {
+      runId: Type.String(),
+      created: Type.Boolean({ description: "False: another run holds the key, and this is that run" }),
+      status: oneOf(statuses),
+    },
+    { title: "Started" },
+  ),
+);
+
+export const batchSchema = strict(
+  { runs: Type.Array(Type.Union([startedSchema, strict({ error: problemSchema })])) },
+  { description: "In the order of the request" },
+);
+
+export const endedSchema = strict(
+  {
+    runs: Type.Array(
+      strict({
+        runId: Type.String(),
+        status: nullable(oneOf(["completed", "failed", "cancelled"] as const)),
+        output: json("The value that it returned"),
+        error: nullable(errorRecord),
+      }),
+    ),
+    more: Type.Boolean({ description: "More runs have ended: call again for the rest" }),
+  },
+  { description: "The runs that have ended, or do not exist (status null)" },
+);
+
+export const stepsSchema = strict(
+  {
+    steps: Type.Array(
+      Type.Unsafe<Step>(
+        strict(
+          {
+            name: Type.String(),
+            kind: oneOf(stepKinds),
+            status: oneOf(["pending", "completed", "failed"] as const),
+            attempt: Type.Integer(),
+            output: json("The value that it returned"),
+            error: nullable(errorRecord),
+            childId: nullable(Type.String()),
+            startedAt: date,
+            completedAt: nullable(date),
+            dueAt: nullable(date),
+          },
+          { title: "Step" },
+        ),
+      ),
+    ),
+    cursor: nextCursor,
+  },
+  { description: "The journal in the order of replay, then the pending steps" },
+);
+
+export const whySchema = Type.Unsafe<Why>(
+  Type.Object(
+    { runId: Type.String(), phase: oneOf(phases), reason: Type.String(), text: Type.String() },
+    {
+      title: "Why",
+      description: "Each reason adds members of its own: the holder, a time, what is missing",
+    },
+  ),
+);
+
+export const countsSchema = strict({
+  workflows: Type.Array(
+    strict({
+      name: Type.String(),
+      counts: strict({
+        running: Type.Integer(),
+        completed: Type.Integer(),
+        failed: Type.Integer(),
+        cancelled: Type.Integer(),
+      }),
+    }),
+  ),
+});
+
+const duration = (description: string) =>
+  Type.Union([Type.Number({ minimum: 0 }), Type.String()], {
+    description: `${description}: milliseconds, or a text such as "30s"`,
+  });
+const key = (description: string) => Type.String({ minLength: 1, maxLength: 512, description });
+
+/** The members of a start. */
+export const startFields = {
+  input: Type.Optional(json("The input, any JSON")),
+  version: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: 2_147_483_647,
+      description: "Default: the highest with a live worker, else the highest registered",
+    }),
+  ),
+  kind: Type.Optional(oneOf(kinds)),
+  queue: Type.Optional(Type.String({ description: "Default: the queue of the definition" })),
+  priority: Type.Optional(
+    Type.Integer({ minimum: -32_768, maximum: 32_767, description: "Lower runs first" }),
+  ),
+  partitionKey: Type.Optional(key("Runs that share it execute one at a time, in order")),
+  rateLimit: Type.Optional(
+    Type.Unsafe<RateLimit>(
+      Type.Union([Type.String(), strict({ name: Type.String(), key: Type.String() })], {
+        description: "The name of a limit, or one bucket of it",
+      }),
+    ),
+  ),
+  weight: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
+  traceparent: Type.Optional(
+    Type.String({
+      pattern: "^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$",
+      description: "The W3C trace context that the run belongs to. Default: the header traceparent",
+    }),
+  ),
+  delay: Type.Optional(duration("Wait this long before the first attempt")),
+  delaySeconds: Type.Optional(Type.Number({ minimum: 0, description: "The same in seconds" })),
+  at: Type.Optional(Type.String({ description: "Start at this time or later, ISO 8601" })),
+  uniqueKey: Type.Optional(key("While a run holds this key, another start returns that run")),
+  uniqueKeyBase64: Type.Optional(
+    Type.String({ minLength: 1, maxLength: 1_024, description: "The same as bytes" }),
+  ),
+  uniqueScope: Type.Optional(
+    Type.Array(oneOf(phases), {
+      description: "The phases in which the run holds its unique key",
+      maxItems: 7,
+    }),
+  ),
+  idempotencyKey: Type.Optional(key("As the header idempotency-key: the same key never starts a second run")),
+  retention: Type.Optional(duration("How long to keep the run after its end")),
+  retentionDays: Type.Optional(Type.Number({ minimum: 0, description: "The same in days" })),
+  step: Type.Optional(Type.String({ description: "Machines: begin at this step" })),
+};
+
+export const startSchema = strict(startFields, { title: "Start" });
+
+export const listQuery = Type.Object(
+  {
+    version: Type.Optional(Type.Integer({ minimum: 1, maximum: 2_147_483_647 })),
+    status: Type.Optional(oneOf(statuses)),
+    phase: Type.Optional(oneOf(phases)),
+    queue: Type.Optional(Type.String()),
+    kind: Type.Optional(oneOf(kinds)),
+    error: Type.Optional(
+      Type.String({ description: "Failed with this code, or with this error name if the error has no code" }),
+    ),
+    parentId: Type.Optional(Type.String({ description: "Children of this run" })),
+    since: Type.Optional(Type.String({ description: "Started at this time or later, ISO 8601" })),
+    until: Type.Optional(Type.String({ description: "Started before this time" })),
+    cursor: pageCursor,
+    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, description: "Default 20" })),
+  },
+  // Names that begin with `input.`; the handler refuses the others.
+  { additionalProperties: Type.String() },
+);
+
+export const runParams = strict({ id: Type.String({ description: "The id of the run" }) });
+export const nameParams = strict({ name: Type.String({ description: "The name of the definition" }) });
+export const namedRunParams = strict({
+  name: Type.String({ description: "The name of the definition" }),
+  id: Type.String({ description: "The id of the run" }),
+});

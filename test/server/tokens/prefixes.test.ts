@@ -1,0 +1,209 @@
+/** Tokens with prefixes of names and queues, and the scope `start`. */
+
+import { connect, job, serve } from "pawl";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { testDatabase } from "../../support/database.js";
+import { testServer } from "../../support/server.js";
+
+const { url } = await testDatabase();
+const secrets = {
+  both: "both-secret-0123456789",
+  names: "names-secret-0123456789",
+  queues: "queues-secret-0123456789",
+  start: "start-secret-0123456789",
+  all: "admin-secret-0123456789",
+};
+type Who = keyof typeof secrets;
+const { call, url: address } = await testServer({
+  database: url,
+  tokens: [
+    `both:write:names=billing-+invoice-:queues=billing:${secrets.both}`,
+    `names:write:names=billing-:${secrets.names}`,
+    `queues:write:queues=billing:${secrets.queues}`,
+    `start:start:names=billing-:${secrets.start}`,
+    `all:admin:${secrets.all}`,
+  ],
+});
+const as = (who: Who, method: string, path: string, body?: unknown) =>
+  call(method, path, body, { authorization: `Bearer ${secrets[who]}` });
+const pawl = connect(url);
+afterAll(() => pawl.close());
+
+const own = { name: "billing-charge", runId: "" };
+const foreign = { name: "shipping-send", runId: "" };
+beforeAll(async () => {
+  own.runId = (await pawl.start(own.name, { of: "billing" }, { queue: "billing" })).runId;
+  foreign.runId = (await pawl.start(foreign.name, { of: "shipping" }, { queue: "shipping" })).runId;
+  await pawl.queues.send("billing-events", { of: "billing" });
+  await pawl.queues.send("shipping-events", { of: "shipping" });
+  await pawl.limits.set("billing-bank", { allowed: 1, period: "1s" });
+  await pawl.limits.set("shipping-carrier", { allowed: 1, period: "1s" });
+});
+
+describe("a token with prefixes", () => {
+  it("starts runs of its names in its queues, and no others", async () => {
+    const start = async (who: Who, name: string, queue?: string) =>
+      (await as(who, "POST", `/v1/workflows/${name}/runs`, { queue })).status;
+    expect(await start("both", "billing-a", "billing-fast")).toBe(201);
+    expect(await start("both", "invoice-a", "billing")).toBe(201);
+    expect(await start("both", "billing-a", "shipping")).toBe(403);
+    expect(await start("both", "shipping-a", "billing")).toBe(403);
+    // It would run in the queue of the definition, whatever that is.
+    expect(await start("both", "billing-a")).toBe(403);
+    expect(await start("names", "billing-a")).toBe(201);
+    expect(await start("names", "billing")).toBe(403);
+    expect(await start("queues", "anything", "billing")).toBe(201);
+    expect(await start("queues", "anything")).toBe(403);
+  });
+
+  it("starts none of a batch that is not all its own", async () => {
+    const before = await pawl.runs.count();
+    const runs = [{ name: "billing-b" }, { name: "shipping-b" }];
+    expect(await as("names", "POST", "/v1/runs/batch", { runs })).toMatchObject({
+      status: 403,
+      body: {
+        code: "Forbidden",
+        detail: expect.stringContaining('this call concerns the name "shipping-b"'),
+      },
+    });
+    expect(await pawl.runs.count()).toBe(before);
+    const each = await as("names", "POST", "/v1/runs/batch", { runs, atomic: false });
+    expect(each.body).toMatchObject({ runs: [{ created: true }, { error: { code: "Forbidden" } }] });
+  });
+
+  it("sees, signals and cancels only its own runs: the others do not exist for it", async () => {
+    for (const who of ["both", "names", "queues"] as const) {
+      for (const [method, path] of [
+        ["GET", ""],
+        ["GET", "/steps"],
+        ["GET", "/why"],
+        ["POST", "/signals/paid"],
+        ["DELETE", ""],
+      ] as const) {
+        const ask = (prefix: string) =>
+          as(who, method, `${prefix}${path}`, method === "POST" ? {} : undefined);
+        for (const prefix of [
+          `/v1/runs/${foreign.runId}`,
+          `/v1/workflows/${foreign.name}/runs/${foreign.runId}`,
+        ]) {
+          expect(await ask(prefix)).toMatchObject({
+            status: 404,
+            body: { code: "RunNotFound", detail: `there is no run ${foreign.runId}` },
+          });
+        }
+        if (method !== "DELETE") expect((await ask(`/v1/runs/${own.runId}`)).status).toBe(200);
+      }
+    }
+    expect((await pawl.runs.get(foreign.runId)).status).toBe("running");
+  });
+
+  it("waits only for the end of its own runs", async () => {
+    const answer = await as("both", "POST", "/v1/runs/ended", { runIds: [own.runId, foreign.runId] });
+    expect(answer.body).toEqual({
+      runs: [{ runId: foreign.runId, status: null, output: null, error: null }],
+      more: false,
+    });
+  });
+
+  it("lists and counts what it names, if that is its own", async () => {
+    const list = async (who: Who, path: string) => (await as(who, "GET", path)).status;
+    for (const path of ["/v1/runs", "/v1/runs/count"]) {
+      expect(await list("both", path)).toBe(403);
+      expect(await list("both", `${path}?name=billing-charge`)).toBe(403);
+      expect(await list("both", `${path}?queue=billing`)).toBe(403);
+      expect(await list("both", `${path}?name=billing-charge&queue=billing`)).toBe(200);
+      expect(await list("names", `${path}?name=billing-charge`)).toBe(200);
+      expect(await list("names", `${path}?name=shipping-send`)).toBe(403);
+      expect(await list("queues", `${path}?queue=billing`)).toBe(200);
+      expect(await list("queues", `${path}?queue=shipping`)).toBe(403);
+    }
+    expect(await list("names", "/v1/workflows/billing-charge/runs")).toBe(200);
+    expect(await list("names", "/v1/workflows/shipping-send/runs")).toBe(403);
+    expect(await list("both", "/v1/workflows/billing-charge/runs")).toBe(403);
+  });
+
+  it("learns of the names, queues and limits that are its own", async () => {
+    const members = async (who: Who, path: string, list: string, member: string) => {
+      const { body } = await as(who, "GET", path);
+      const found = (body as Record<string, Record<string, string>[]>)[list]!.map((one) => one[member]!);
+      return new Set(found.map((name) => name.split("-")[0]));
+    };
+    expect(await members("names", "/v1/workflows", "workflows", "name")).toEqual(new Set(["billing"]));
+    expect(await members("queues", "/v1/workflows", "workflows", "name")).toEqual(new Set());
+    expect(await members("both", "/v1/queues", "queues", "queue")).toEqual(new Set(["billing"]));
+    expect(await members("names", "/v1/queues", "queues", "queue")).toEqual(new Set());
+    expect(await members("both", "/v1/limits", "limits", "name")).toEqual(new Set(["billing"]));
+    expect(await members("all", "/v1/limits", "limits", "name")).toEqual(new Set(["billing", "shipping"]));
+  });
+
+  it("sets only limits of its names", async () => {
+    const set = async (who: Who, name: string) =>
+      (await as(who, "PUT", `/v1/limits/${name}`, { allowed: 2, period: "1s" })).status;
+    expect(await set("both", "billing-bank")).toBe(200);
+    expect(await set("both", "shipping-carrier")).toBe(403);
+    expect(await set("queues", "billing-bank")).toBe(403);
+  });
+
+  it("uses only the messages of its queues", async () => {
+    const calls = (queue: string) =>
+      [
+        ["GET", `/v1/queues/${queue}`, undefined],
+        ["POST", `/v1/queues/${queue}/messages`, { body: 1 }],
+        ["POST", `/v1/queues/${queue}/receive`, {}],
+        ["POST", `/v1/queues/${queue}/ack`, { messages: [{ id: "1", receipt: "1" }] }],
+        [
+          "POST",
+          `/v1/queues/${queue}/extend`,
+          { messages: [{ id: "1", receipt: "1" }], visibilitySeconds: 1 },
+        ],
+        ["DELETE", `/v1/queues/${queue}/messages/1?receipt=1`, undefined],
+        ["PATCH", `/v1/queues/${queue}/messages/1?receipt=1`, { visibilitySeconds: 1 }],
+      ] as const;
+    for (const [method, path, body] of calls("shipping-events")) {
+      for (const who of ["both", "names", "queues"] as const)
+        expect((await as(who, method, path, body)).status).toBe(403);
+    }
+    for (const [method, path, body] of calls("billing-events")) {
+      expect((await as("queues", method, path, body)).status).not.toBe(403);
+      // It has prefixes, and none of queues.
+      expect((await as("names", method, path, body)).status).toBe(403);
+    }
+  });
+
+  it("cannot use what concerns everybody: topics, subscriptions, metrics", async () => {
+    const target = { type: "workflow", name: "billing-charge" };
+    for (const who of ["both", "names", "queues"] as const) {
+      expect((await as(who, "POST", "/v1/topics/a/messages", { body: 1 })).status).toBe(403);
+      expect((await as(who, "POST", "/v1/topics/a/subscriptions", target)).status).toBe(403);
+      expect((await as(who, "GET", "/v1/subscriptions")).status).toBe(403);
+      expect((await as(who, "GET", "/metrics")).status).toBe(403);
+      expect((await as(who, "GET", "/v1/openapi.json")).status).toBe(200);
+    }
+  });
+});
+
+describe("the scope start", () => {
+  it("starts runs, and does nothing else", async () => {
+    expect((await as("start", "POST", "/v1/workflows/billing-a/runs", {})).status).toBe(201);
+    for (const path of [
+      `/v1/runs/${own.runId}`,
+      "/v1/runs?name=billing-charge",
+      "/v1/workflows",
+      "/v1/limits",
+    ])
+      expect((await as("start", "GET", path)).status).toBe(403);
+    expect((await as("start", "DELETE", `/v1/runs/${own.runId}`)).status).toBe(403);
+    expect((await as("start", "POST", `/v1/runs/${own.runId}/signals/paid`, {})).status).toBe(403);
+  });
+
+  it("is enough for the client of the library to start runs", async () => {
+    const starter = connect(address, { token: secrets.start });
+    const charge = job({ name: "billing-charged", run: () => "charged" });
+    const { runId } = await starter.start(charge, null);
+    await expect(starter.runs.get(runId)).rejects.toMatchObject({ code: "Forbidden" });
+    const worker = serve([charge], { url });
+    expect(await pawl.result(runId)).toBe("charged");
+    await worker.stop();
+    await starter.close();
+  });
+});
