@@ -1,8 +1,8 @@
 -- pawl: inner
--- Locks a page of runs or messages that the caller (claim, receive) has read unlocked: those of
--- p_id that are still claimable, due and in the queue, in order, at most p_limit. Answers as many
--- as fit into p_room bytes, and at least one if the caller has found none yet (p_found). `worn` are
--- those that had p_max_attempts attempts (null: no bound).
+-- Locks a page of runs or messages that the caller (claim, receive) has read unlocked. Locks those
+-- of p_id that are still claimable, due and in the queue, in order, at most p_limit. Answers as
+-- many as fit into p_room bytes, and at least one if the caller has found none yet (p_found).
+-- `worn` are those that had p_max_attempts attempts (null: no bound).
 -- Locks by primary key with SKIP LOCKED. A plain predicate on status would lure the planner to
 -- runs_claim. The hidden one passes over runs that others have claimed or blocked since. To lock
 -- such a run would delay its commit, or the transaction that frees its key.

@@ -4,9 +4,9 @@
 -- the order of p_id. Each has its inbox, or its journal if it is a workflow, up to p_inline bytes.
 --   p_signals  1 if the caller has just put the signal into the inbox that ends the wait. A wait
 --              that is claimed without one has timed out.
---   p_unique   'settled' claims only runs that hold their unique key or have none; 'enter' also
---              takes runs that enter their unique scope now, and raises if the key is taken; 'give
---              up' takes them without their key (claim_entering_scope)
+--   p_unique   'settled' claims only runs that hold their unique key or have none. 'enter' also
+--              takes runs that enter their unique scope now, and raises if the key is taken. 'give
+--              up' takes them without their key (claim_entering_scope).
 create or replace function take_claims(
   p_id bigint[], p_worker text, p_claim_id bigint, p_now timestamptz, p_inline int, p_signals int, p_unique text
 ) returns setof claimed_run language plpgsql as $f$

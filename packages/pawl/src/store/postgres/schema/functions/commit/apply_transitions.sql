@@ -1,7 +1,7 @@
 -- pawl: inner
--- Applies each transition whose guard (id, claim id, turn, executing) still holds, with all that
--- belongs to it: it consumes signals, starts children, wakes parents, and lets in the next runs of
--- partition keys.
+-- Applies each transition whose guard (id, claim id, turn, executing) still holds. Also consumes
+-- its signals, starts its children, wakes its parent, and lets in the next run of its partition
+-- key.
 -- There are three updates: the claim is kept (keep), the claim ends and the run goes on (next,
 -- retry, await, spawn), or the run ends (done, stop).
 -- If anything must be decided, it first locks the runs, and the parents of those that end, in id
@@ -15,8 +15,8 @@
 --   claimable  the claimable runs it made, by queue
 --   handed     [[position, run], …]: runs next in line for freed keys, handed over to p_worker
 -- Joins runs by primary key, never by ctid: a row has moved if its lock had to wait. Here and in
--- similar functions the batch comes first in the join, whatever the planner believes of the table:
--- a LIMIT fences the batch, and no other condition on runs can use an index. (Otherwise a batch
+-- similar functions the batch comes first in the join, whatever the planner believes of the table.
+-- A LIMIT fences the batch, and no other condition on runs can use an index. (Otherwise a batch
 -- took 200 ms.)
 create or replace function apply_transitions(
   p_id bigint[], p_claim_id bigint[], p_turn bigint[], p_op text[], p_step text[], p_state text[],

@@ -1,9 +1,9 @@
 -- pawl: call; lock_timeout 100ms
 -- Commits one transition per position, for claims that p_worker holds. One transaction, one answer
--- row: the number committed; the others as JSON [{position, verdict, …}]; the claimable runs made,
--- by queue ([[queue, priority, µs], …]); and the runs handed over to p_worker ([[position, run],
--- …]). With a claim id at its position (p_next_claim_id), a transition that frees a partition key
--- claims the next run in line for it. A verdict is one of
+-- row: the number committed, and the others as JSON [{position, verdict, …}]. Also the claimable
+-- runs made, by queue ([[queue, priority, µs], …]), and the runs handed over to p_worker
+-- ([[position, run], …]). With a claim id at its position (p_next_claim_id), a transition that
+-- frees a partition key claims the next run in line for it. A verdict is one of
 --   already      an earlier call applied it and its reply was lost (turn is one ahead)
 --   stale        the claim is gone; nothing was written
 --   busy         another open transaction has the row locked; nothing was written, send it again

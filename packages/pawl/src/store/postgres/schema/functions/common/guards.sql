@@ -26,9 +26,9 @@ begin
   end if;
 end $f$;
 
--- Whether an error concerns one row alone, so that the caller must try the others of the batch
--- without it: its values (21, 22, 23, 27, 44, 54), a check of Pawl (PW), a `raise` of a user's
--- trigger (P0001), or its lock (55P03, answered as busy).
+-- Whether an error concerns one row alone. Then the caller must try the others of the batch without
+-- it. Such an error is about the values of the row (21, 22, 23, 27, 44, 54), a check of Pawl (PW),
+-- a `raise` of a user's trigger (P0001), or the lock of the row (55P03, answered as busy).
 -- This lists the known faults of a row. Any other error (connections, resources, shutdown,
 -- deadlock, a missing right, a read-only server) concerns the whole call. The caller repeats that
 -- call and charges it to no run.

@@ -1,7 +1,6 @@
 -- pawl: inner
--- Raises if a name or key is too long. A check here instead of a constraint of runs: PostgreSQL
--- would prepare the constraint anew for every statement that writes a run, a tenth of the time of a
--- single commit.
+-- Raises if a name or key is too long. It is no constraint of runs, because PostgreSQL would
+-- prepare that anew for every statement that writes a run: a tenth of the time of a single commit.
 create or replace function require_names(
   p_name text[], p_queue text[], p_step text[], p_idempotency_key text[], p_unique_key bytea[], p_partition_key text[], p_rate_limit text[]
 ) returns void language plpgsql as $f$

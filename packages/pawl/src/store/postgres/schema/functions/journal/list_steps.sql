@@ -1,7 +1,7 @@
 -- pawl: call
--- A page of a workflow run's journal as people see it: completed steps after p_after_seq in the
--- order in which the body got them, then pending steps after (p_after_at, p_after_name) by their
--- start.
+-- A page of a workflow run's journal as people see it. First come completed steps after
+-- p_after_seq, in the order in which the body got them. Then come pending steps after (p_after_at,
+-- p_after_name), by their start.
 -- The next page misses no step that was pending and has completed since: its seq is higher than all
 -- before. Stops before the answer is longer than 16 MiB (at least one step); a last row with name
 -- null then says that there are more. Rides the primary key.

@@ -7,9 +7,8 @@
 -- a key. The caller took it before it locked the runs, so that a transaction that frees a key never
 -- finds its first run locked by a claim that came too late. Here it is tried again for runs that
 -- got another key since.
--- The other runs of a key, with up to 1,000 siblings behind them, are blocked (hold bit 1) and
--- leave the claim index until free_keys lets them in one by one. Rides runs_active_key and
--- runs_keyed.
+-- It blocks the other runs of a key (hold bit 1), with up to 1,000 siblings behind them. They leave
+-- the claim index until free_keys lets them in one by one. Rides runs_active_key and runs_keyed.
 create or replace function claim_keyed(
   p_id bigint[], p_key text[], p_now timestamptz, out allowed bigint[], out contended boolean)
 language plpgsql as $f$

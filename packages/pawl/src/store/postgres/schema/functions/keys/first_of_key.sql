@@ -1,9 +1,8 @@
 -- pawl: inner
 -- The first due run of a key, in the order (priority, eligible_at, id), or null. Held runs are not
 -- in line.
--- If the key has other runs, those come first that a live worker serves, or that have been due for
--- less than a minute (their worker may just be replaced): runs that no worker serves must not keep
--- the key from the others.
+-- Runs that no live worker serves come last once they have been due for a minute: they must not
+-- keep the key from the others. (Within the minute their worker may just be replaced.)
 -- Rides runs_keyed: the first entry, if it is due and the key has runs of one definition only.
 -- Otherwise a skip scan over definitions and priorities, so that it walks over neither runs that
 -- are not due yet nor runs that no worker serves.

@@ -43,9 +43,8 @@ end $f$;
 -- the line. Takes the advisory locks of the keys in one order, after all row locks. A key that
 -- stays locked longer than lock_timeout is left to the repair; from then on this waits for no
 -- other. Passes over null keys.
--- With p_worker and a claim id at the same position, it hands the next run of the key that p_run
--- has freed over to that worker, if the worker serves it, instead of going through the claim index
--- (hand_over).
+-- With p_worker and a claim id at the same position, the next run of the key that p_run has freed
+-- goes straight to that worker, if the worker serves it (hand_over).
 -- Answers the claimable runs made, by queue, and `handed`: [[position, run], …].
 create or replace function free_keys(
   p_key text[], p_now timestamptz, p_worker text default null, p_claim_id bigint[] default null, p_run bigint[] default null,

@@ -1,8 +1,8 @@
 -- pawl: inner
 -- Claims the first due run of a key for the worker that has just freed it: one call less between
 -- two runs of a key. Takes only a run of the same queue, blocked by the key or not seen by a claim
--- yet, that needs nothing but the key: no rate limit, no unsettled unique key. Never takes p_run
--- itself, which has freed the key.
+-- yet. The run must need nothing but the key: no rate limit, no unsettled unique key. Never takes
+-- p_run itself, which has freed the key.
 -- Answers the run like claim does; null if there is none. The caller has the advisory lock of the
 -- key. Locks the run with SKIP LOCKED.
 create or replace function hand_over(p_key text, p_worker text, p_claim_id bigint, p_now timestamptz, p_run bigint)

@@ -2,8 +2,8 @@
 -- Repair, part of recover and expire: lets in the first run of keys that have blocked runs and no
 -- holder.
 -- First it takes up to p_limit keys from keys_to_repair, whatever other keys have blocked runs.
--- Then it takes up to p_limit keys after p_after by a skip scan over runs_blocked, because a run
--- may also lose its place in line when the workers that serve it die.
+-- Then it takes up to p_limit keys after p_after by a skip scan over runs_blocked: a run may also
+-- lose its place in line when the workers that serve it die.
 -- Answers how many keys it looked at, where it stopped (null: at the end), the queues that got work
 -- as JSON, and whether more keys are left. Waits for no lock: a key that another transaction
 -- decides about stays for later.

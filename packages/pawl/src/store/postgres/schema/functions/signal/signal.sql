@@ -12,7 +12,7 @@
 -- A lone signal outside of a caller's transaction takes the short way (signal_one). If it ends the
 -- run's wait and p_worker has a free slot in the run's queue (p_queues), the run is `handed` over
 -- to that worker under p_claim_id.
--- Locks the runs in id order in a statement of its own, whatever their status: an update that
+-- Locks the runs in id order in a statement of its own, whatever their status. An update that
 -- looked only for waiting runs would miss one that is just about to wait. Signals of several
 -- callers (not p_patient) wait at most 100 ms for a locked run; then the call fails with 55P03 and
 -- nothing is written.

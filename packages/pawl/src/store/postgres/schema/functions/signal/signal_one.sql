@@ -1,11 +1,12 @@
 -- pawl: inner
 -- Puts one signal into an inbox, in the fewest statements, because a caller waits for a lone
--- signal. If it ends the run's wait, and p_worker serves the run and has a free slot in its queue
--- (p_queues), hands the run over to it under p_claim_id instead of leaving it to a claim. Not if
--- the run has a partition key or rate limit, or the database is held.
--- Answers one row, or none if it is no plain delivery (no such run, ended, a known dedup key, an
--- inbox that may be full, a run that may have lost its unique key). Then nothing was written, and
--- signal decides. Locks the run.
+-- signal. If it ends the run's wait, it hands the run over to p_worker under p_claim_id instead of
+-- leaving it to a claim. The worker must serve the run and have a free slot in its queue
+-- (p_queues). The run must have no partition key and no rate limit, and the database must not be
+-- held.
+-- Answers one row. Answers none for anything but a plain delivery: no such run, ended, a known
+-- dedup key, an inbox that may be full, or a run that may have lost its unique key. Then nothing
+-- was written, and signal decides. Locks the run.
 create or replace function signal_one(
   p_run_id bigint, p_name text, p_payload jsonb, p_dedup_key text, p_worker text, p_queues text[], p_claim_id bigint, p_now timestamptz
 ) returns table (run_name text, trace text, claimable text, queue text, handed text)

@@ -1,7 +1,8 @@
 -- pawl: call
--- Publishes to a topic, in one transaction: starts a run for each subscribed workflow (the body is
--- its input), sends a message to each queue, and starts a delivery (`pawl-delivery`, which servers
--- serve) for each http target. Answers how many of each, and the queues that got messages as JSON.
+-- Publishes to a topic, in one transaction. Starts a run for each subscribed workflow, with the
+-- body as its input. Sends a message to each queue. Starts a delivery (`pawl-delivery`, which
+-- servers serve) for each http target. Answers how many of each, and the queues that got messages
+-- as JSON.
 -- With a dedup key it keeps the publication for a day (a row of publications, inserted first).
 -- Publishing with the same key to the same topic does nothing and answers the same numbers. It
 -- waits for one that is not committed yet, or, if not p_patient, fails with 55P03.

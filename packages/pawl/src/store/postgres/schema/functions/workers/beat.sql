@@ -1,10 +1,10 @@
 -- pawl: call
 -- A worker's heartbeat: one small update keeps all its claims. Answers whether its lease was still
--- running (if not, the worker must go on under a new id), the cancelled runs that it holds, whether
--- the database is held, the timeline of the server, and the last breaking version of the schema.
--- With p_since it also answers the claims from then on, each with its claim id.
--- A beat after half a lease without any beat of any worker restarts settings.beats_since, from
--- which the reaper may judge: after an outage of the database every worker looks dead.
+-- running; if not, the worker must go on under a new id. Also answers the cancelled runs that it
+-- holds, whether the database is held, the timeline of the server, and the last breaking version of
+-- the schema. With p_since it also answers the claims from then on, each with its claim id.
+-- The reaper judges only from settings.beats_since on. A beat after half a lease without any
+-- worker's beat resets that: after an outage of the database every worker looks dead.
 -- Locks the worker's row. Rides runs_holders, each question within a range that has few entries of
 -- ended claims, however many an old transaction keeps: a slow beat would cost the lease.
 create or replace function beat(p_worker text, p_since bigint)

@@ -8,8 +8,8 @@
 -- Every function that writes for a claim calls this before it decides, if it finds another timeline
 -- than settings.timeline. The first caller does the work, the others wait, under a lock_timeout of
 -- its own. It is never called in a transaction of a user (p_patient is false there), which could
--- keep all others waiting: there, writes for a workflow are busy until another call, at the latest
--- the next recover, has done it.
+-- keep all others waiting. There, writes for a workflow are busy until another call has done it, at
+-- the latest the next recover.
 -- Locks the row of settings, then the runs in id order.
 create or replace function begin_timeline() returns void language plpgsql as $f$
 declare

@@ -1,11 +1,11 @@
 -- pawl: call; lock_timeout 100ms
 -- The maintenance that every worker calls again and again, in one call. It ends the claims of dead
 -- workers (reap) and makes messages visible again (expire). With p_repairs it also ends the claims
--- of workers without a row, places runs whose definition is registered by now (place_runs), moves
--- runs that a changed limit lets through sooner (bring_forward), and lets in blocked keys
+-- of workers without a row, and places runs whose definition is registered by now (place_runs). It
+-- moves runs that a changed limit lets through sooner (bring_forward), and lets in blocked keys
 -- (repair_keys).
 -- The first of these that has written anything ends the call, and `again` asks for another call at
--- once: so no transaction keeps the rows of one locked while the next one looks. If one fails
+-- once. So no transaction keeps the rows of one locked while the next one looks. If one fails
 -- because of a row, it is reported as a warning and the next one runs.
 -- p_marks is the `marks` of the last answer. `queues` got work, as JSON. due_ms: no lease passes
 -- before that, unless a worker registers meanwhile. is_waited: there are keys with blocked runs, so
