@@ -14,7 +14,7 @@
 -- bounds the page, so that the order is exact. It never walks over runs of other definitions. Every
 -- condition for "claimable" is the CASE of the index: no other index can serve that.
 -- Then it tries the advisory locks of the partition keys (a busy key is left to the next call) and
--- locks the runs by primary key with SKIP LOCKED. It decides in later statements: which run is
+-- locks the runs by primary key (lock_page). It decides in later statements: which run is
 -- first in line for its key (claim_keyed), and which runs get tokens of their rate limit
 -- (claim_limited). A wait whose deadline has passed is claimed as timed out.
 -- If a look from the floor on finds less than asked, it looks again without the floor, unless
@@ -50,7 +50,6 @@ declare
   v_bounded boolean := p_floor_priority is not null;      -- this look began at the floor
   v_page int := p_limit;
   v_ids bigint[];
-  v_sizes int[];                                          -- their bytes
   v_examined int;
   v_block int;                                            -- how many to examine at once
   v_block_min int := 0;
@@ -167,42 +166,9 @@ begin
 
     v_block := greatest(p_limit - v_found, v_block_min);
     if v_ids is not null then
-      -- Locks by primary key, bounded by count, and by bytes below: compressed values are measured,
-      -- others counted with their stored size. A plain predicate on status would lure the planner
-      -- to runs_claim. The hidden one passes over runs that others have claimed or blocked since.
-      -- To lock such a run would delay its commit, or the transaction that frees its key. The
-      -- aggregates get the rows in the order of v_ids: a lateral join keeps it, and none of them
-      -- sorts (a DISTINCT would sort for all).
-      with locked as materialized (
-        select l.* from unnest(v_ids) c(id)
-        cross join lateral (
-          select r.id, r.priority, r.eligible_at, r.status, r.hold, r.partition_key, r.rate_limit, r.kind,
-            case when pg_column_compression(coalesce(r.state, r.input)) is null then pg_column_size(coalesce(r.state, r.input))
-              else octet_length(coalesce(r.state, r.input)::text) end as bytes
-          from runs r where r.id = c.id and (r.status in ('runnable', 'awaiting_signal') and r.hold = 0) is true
-          limit 1 for no key update skip locked) l
-        where l.status in ('runnable', 'awaiting_signal') and l.hold = 0 and l.eligible_at <= v_now
-        limit v_block)
-      select array_agg(l.id), array_agg(l.bytes), coalesce(sum(l.bytes), 0), count(*),
-        array_agg(l.partition_key) filter (where l.partition_key is not null),
-        coalesce(bool_or(l.rate_limit is not null), false), coalesce(bool_or(l.kind = 'workflow' and l.status = 'awaiting_signal'), false),
-        min(l.priority), min(l.eligible_at)
-      into v_ids, v_sizes, v_page_bytes, v_examined, v_keys, v_limited, v_resumed, v_first_priority, v_first_at
-      from locked l;
-      if v_page_bytes > c_bytes / 64 then
-        -- as text they may be much longer (1e308 is stored in a few bytes): measure them
-        select array_agg(t.bytes order by u.o), sum(t.bytes) into v_sizes, v_page_bytes from unnest(v_ids) with ordinality u(id, o)
-        cross join lateral (select octet_length(coalesce(r.state, r.input)::text) as bytes
-          from runs r where r.id = u.id limit 1) t;
-      end if;
-      v_is_full := v_bytes + v_page_bytes > c_bytes and v_found + v_examined > 1;
-      if v_is_full then
-        -- as many as fit, and at least one in all
-        select coalesce(max(f.o) filter (where v_bytes + f.upto <= c_bytes), 0) into v_one
-          from (select u.o, sum(u.bytes) over (order by u.o) as upto from unnest(v_sizes) with ordinality u(bytes, o)) f;
-        v_ids := nullif(v_ids[1 : greatest(v_one, case when v_found = 0 then 1 else 0 end)], '{}');
-        v_page_bytes := (select sum(u.bytes) from unnest(v_sizes[1 : cardinality(v_ids)]) u(bytes));
-      end if;
+      select p.ids, p.bytes, p.examined, p.is_full, p.keys, p.is_limited, p.is_resumed, p.first_priority, p.first_at
+      into v_ids, v_page_bytes, v_examined, v_is_full, v_keys, v_limited, v_resumed, v_first_priority, v_first_at
+      from lock_page(v_ids, p_queue, v_block, c_bytes - v_bytes, v_found, null, v_now) p;
     end if;
 
     if (v_keys is not null or v_limited) and v_examined = v_block then

@@ -15,7 +15,7 @@
 --   due_ms  milliseconds until the next delayed message is visible, when nothing was left to
 --           receive
 -- Like claim it reads pages of runs_claim, tries the advisory locks of their groups, locks by
--- primary key with SKIP LOCKED, and decides in later statements (claim_keyed for groups). It never
+-- primary key (lock_page), and decides in later statements (claim_keyed for groups). It never
 -- waits for a lock.
 -- Commits asynchronously: a lost receive is a message that was never in flight, and its random
 -- receipt never returns. eligible_at stays, so that a message that comes back is first again.
@@ -38,7 +38,6 @@ declare
   v_bounded boolean := p_floor_us is not null and p_after_us is null;
   v_page int := case when p_match is null then p_limit else 100 end;
   v_ids bigint[];
-  v_sizes int[];
   v_dead bigint[];
   v_keys text[];
   v_keyed record;
@@ -91,36 +90,16 @@ begin
     v_dead := null;
     v_block := greatest(p_limit - v_found, v_block_min);
     if v_ids is not null then
-      -- like claim: lock by primary key, in order; pass over messages that others received since
-      with locked as materialized (
-        select l.* from unnest(v_ids) c(id)
-        cross join lateral (
-          select r.id, r.eligible_at, r.status, r.queue, r.hold, r.partition_key, r.attempt,
-            -- a small value is at most six times as long as text
-            case when pg_column_compression(r.input) is null and pg_column_size(r.input) < 2000 then 6 * pg_column_size(r.input)
-              else octet_length(r.input::text) end as bytes
-          from runs r where r.id = c.id and (r.status = 'runnable' and r.hold = 0) is true
-          limit 1 for no key update skip locked) l
-        where l.status = 'runnable' and l.queue = p_queue and l.hold = 0 and l.eligible_at <= v_now
-        limit v_block)
-      select array_agg(l.id), array_agg(l.bytes), coalesce(sum(l.bytes), 0), count(*),
-        array_agg(l.partition_key) filter (where l.partition_key is not null),
-        array_agg(l.id) filter (where l.attempt >= p_max_receives), min(l.eligible_at),
-        case when count(*) = v_block then (array_agg(l.eligible_at))[count(*)] else v_last_at end,
-        case when count(*) = v_block then (array_agg(l.id))[count(*)] else v_last_id end
-      into v_ids, v_sizes, v_page_bytes, v_examined, v_keys, v_dead, v_first_at, v_last_at, v_last_id
-      from locked l;
-      v_is_left := v_is_left or v_examined = v_block;
-      if v_bytes + v_page_bytes > c_bytes and v_found + v_examined > 1 then
-        -- as many as fit, and at least one in all
-        v_is_full := true;
-        select coalesce(max(f.o) filter (where v_bytes + f.upto <= c_bytes), 0) into v_rows
-          from (select u.o, sum(u.bytes) over (order by u.o) as upto from unnest(v_sizes) with ordinality u(bytes, o)) f;
-        v_ids := nullif(v_ids[1 : greatest(v_rows, case when v_found = 0 then 1 else 0 end)], '{}');
-        v_page_bytes := (select sum(u.bytes) from unnest(v_sizes[1 : cardinality(v_ids)]) u(bytes));
-      end if;
+      select p.ids, p.bytes, p.examined, p.is_full, p.keys, p.worn, p.first_at
+      into v_ids, v_page_bytes, v_examined, v_is_full, v_keys, v_dead, v_first_at
+      from lock_page(v_ids, p_queue, v_block, c_bytes - v_bytes, v_found, p_max_receives, v_now) p;
     end if;
 
+    if (v_keys is not null or v_dead is not null) and v_examined = v_block then
+      -- some may not be received while the page has more: go on behind the last one examined
+      v_is_left := true;
+      select r.eligible_at, r.id into v_last_at, v_last_id from runs r where r.id = v_ids[cardinality(v_ids)];
+    end if;
     if v_keys is not null and v_ids is not null then
       v_keys := array(select distinct u.key from unnest(v_keys) u(key));
       select k.allowed, k.contended into v_keyed from claim_keyed(v_ids, v_keys, v_now) k;
