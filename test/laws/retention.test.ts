@@ -129,10 +129,9 @@ describe("a sweep", () => {
     const [past, present] = await ended({}, {});
     const live = await pawl.start(plain, null, { delay: "1h" });
     for (const runId of [past, live.runId]) {
-      await sql(
-        "insert into signals values (0, $1, 1, 's', null, 'd', clock_timestamp(), clock_timestamp())",
-        [runId],
-      );
+      await sql("insert into signals values ($1, 1, 's', null, 'd', clock_timestamp(), clock_timestamp())", [
+        runId,
+      ]);
       await sql(
         "insert into steps (run_id, name, kind, seq, output, started_at) values ($1, 's', 'run', 1, '1', clock_timestamp())",
         [runId],

@@ -8,7 +8,9 @@ import { claimOne, commit, done, keep, register, start } from "../support/store.
 import { until } from "../support/until.js";
 
 // The log is written out only when a commit demands it, so that an immediate shutdown reliably loses a claim.
-const server = await startLocalPostgres({ settings: { wal_writer_delay: "10s", wal_writer_flush_after: 0 } });
+const server = await startLocalPostgres({
+  settings: { wal_writer_delay: "10s", wal_writer_flush_after: "1GB" },
+});
 await migrate({ url: server.url });
 const store = new TestStore({ url: server.url, schema: "pawl" }, { connections: 2 });
 const database: TestDatabase = {

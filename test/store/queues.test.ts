@@ -155,7 +155,7 @@ describe("a crash of the database", () => {
   it("loses no message that was sent and brings back none that was acknowledged; a receipt that it lost acknowledges nothing", async () => {
     // The log is written out only when a commit demands it, so that an immediate shutdown reliably loses a receive.
     const server = await startLocalPostgres({
-      settings: { wal_writer_delay: "10s", wal_writer_flush_after: 0 },
+      settings: { wal_writer_delay: "10s", wal_writer_flush_after: "1GB" },
     });
     afterAll(() => server.stop());
     await migrate({ url: server.url });

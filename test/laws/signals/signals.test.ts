@@ -139,7 +139,7 @@ describe("a wait", () => {
   });
 
   it.each<[string, unknown[], RegExp]>([
-    ["no names", [[], "start", {}], /1 to 100 names, not of 0/],
+    ["no names", [[], "start", {}], /1 to 100 names, not a list of 0/],
     ["a bad name", ["no spaces", "start", {}], /no spaces/],
     ["an unknown step", ["event", "nowhere", {}], /there is no step "nowhere"/],
     ["a negative timeout", ["event", "start", {}, { timeout: -1 }], /timeout/],

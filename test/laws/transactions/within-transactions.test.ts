@@ -126,6 +126,8 @@ describe.each(["repeatable read", "serializable"])("a transaction that is %s", (
     const failed = pawl.within(client).start(echo, { n: 2 }, { idempotencyKey: key });
     await expect(failed).rejects.toMatchObject({ code: "40001" });
     await client.query("rollback");
+    // Its worker writes the holder until it has ended.
+    await pawl.result(runId);
     // Again, as the error asks for: now it sees the holder.
     await client.query(`begin isolation level ${level}`);
     expect(await pawl.within(client).start(echo, { n: 2 }, { idempotencyKey: key })).toMatchObject({

@@ -76,7 +76,9 @@ describe("several claimers at once", () => {
     const count = 1_000;
     await limited(count);
     const clock = async (): Promise<number> => {
-      const [row] = await sql<{ ms: number }>("select (extract(epoch from pawl.clock()) * 1000)::float8 as ms");
+      const [row] = await sql<{ ms: number }>(
+        "select (extract(epoch from pawl.clock()) * 1000)::float8 as ms",
+      );
       return row!.ms;
     };
     const beginMs = await clock();

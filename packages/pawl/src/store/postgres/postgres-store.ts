@@ -325,7 +325,9 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
   }
 
   async holdings(workerId: string): Promise<Readonly<Record<string, string>>> {
-    const [row] = await this.#callFor<{ claims_of_worker: string }>({ workerId }, "claims_of_worker", [workerId]);
+    const [row] = await this.#callFor<{ claims_of_worker: string }>({ workerId }, "claims_of_worker", [
+      workerId,
+    ]);
     return claimsOf(row!.claims_of_worker);
   }
 
