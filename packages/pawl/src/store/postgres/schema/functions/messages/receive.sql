@@ -51,7 +51,7 @@ declare
   v_page_bytes bigint;
   v_is_full boolean := false;
   v_is_left boolean;
-  v_buried boolean := false;
+  v_has_dead_letters boolean := false;
   v_contended boolean := false;
   v_first_at timestamptz;
   v_floor bigint;
@@ -111,7 +111,7 @@ begin
       if cardinality(v_dead) > 0 then
         perform move_to_dead_letters(p_queue, v_dead, v_now);
         v_ids := nullif(array(select u.id from unnest(v_ids) with ordinality u(id, o) where u.id <> all (v_dead) order by u.o), '{}');
-        v_buried := true;
+        v_has_dead_letters := true;
       end if;
     end if;
     if v_examined > coalesce(cardinality(v_ids), 0) then
@@ -153,7 +153,7 @@ begin
         and case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end and r.eligible_at > v_now
       order by r.eligible_at limit 1;
   end if;
-  if v_contended or v_buried then
+  if v_contended or v_has_dead_letters then
     -- the next of a group was let in, or another transaction decides about it: look again soon
     v_due_ms := least(v_due_ms, 5);
   end if;
