@@ -27,17 +27,8 @@ declare
   v_one jsonb;
   v_busy bigint[] := '{}';
 begin
-  if current_setting('transaction_isolation') <> 'read committed' then
-    perform require_read_committed();
-  end if;
-  if current_setting('synchronous_commit') = 'off' then
-    perform require_durable_commit();
-  end if;
-  if timeline() <> (select s.timeline from settings s where s.only_row) then
-    if not p_patient then
-      return (select jsonb_agg(jsonb_build_object('position', i, 'verdict', 'busy')) from generate_subscripts(p_run_id, 1) i)::text;
-    end if;
-    perform begin_timeline();
+  if not begin_write(p_patient) then
+    return (select jsonb_agg(jsonb_build_object('position', i, 'verdict', 'busy')) from generate_subscripts(p_run_id, 1) i)::text;
   end if;
   <<together>>
   begin
