@@ -8,13 +8,16 @@ export function openHttpBeats(address: ServerAddress): Beats {
   const caller = new Caller(address);
   const ending = new AbortController();
   return {
-    beat: (workerId, since, patienceMs) =>
-      caller.call<BeatAnswer>("POST", "/v1/workers/heartbeat", {
+    beat: async (workerId, since, patienceMs) => {
+      const answer = await caller.call<BeatAnswer>("POST", "/v1/workers/heartbeat", {
         body: { workerId, since },
         timeoutMs: patienceMs,
         signal: ending.signal,
         tries: 1,
-      }),
+      });
+      // An older server does not send it.
+      return { ...answer, schemaProblem: answer.schemaProblem ?? null };
+    },
     end: async () => ending.abort(),
   };
 }
