@@ -18,14 +18,13 @@ async function breakSignal({ sql }: TestDatabase): Promise<void> {
   // A lone signal is left to it too.
   await sql(`
     create or replace function signal_one(
-      p_run_id bigint, p_name text, p_payload jsonb, p_dedup_key text, p_worker text, p_queues text[], p_claim_id bigint,
-      p_now timestamptz)
+      p_run_id bigint, p_name text, p_payload text, p_dedup_key text, p_worker text, p_queues text[], p_claim_id bigint,
+      p_patient boolean)
     returns table (run_name text, trace text, claimable text, queue text, handed text) language plpgsql as $f$ begin end $f$`);
   await sql(`
     create or replace function signal(
-      p_run_id bigint[], p_name text[], p_payload text[], p_dedup_key text[], p_patient boolean,
-      p_worker text default null, p_queues text[] default null, p_claim_id bigint default null)
-    returns table ("position" int, verdict text, run_name text, trace text, claimable text, queue text, handed text) language plpgsql set search_path = pawl, pg_temp as $f$
+      p_run_id bigint[], p_name text[], p_payload text[], p_dedup_key text[], p_patient boolean)
+    returns table ("position" int, verdict text, run_name text, trace text, claimable text) language plpgsql set search_path = pawl, pg_temp as $f$
     begin
       insert into signals (run_id, seq, name, payload, inserted_at)
       select u.run_id, 1 + (select count(*) from signals s where s.run_id = u.run_id), u.name, u.payload::jsonb, clock()
@@ -35,7 +34,7 @@ async function breakSignal({ sql }: TestDatabase): Promise<void> {
       where r.id = v.run_id and r.status = 'awaiting_signal' and r.awaits -> 'names' ? v.name;
       perform 1 from runs r where r.id = any (p_run_id) order by r.id for no key update;
       update runs r set inbox_seq = r.inbox_seq + 1 where r.id = any (p_run_id);
-      return query select u.o::int, 'delivered', null::text, null::text, null::text, null::text, null::text from unnest(p_run_id) with ordinality u(id, o);
+      return query select u.o::int, 'delivered', null::text, null::text, null::text from unnest(p_run_id) with ordinality u(id, o);
     end $f$`);
 }
 

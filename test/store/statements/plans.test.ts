@@ -106,14 +106,14 @@ async function hotCalls(database: TestDatabase): Promise<string[]> {
   const claimFrom = (queue: string, claimId: number): string =>
     `select * from claim('${queue}', 'w', ${claimId}, 50, '{counter}', '{1}', null, null)`;
   return [
-    `select start('{counter}', '{1}', '{machine}', '{hot5}', null, array['{}'], null, null, null, null, '{once}', '{unique}', null, '{key}',
-      null, null, null, null, null, null, true, null, null, null) from generate_series(1, 2)`,
+    `select start_one('counter', 1, 'machine', 'hot5', null, '{}', null, null, null, null, 'once', 'unique', null, 'key',
+      null, true, null, null) from generate_series(1, 2)`,
     claimFrom("hot3", 81),
     commit("await", 0, { detail: '{"awaits": {"names": ["go"]}, "shown": []}' }),
     `select * from signal(${parked}, ${all("'go'::text")}, ${all("'{}'::text")}, null, false)`,
     `select * from signal(${parked}, ${all("'stay'::text")}, ${all("'{}'::text")}, ${all("'once'::text")}, true)`,
     `select * from signal(${parked}, ${all("'stay'::text")}, ${all("'{}'::text")}, ${all("'once'::text")}, true)`,
-    `select signal(array[id], '{stay}', array['{}'], null, false, 'w', '{hot3}', 88) from unnest(${parked}) id`,
+    `select signal_one(id, 'stay', '{}', null, 'w', '{hot3}', 88, true) from unnest(${parked}) id`,
     claimFrom("hot3", 81),
     `select inbox(id, 0, 3) from unnest(${parked}) id`,
     commit("keep", 0, { detail: '{"consumed": [1]}' }),
@@ -128,8 +128,8 @@ async function hotCalls(database: TestDatabase): Promise<string[]> {
     `select commit(array_agg(id), array_agg(83::bigint), array_agg(0), array_agg('done'::text), null, null, array_agg('1'::text),
       null, null, null, null, null, array_agg(partition_key), null, 'w', array_agg(85::bigint), true) from (select * from runs where queue = 'keyed' and locked_by = 'w' limit 50) r`,
     claimFrom("keyed", 86),
-    "select commit(array[id], '{86}', '{0}', '{done}', null, null, '{1}', null, null, null, null, null, array[partition_key], null, 'w', '{87}', true) from (select id, partition_key from runs where queue = 'keyed' and locked_by = 'w' and claim_id = 86 limit 5) r",
-    "select commit(array[id], '{87}', '{0}', '{done}', null, null, '{1}', null, null, null, null, null, array[partition_key], null, 'w', '{88}', true) from (select id, partition_key from runs where queue = 'keyed' and locked_by = 'w' and claim_id = 87 limit 5) r",
+    "select finish(id, 86, 0, null, '1', partition_key, 'w', 87) from (select id, partition_key from runs where queue = 'keyed' and locked_by = 'w' and claim_id = 86 limit 5) r",
+    "select finish(id, 87, 0, null, '1', partition_key, 'w', 88) from (select id, partition_key from runs where queue = 'keyed' and locked_by = 'w' and claim_id = 87 limit 5) r",
     "update runs set name = 'foreign' where queue = 'keyed' and status = 'runnable' and id % 3 = 0",
     claimFrom("keyed", 90),
     "select unregister('w')",

@@ -33,6 +33,7 @@ import {
   type RunRow,
   signalValues,
   type StartRow,
+  startOneValues,
   startValues,
   toClaimable,
   toClaimedRun,
@@ -48,6 +49,24 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
     runs: readonly NewRun[],
     { allOrNothing, claim }: { allOrNothing: boolean; claim: Claim | null },
   ): Promise<StartedRun[]> {
+    const [only] = runs;
+    if (
+      only !== undefined &&
+      runs.length === 1 &&
+      only.version !== null &&
+      only.kind !== null &&
+      only.rateLimit === null
+    ) {
+      const [row] = await this.call<{ id: string }>(
+        "start_one",
+        startOneValues(only, { patient: false, claim }),
+      );
+      if (row !== undefined) {
+        return [
+          { runId: row.id, created: true, phase: only.direct ? "executing" : "runnable", conflict: null },
+        ];
+      }
+    }
     const rows = await this.call<StartRow>("start", [
       ...startValues(runs, { allOrNothing, claim }),
       false, // not patient
@@ -64,28 +83,49 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
     claimable: Claimable[];
     handed: { queue: string; run: ClaimedRun } | null;
   }> {
+    const [only] = signals;
+    if (only !== undefined && signals.length === 1) {
+      const { runId, name, payload, dedupKey } = only;
+      const [row] = await this.call<{
+        run_name: string;
+        trace: string | null;
+        claimable: string | null;
+        queue: string | null;
+        handed: string | null;
+      }>("signal_one", [
+        runId,
+        name,
+        payload,
+        dedupKey,
+        offer?.workerId,
+        offer && column(offer.queues, (queue) => queue),
+        offer?.claimId,
+        patient,
+      ]);
+      if (row !== undefined) {
+        const { queue, handed, run_name: target, trace } = row;
+        return {
+          verdicts: ["delivered"],
+          targets: [{ name: target, trace }],
+          claimable: toClaimable(row.claimable),
+          handed:
+            queue === null || handed === null
+              ? null
+              : { queue, run: toClaimedRun(JSON.parse(handed) as ClaimRow) },
+        };
+      }
+    }
     const rows = await this.call<{
       verdict: SignalVerdict;
       run_name: string | null;
       trace: string | null;
       claimable: string | null;
-      queue: string | null;
-      handed: string | null;
-    }>("signal", [
-      ...signalValues(signals, { patient }),
-      offer?.workerId,
-      offer && column(offer.queues, (queue) => queue),
-      offer?.claimId,
-    ]);
-    const { queue = null, handed = null, claimable = null } = rows[0] ?? {};
+    }>("signal", signalValues(signals, { patient }));
     return {
       verdicts: rows.map(({ verdict }) => verdict),
       targets: rows.map(({ run_name: name, trace }) => (name === null ? null : { name, trace })),
-      claimable: toClaimable(claimable),
-      handed:
-        queue === null || handed === null
-          ? null
-          : { queue, run: toClaimedRun(JSON.parse(handed) as ClaimRow) },
+      claimable: toClaimable(rows[0]?.claimable ?? null),
+      handed: null,
     };
   }
 

@@ -33,12 +33,14 @@ import { PostgresClientStore } from "./postgres-client-store.js";
 import {
   childOf,
   type ClaimRow,
+  type FinishRow,
   committed,
   detailOf,
   isEnd,
   type OtherVerdict,
   toClaimable,
   toClaimedRun,
+  toFinished,
   toVerdict,
 } from "./rows.js";
 import { UserTransactions } from "./user-transactions.js";
@@ -172,19 +174,8 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
     commits: readonly Commit[],
     { patient }: { patient: boolean },
   ): Promise<{ verdicts: Verdict[]; claimable: Claimable[] }> {
-    try {
-      return await this.#commit(commits, patient);
-    } catch (error) {
-      // Nothing was written. Sent again, the lone transition is isolated, and its verdict tells the cause.
-      if (!patient || commits.length > 1 || isOutage(error)) throw error;
-      return this.#commit(commits, false);
-    }
-  }
-
-  async #commit(
-    commits: readonly Commit[],
-    patient: boolean,
-  ): Promise<{ verdicts: Verdict[]; claimable: Claimable[] }> {
+    const finished = patient ? await this.#finish(commits) : null;
+    if (finished !== null) return finished;
     const workerId = commits.find(({ next }) => next !== null)?.next?.workerId;
     const [answer] = await this.#callFor<{
       committed: number;
@@ -223,6 +214,34 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
       if (verdict.kind === "committed") verdicts[position - 1] = { ...verdict, handed: toClaimedRun(row) };
     }
     return { verdicts, claimable: toClaimable(answer.claimable) };
+  }
+
+  /** Commits the end of a lone run in fewer statements; null if the full function must decide. */
+  async #finish([only, ...others]: readonly Commit[]): Promise<{
+    verdicts: Verdict[];
+    claimable: Claimable[];
+  } | null> {
+    if (only === undefined || others.length > 0) return null;
+    const { transition, parentId, next } = only;
+    if (transition.kind !== "done" || parentId !== null) return null;
+    try {
+      const [row] = await this.#callFor<FinishRow>({ workerId: next?.workerId, claims: [only] }, "finish", [
+        only.runId,
+        only.claimId,
+        only.turn,
+        transition.step,
+        transition.result,
+        only.partitionKey,
+        next?.workerId,
+        next?.claimId,
+      ]);
+      if (row === undefined) return null;
+      return { verdicts: [toFinished(row)], claimable: toClaimable(row.claimable) };
+    } catch (error) {
+      if (isOutage(error)) throw error;
+      // Locked, or refused: the full function says which, and what to do about it.
+      return null;
+    }
   }
 
   async record(

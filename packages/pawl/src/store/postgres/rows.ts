@@ -55,6 +55,33 @@ export function startValues(
   ];
 }
 
+/** The arguments of `start_one`. */
+export function startOneValues(
+  run: NewRun,
+  { patient, claim }: { patient: boolean; claim: Claim | null },
+): Value[] {
+  return [
+    run.name,
+    run.version,
+    run.kind,
+    run.queue,
+    run.priority,
+    run.input,
+    run.step,
+    run.delayMs,
+    run.at?.toISOString() ?? null,
+    run.retentionMs,
+    run.idempotencyKey,
+    run.uniqueKey && `\\x${Buffer.from(run.uniqueKey).toString("hex")}`,
+    run.uniqueScope && `{${run.uniqueScope.join(",")}}`,
+    run.partitionKey,
+    run.trace,
+    patient,
+    run.direct ? claim!.workerId : null,
+    run.direct ? claim!.claimId : null,
+  ];
+}
+
 export interface StartRow {
   position: number;
   id: string;
@@ -118,6 +145,16 @@ export interface OtherVerdict {
 type Committed = Extract<Verdict, { kind: "committed" }>;
 
 export const committed: Committed = { kind: "committed", uniqueLost: false, inboxSeq: null, handed: null };
+
+export interface FinishRow {
+  claimable: string | null;
+  handed: string | null;
+}
+
+export function toFinished({ handed }: FinishRow): Committed {
+  if (handed === null) return committed;
+  return { ...committed, handed: toClaimedRun(JSON.parse(handed) as ClaimRow) };
+}
 
 export function toVerdict({ verdict, code = "", message = "", inboxSeq = 0 }: OtherVerdict): Verdict {
   switch (verdict) {

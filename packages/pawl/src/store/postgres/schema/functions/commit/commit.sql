@@ -14,9 +14,8 @@
 --                gave the key up
 --   fresh        committed with the claim kept; the inbox has more than the worker knows (inboxSeq)
 -- Locks all rows in id order, waiting at most lock_timeout. If a lock or a value fails, tries each
--- run by itself, so that one bad or locked row never costs the others.
--- For a lone transition it raises the error of the row: nothing was written, and the caller sends
--- it again with p_patient = false. That goes one by one at once (the slow lane).
+-- run by itself, so that one bad or locked row never costs the others. p_patient = false goes one by
+-- one at once (the slow lane). The end of a lone run goes to finish first.
 create or replace function commit(
   p_id bigint[], p_claim_id bigint[], p_turn bigint[], p_op text[], p_step text[], p_state text[],
   p_result text[], p_error text[], p_delay_ms bigint[], p_priority smallint[],
@@ -37,12 +36,7 @@ begin
   end if;
   <<applied>>
   begin
-    if p_patient and cardinality(p_id) = 1 then
-      select a.others, a.claimable, a.handed into v_others, v_claimable, v_handed
-      from apply_transitions(p_id, p_claim_id, p_turn, p_op, p_step, p_state, p_result, p_error, p_delay_ms, p_priority,
-        p_inbox_seq, p_parent_id, p_key, p_detail, p_worker, p_next_claim_id, false) a;
-      exit applied;
-    elsif p_patient then
+    if p_patient then
       begin
         select a.others, a.claimable, a.handed into v_others, v_claimable, v_handed
         from apply_transitions(p_id, p_claim_id, p_turn, p_op, p_step, p_state, p_result, p_error, p_delay_ms, p_priority,

@@ -9,9 +9,7 @@
 --   ended      the run is terminal
 --   full       10,000 signals wait in the inbox, and this one does not end the run's present wait:
 --              such a signal is always taken
--- A lone signal outside of a caller's transaction takes the short way (signal_one). If it ends the
--- run's wait and p_worker has a free slot in the run's queue (p_queues), the run is `handed` over
--- to that worker under p_claim_id.
+-- A lone signal outside of a caller's transaction goes to signal_one first.
 -- Locks the runs in id order in a statement of its own, whatever their status. An update that
 -- looked only for waiting runs would miss one that is just about to wait. Signals of several
 -- callers (not p_patient) wait at most 100 ms for a locked run; then the call fails with 55P03 and
@@ -24,9 +22,8 @@
 -- second signal on it raises inbox_seq by 1, 2, 4, … at a time, and takes the seqs in between
 -- without writing the run. The setting `pawl.sent`, local to the transaction, notes where it is
 -- ({run: [next, last, how many]}).
-create or replace function signal(p_run_id bigint[], p_name text[], p_payload text[], p_dedup_key text[], p_patient boolean,
-  p_worker text default null, p_queues text[] default null, p_claim_id bigint default null)
-returns table ("position" int, verdict text, run_name text, trace text, claimable text, queue text, handed text)
+create or replace function signal(p_run_id bigint[], p_name text[], p_payload text[], p_dedup_key text[], p_patient boolean)
+returns table ("position" int, verdict text, run_name text, trace text, claimable text)
 language plpgsql as $f$
 #variable_conflict use_column
 declare
@@ -47,13 +44,6 @@ begin
   perform require_short_names('signal', p_name);
   if not p_patient then
     perform set_config('lock_timeout', '100ms', true);
-    if cardinality(p_run_id) = 1 then
-      return query select 1, 'delivered', o.run_name, o.trace, o.claimable, o.queue, o.handed
-        from signal_one(p_run_id[1], p_name[1], p_payload[1]::jsonb, p_dedup_key[1], p_worker, p_queues, p_claim_id, v_now) o;
-      if found then
-        return;
-      end if;
-    end if;
   elsif cardinality(p_run_id) <= c_sent then
     v_sender := pg_current_xact_id()::text || ' ' || current_schema() || ' ';
     if starts_with(current_setting('pawl.sent', true), v_sender) then

@@ -1,7 +1,7 @@
 -- pawl: call
 -- Starts runs, one per position of the arrays (a missing array is all null), and answers one row
 -- per position. Ids follow the order of the input. Inserts rows sorted by key, so that concurrent
--- batches cannot deadlock. A lone run of a known definition takes the short way (start_one).
+-- batches cannot deadlock. A lone run of a known definition goes to start_one first.
 -- If a key is taken, starts nothing and answers the holder, also if the new run would begin outside
 -- of its unique scope. Two keys with different holders answer `conflict`, or raise if
 -- p_all_or_nothing. It waits for a key of an open transaction only if p_all_or_nothing and
@@ -35,18 +35,6 @@ declare
   v_behind boolean[];        -- which begin blocked, behind another run of this call with their key
 begin
   perform require_durable_commit();
-  if cardinality(p_name) = 1 and p_kind is not null and p_version is not null and p_rate_limit is null and p_parent_id is null then
-    id := start_one(p_name[1], p_version[1], p_kind[1], p_queue[1], p_priority[1], p_input[1], p_step[1], p_delay_ms[1], p_at[1],
-      p_retention_ms[1], p_idempotency_key[1], p_unique_key[1], p_unique_scope[1], p_partition_key[1], p_trace[1],
-      p_all_or_nothing and p_patient, case when p_direct[1] then p_worker end, p_claim_id, v_now);
-    if id is not null then
-      "position" := 1;
-      created := true;
-      status := case when p_direct[1] then 'executing' else 'runnable' end;
-      return next;
-      return;
-    end if;
-  end if;
   if not (p_all_or_nothing and p_patient) then
     -- a key of an open transaction must keep neither the other runs nor a connection waiting
     perform set_config('lock_timeout', '100ms', true);

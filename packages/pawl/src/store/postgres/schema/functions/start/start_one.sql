@@ -1,40 +1,47 @@
--- pawl: inner
--- Starts one run of a known definition, without a rate limit, in one statement, because a caller
--- waits for a lone start. Answers its id, or null if one of its keys is taken: then nothing was
--- written, and start finds the holder.
--- With p_worker it inserts the run already claimed. Answers null if the database is held: then
--- start inserts it unclaimed. Rides runs_unique and runs_idempotency.
+-- pawl: call
+-- Starts one run of a known definition, without a rate limit, in one statement, because somebody
+-- waits for a lone start. Answers its id, or no row if one of its keys is taken: nothing was written,
+-- and start tells by whom. With p_worker it is inserted already claimed; no row if the database is
+-- held, and start inserts it unclaimed. Rides runs_unique and runs_idempotency.
 create or replace function start_one(
   p_name text, p_version int, p_kind text, p_queue text, p_priority smallint, p_input text, p_step text,
   p_delay_ms bigint, p_at timestamptz, p_retention_ms bigint, p_idempotency_key text, p_unique_key bytea, p_unique_scope text,
-  p_partition_key text, p_trace text, p_patient boolean, p_worker text, p_claim_id bigint, p_now timestamptz
-) returns bigint language plpgsql as $f$
+  p_partition_key text, p_trace text, p_patient boolean, p_worker text, p_claim_id bigint
+) returns table (id bigint)
+language plpgsql as $f$
 declare
-  v_id bigint;
+  v_now timestamptz := clock();
 begin
+  if current_setting('synchronous_commit') = 'off' then
+    perform require_durable_commit();
+  end if;
   if octet_length(p_name) > 256 or octet_length(p_queue) > 256 or octet_length(p_step) > 256 or octet_length(p_idempotency_key) > 512
-      or octet_length(p_unique_key) > 512 or octet_length(p_partition_key) > 512 or p_at <> within_reach(p_at) then
-    return null;    -- start refuses it
+      or octet_length(p_unique_key) > 512 or octet_length(p_partition_key) > 512 then
+    perform require_names(array[p_name], array[p_queue], array[p_step], array[p_idempotency_key], array[p_unique_key],
+      array[p_partition_key], null);
+  end if;
+  if p_at is not null then
+    perform require_time('at', p_at);
   end if;
   if not p_patient and (p_unique_key is not null or p_idempotency_key is not null) then
     perform set_config('lock_timeout', '100ms', true);
   end if;
-  insert into runs (id, status, name, version, kind, queue, priority, input, step, eligible_at, inserted_at, retention,
-    idempotency_key, unique_key, unique_scope, partition_key, trace, locked_by, claim_id)
-  select nextval('run_ids') << 6,
-    case when p_worker is null then 'runnable'::run_status else 'executing'::run_status end,
-    p_name, p_version, p_kind, coalesce(p_queue, 'default'), coalesce(p_priority, 0::smallint), p_input::jsonb, p_step,
-    coalesce(p_at, p_now + coalesce(p_delay_ms, 0) * interval '1 millisecond'), p_now,
-    least(coalesce(p_retention_ms * interval '1 millisecond', '30 days'), s.retention_ceiling),
-    p_idempotency_key, p_unique_key,
-    case when p_unique_key is not null then
-      coalesce(p_unique_scope, '{runnable,executing,awaiting_signal,awaiting_children}')::run_status[] end,
-    p_partition_key, p_trace, p_worker, case when p_worker is not null then p_claim_id end
-  from settings s
-  where (p_worker is null or not s.held)
-    -- its own scope may leave out the first status: then nothing collides, so look up the holder
-    and (p_unique_scope is null or (select r.id from runs r where r.unique_guard = p_unique_key limit 1) is null)
-  on conflict do nothing
-  returning id into v_id;
-  return v_id;
+  return query
+    insert into runs (id, status, name, version, kind, queue, priority, input, step, eligible_at, inserted_at, retention,
+      idempotency_key, unique_key, unique_scope, partition_key, trace, locked_by, claim_id)
+    select nextval('run_ids') << 6,
+      case when p_worker is null then 'runnable'::run_status else 'executing'::run_status end,
+      p_name, p_version, p_kind, coalesce(p_queue, 'default'), coalesce(p_priority, 0::smallint), p_input::jsonb, p_step,
+      coalesce(p_at, v_now + coalesce(p_delay_ms, 0) * interval '1 millisecond'), v_now,
+      least(coalesce(p_retention_ms * interval '1 millisecond', '30 days'), s.retention_ceiling),
+      p_idempotency_key, p_unique_key,
+      case when p_unique_key is not null then
+        coalesce(p_unique_scope, '{runnable,executing,awaiting_signal,awaiting_children}')::run_status[] end,
+      p_partition_key, p_trace, p_worker, case when p_worker is not null then p_claim_id end
+    from settings s
+    where (p_worker is null or not s.held)
+      -- a scope of its own may leave out where the run begins: then nothing collides, and the holder is looked up
+      and (p_unique_scope is null or (select r.id from runs r where r.unique_guard = p_unique_key limit 1) is null)
+    on conflict do nothing
+    returning runs.id;
 end $f$;
