@@ -34,7 +34,11 @@ describe("messages and runs", () => {
   it("of queues with the same name do not meet", async () => {
     await register(database, "worker");
     const [message] = await send("default", 1, "key");
-    const [runId] = await start(database, { partitionKey: "default:key", idempotencyKey: "k" });
+    const [runId] = await start(database, { partitionKey: "~default:key", idempotencyKey: "k" });
+    const [group] = await sql<{ key: string }>(
+      "select partition_key as key from runs where kind = 'message'",
+    );
+    await expect(start(database, { partitionKey: group!.key })).rejects.toThrow("control character");
     const claimed = await claim(database);
     expect(claimed.runs.map((run) => run.runId)).toEqual([runId]);
     const { messages } = await store.receive(request("default"));

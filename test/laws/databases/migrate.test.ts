@@ -59,6 +59,30 @@ describe("migrate", () => {
     expect((await migrate({ url, schema: "patched" })).steps).toEqual([]);
   });
 
+  it("leaves the functions of a newer release with the same tables as they are", async () => {
+    await migrate({ url, schema: "revised" });
+    await sql("update revised.migrations set functions = 'newer', revision = revision + 1");
+    expect((await migrate({ url, schema: "revised" })).steps).toEqual([]);
+  });
+
+  it("refuses a schema that has a function of somebody else where it needs one, and replaces nothing", async () => {
+    await sql("create schema occupied");
+    await sql(
+      "create function occupied.clock() returns timestamptz language sql as 'select null::timestamptz'",
+    );
+    await expect(migrate({ url, schema: "occupied" })).rejects.toThrow(
+      /has a function clock\(\) that is not Pawl's/,
+    );
+    expect(await sql("select occupied.clock()")).toEqual([{ clock: null }]);
+  });
+
+  it("down takes the list of migrations away whatever its comment says", async () => {
+    await migrate({ url, schema: "commented" });
+    await sql("comment on table commented.migrations is 'ours'");
+    await migrate.down({ url, schema: "commented" });
+    expect((await migrate({ url, schema: "commented" })).from).toBe(0);
+  });
+
   it("refuses a newer schema that is breaking, and so do connect and serve", async () => {
     await migrate({ url, schema: "newer" });
     await sql("insert into newer.migrations (version, made_schema, is_breaking) values (99, false, true)");

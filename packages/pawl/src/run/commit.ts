@@ -13,7 +13,13 @@ import { type Effects, effectsOf, sendHints } from "./effects.js";
 import type { Execution, RunClaim } from "./execution.js";
 import { CommitUnknown, commitTransaction, RolledBack } from "./transaction.js";
 import type { Decision } from "./transition.js";
-import { type CommitVerdict, sliceMs, sliceSteps } from "./worker-services.js";
+import {
+  type CommitVerdict,
+  type QueueClaimer,
+  sliceMs,
+  sliceSteps,
+  type WorkerServices,
+} from "./worker-services.js";
 
 type Committed = Extract<CommitVerdict, { kind: "committed" | "already" }>;
 
@@ -84,15 +90,24 @@ export function loseClaim({ runId, definition, progress, control, observed, serv
   control.abort(new Error("the claim on this run was lost"));
 }
 
-/** Writes an outcome. If it ends the claim, the run for its slot is claimed meanwhile. */
-async function write({ queue, services }: Execution, item: Commit): Promise<CommitVerdict> {
+/** Writes an outcome. */
+function write({ queue, services }: Execution, item: Commit): Promise<CommitVerdict> {
   const isEnd = item.transition.kind !== "keep" && item.next === null;
   const claimer = isEnd ? services.worker.claimer(queue) : undefined;
-  claimer?.endBegins();
+  return claimer === undefined ? services.commits.add(item) : writeEnd(claimer, services, item);
+}
+
+/** The outcome ends the claim: the run for its slot is claimed meanwhile. */
+async function writeEnd(
+  claimer: QueueClaimer,
+  { commits }: WorkerServices,
+  item: Commit,
+): Promise<CommitVerdict> {
+  claimer.endBegins();
   try {
-    return await services.commits.add(item);
+    return await commits.add(item);
   } finally {
-    claimer?.endIsOver();
+    claimer.endIsOver();
   }
 }
 

@@ -69,7 +69,9 @@ export function sendHints(
   { dueMs, started, ended }: Effects,
 ): void {
   if (dueMs !== null && queue !== undefined) hub.expect(queue, dueMs);
-  for (const one of new Set(started.map((child) => child.queue))) hub.hint(one);
+  if (started.length > 0) {
+    for (const one of new Set(started.map((child) => child.queue))) hub.hint(one);
+  }
   if (ended === null) return;
   if (parentId !== null) hub.delivered(parentId);
   hub.announce(ended);

@@ -19,7 +19,7 @@ export type CommitVerdict = Exclude<Verdict, { kind: "busy" }>;
 export type JournalVerdict = Exclude<RecordVerdict, { kind: "busy" }>;
 
 /** The claimer of a queue. */
-interface QueueClaimer {
+export interface QueueClaimer {
   /** More runs are due than there are slots. */
   readonly hasBacklog: boolean;
   /** It claims more runs, because enough slots are free. */

@@ -37,9 +37,9 @@ export type Polled =
       /** Poll after this time at the latest, whatever the interval is. */
       readonly atMostMs?: number | null;
     }
-  /** Wait this long, or for a hint that arrives from now on. Due times do not count. */
+  /** Wait this long, or for a hint. Due times do not count. */
   | { readonly kind: "pause"; readonly ms: number }
-  /** The poll failed. Wait like `pause`, longer after each failure in a row. */
+  /** The poll failed. Wait like `pause`, longer after each failure in a row; earlier hints are forgotten. */
   | { readonly kind: "failed" };
 
 /** The pacing after the polls so far. */
@@ -52,7 +52,7 @@ export interface PollState {
 export interface Wait {
   /** null: wait one turn of the event loop and for nothing else. */
   readonly longestMs: number | null;
-  /** A due time ends the wait, and hints that arrived during the poll count. */
+  /** A due time ends the wait. */
   readonly forWork: boolean;
 }
 
@@ -165,6 +165,8 @@ export class PollLoop {
       const { wait, state } = decideWait(polled, this.#state, this.#pace, Math.random());
       this.#state = state;
       if (polled.kind === "drained" && polled.dueAtMs !== null) this.expectAt(polled.dueAtMs);
+      // Hints must not shorten the pause after a failure. Any other hint counts, whenever it came.
+      if (polled.kind === "failed") this.#isHinted = false;
       if (wait.longestMs === null) await new Promise<void>((resolve) => onNextTurn(resolve));
       else await this.#wait(wait.longestMs, wait.forWork);
     }
@@ -173,7 +175,6 @@ export class PollLoop {
 
   async #wait(longestMs: number, forWork: boolean): Promise<void> {
     const endMs = performance.now() + longestMs;
-    if (!forWork) this.#isHinted = false;
     while (this.#isWanted && !this.#isHinted) {
       const leftMs = (forWork ? Math.min(endMs, this.#dueAtMs) : endMs) - performance.now();
       if (leftMs <= 0) return;

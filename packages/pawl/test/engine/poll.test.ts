@@ -88,10 +88,21 @@ it("a due time ends a wait for work, but not a pause", async () => {
   await loop.stop();
 });
 
-it("a pause forgets the hints that arrived during its poll, and ends with a later one", async () => {
+it("a hint that arrives while a poll decides to pause ends the pause", async () => {
+  const { loop, atMs } = loopThat(() => {
+    if (atMs.length === 1) queueMicrotask(() => loop.hint());
+    return { kind: "pause", ms: 50 };
+  });
+  loop.start();
+  await vi.advanceTimersByTimeAsync(10);
+  expect(atMs).toEqual([0, 0]);
+  await loop.stop();
+});
+
+it("the pause after a failure forgets the hints that arrived during its poll, and ends with a later one", async () => {
   const { loop, atMs } = loopThat(async () => {
     await new Promise((resolve) => setTimeout(resolve, 5));
-    return { kind: "pause", ms: 50 };
+    return { kind: "failed" };
   });
   loop.start();
   await vi.advanceTimersByTimeAsync(2);

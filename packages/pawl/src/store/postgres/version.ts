@@ -10,6 +10,12 @@ import { quoteName } from "./literals.js";
 /** The version that this release of Pawl works with: the highest number in `schema/tables/`. */
 export const schemaVersion = 1;
 
+/**
+ * Raise it with every release that changes functions or views but no table: a release with a lower
+ * revision leaves those of a higher one alone.
+ */
+export const functionsRevision = 1;
+
 /** The version of a schema, and whether a release that knows only `schemaVersion` can work with it. */
 export interface FoundVersion {
   readonly version: number;
@@ -17,9 +23,11 @@ export interface FoundVersion {
   readonly breaking: number | null;
   /** Of the functions and views. */
   readonly fingerprint: string | null;
+  /** Of the release that applied them. */
+  readonly revision: number;
 }
 
-export const noSchema: FoundVersion = { version: 0, breaking: null, fingerprint: null };
+export const noSchema: FoundVersion = { version: 0, breaking: null, fingerprint: null, revision: 0 };
 
 /** The version of the schema in this database; 0 if there is none. */
 export async function readVersion(
@@ -30,13 +38,20 @@ export async function readVersion(
     const { rows } = await query(
       `select coalesce(max(m.version), 0)::int4 as version,
          (min(m.version) filter (where m.is_breaking and m.version > ${schemaVersion}))::int4 as breaking,
-         (select n.functions from ${quoteName(schema)}.migrations n order by n.version desc limit 1) as fingerprint
+         (array_agg(m.functions order by m.version desc))[1] as fingerprint,
+         coalesce((array_agg(m.revision order by m.version desc))[1], 0)::int4 as revision
        from ${quoteName(schema)}.migrations m`,
     );
     return rows[0]!;
   } catch (error) {
     if (["42P01", "3F000"].includes(sqlState(error) ?? "")) {
       return noSchema;
+    }
+    if (sqlState(error) === "42703") {
+      throw new Refused(
+        `the schema "${schema}" was made by a pre-release of Pawl; drop it (drop schema ${quoteName(schema)} cascade ` +
+          `deletes every run), or use another one, and run ${migrateCall(schema)}`,
+      );
     }
     throw error;
   }

@@ -5,6 +5,7 @@
  */
 
 import type pg from "pg";
+import { Refused } from "../../errors.js";
 import { quoteLiteral, quoteName } from "../literals.js";
 import { functionFiles, type Schema, type SchemaFile } from "./schema-files.js";
 
@@ -28,11 +29,23 @@ const planner = [
 export async function applyFunctions(client: pg.ClientBase, schema: Schema, name: string): Promise<void> {
   // Functions may call each other in any order.
   await client.query("set local check_function_bodies = off");
+  const { rows: before } = await client.query<{ oid: string }>(
+    `select p.oid::text as oid from pg_proc p where p.pronamespace = quote_ident(current_schema())::regnamespace
+       and obj_description(p.oid, 'pg_proc') is distinct from ${quoteLiteral(comment)}`,
+  );
+  const foreign = new Set(before.map(({ oid }) => oid));
   for (const { text } of [...schema.functions, ...schema.views]) await client.query(text);
-  const { rows } = await client.query<{ signature: string; name: string }>(
-    `select p.oid::regprocedure as signature, p.proname as name from pg_proc p
+  const { rows } = await client.query<{ oid: string; signature: string; name: string }>(
+    `select p.oid::text as oid, p.oid::regprocedure as signature, p.proname as name from pg_proc p
      where p.pronamespace = quote_ident(current_schema())::regnamespace and p.xmin = pg_current_xact_id()::xid`,
   );
+  const replaced = rows.find(({ oid }) => foreign.has(oid));
+  if (replaced !== undefined) {
+    throw new Refused(
+      `the schema "${name}" has a function ${replaced.signature} that is not Pawl's, and Pawl needs one of that name; ` +
+        `rename yours, or give Pawl a schema of its own`,
+    );
+  }
   const files = functionFiles(schema);
   const changes = rows.map(({ signature, name: called }) => {
     const settings = settingsOf(files.get(called)!, name).map((setting) => ` set ${setting}`);

@@ -17,7 +17,7 @@ import { grantedRoles, grantTo, requireRole } from "./grants.js";
 import { quoteName } from "../literals.js";
 import { readStanding, requireCreating, requireOwning, requireReading, type Standing } from "./rights.js";
 import { isBreaking, readSchema, type Schema } from "./schema-files.js";
-import { noSchema, readVersion, requireKnown, requireUtf8 } from "../version.js";
+import { type FoundVersion, noSchema, readVersion, requireKnown, requireUtf8 } from "../version.js";
 
 /**
  * Takes the schema up to the version of this release, or (`to` 0) away. `grant`: a role that is to
@@ -57,7 +57,8 @@ export async function migrateSchema(
 /** What `migrateSchema` would do; writes nothing, and takes no lock. */
 export async function planSchema(address: Address, to: number, grant?: string): Promise<MigrationResult> {
   const { schema } = address;
-  const { versions, fingerprint } = await readSchema();
+  const schemaFiles = await readSchema();
+  const { versions } = schemaFiles;
   const pool = openPool(address.url, 1);
   try {
     await requireUtf8((text) => pool.query(text));
@@ -73,7 +74,7 @@ export async function planSchema(address: Address, to: number, grant?: string): 
         const files = versions[version - 1]!.length;
         steps.push(`would apply version ${version} to schema "${schema}" (${files} files of tables)`);
       }
-      if (from === to && found.fingerprint !== fingerprint) {
+      if (from === to && !hasFunctions(found, schemaFiles)) {
         steps.push(`would replace the functions of schema "${schema}"`);
       }
     }
@@ -103,7 +104,7 @@ async function moveTo(client: pg.Client, schema: Schema, move: Move): Promise<Mi
 
   requireKnown(found, name);
   const from = found.version;
-  const isCurrent = from > to || (from === to && found.fingerprint === schema.fingerprint);
+  const isCurrent = from > to || (from === to && hasFunctions(found, schema));
   if (isCurrent && grant === undefined) return { schema: name, from, to: Math.max(from, to), steps: [] };
   if (to > from) requireCreating(standing, name);
   requireOwning(standing, name);
@@ -115,8 +116,8 @@ async function moveTo(client: pg.Client, schema: Schema, move: Move): Promise<Mi
     const files = schema.versions[version - 1]!;
     for (const { text } of files) await client.query(text);
     await client.query(
-      "insert into migrations (version, made_schema, is_breaking, functions) values ($1, $2, $3, $4)",
-      [version, !standing.hasSchema, isBreaking(files), schema.fingerprint],
+      "insert into migrations (version, made_schema, is_breaking, functions, revision) values ($1, $2, $3, $4, $5)",
+      [version, !standing.hasSchema, isBreaking(files), schema.fingerprint, schema.revision],
     );
     steps.push(`applied version ${version} to schema "${name}"`);
   }
@@ -125,7 +126,11 @@ async function moveTo(client: pg.Client, schema: Schema, move: Move): Promise<Mi
     await client.query(firstSettings);
     await markObjects(client);
     if (from === to) {
-      await client.query("update migrations set functions = $1 where version = $2", [schema.fingerprint, to]);
+      await client.query("update migrations set functions = $1, revision = $2 where version = $3", [
+        schema.fingerprint,
+        schema.revision,
+        to,
+      ]);
       steps.push(`replaced the functions of schema "${name}"`);
     }
   }
@@ -138,8 +143,14 @@ const migrationsTable = `create table migrations (
   applied_at  timestamptz not null default clock_timestamp(),
   made_schema boolean     not null,
   is_breaking boolean     not null default false,
-  functions   text                                  -- the fingerprint of the functions that came with it
+  functions   text,                                 -- the fingerprint of the functions that came with it
+  revision    int         not null default 0        -- of those functions
 )`;
+
+/** Whether the schema has these functions, or those of a newer release with the same tables. */
+function hasFunctions(found: FoundVersion, { fingerprint, revision }: Schema): boolean {
+  return found.revision > revision || (found.revision === revision && found.fingerprint === fingerprint);
+}
 
 const firstSettings = `insert into settings (identity, home, beats_since, timeline)
   select gen_random_uuid(), location(), clock_timestamp(), timeline() where not exists (select 1 from settings)`;
@@ -158,6 +169,7 @@ async function remove(
     "select coalesce(bool_or(made_schema), false) as made_schema from migrations",
   );
   await dropEverything(client);
+  await client.query("drop table if exists migrations");
   const { rowCount } = await client.query(
     "select from pg_depend where refobjid = to_regnamespace($1) limit 1",
     [quoteName(name)],

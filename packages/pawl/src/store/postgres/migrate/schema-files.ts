@@ -15,6 +15,7 @@
 
 import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
+import { functionsRevision } from "../version.js";
 
 // The same from src/ and dist/, so that no build step has to copy the files.
 const directory = new URL("../../../../src/store/postgres/schema/", import.meta.url);
@@ -34,6 +35,8 @@ export interface Schema {
   readonly views: readonly SchemaFile[];
   /** Tells the functions and views of two releases apart. */
   readonly fingerprint: string;
+  /** Orders the functions of releases that have the same tables. */
+  readonly revision: number;
 }
 
 let read: Promise<Schema> | undefined;
@@ -60,7 +63,13 @@ async function readSchemaFrom(folder: URL): Promise<Schema> {
   }
   const hash = createHash("sha256");
   for (const { name, text } of [...functions, ...views]) hash.update(`${name}\0${text}\0`);
-  return { versions, functions, views, fingerprint: hash.digest("hex").slice(0, 16) };
+  return {
+    versions,
+    functions,
+    views,
+    fingerprint: hash.digest("hex").slice(0, 16),
+    revision: functionsRevision,
+  };
 }
 
 export function isBreaking(files: readonly SchemaFile[]): boolean {

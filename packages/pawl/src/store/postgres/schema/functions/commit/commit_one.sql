@@ -21,7 +21,7 @@ begin
           return;
         end if;
         update runs r set unique_key = null, unique_scope = null
-          where r.id = p_id and r.claim_id = p_claim_id and r.turn = p_turn and r.status = 'executing';
+          where r.id = p_id and r.claim_id = p_claim_id and r.turn = p_turn and r.status = 'executing' and r.locked_by is not null;
       end if;
       select a.others -> 0, a.claimable, a.handed -> 0 -> 1 into verdict, claimable, handed
       from apply_transitions(array[p_id], array[p_claim_id], array[p_turn], array[p_op], array[p_step],

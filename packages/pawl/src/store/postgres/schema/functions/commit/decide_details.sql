@@ -38,6 +38,7 @@ begin
       if v_detail ? 'rateLimit' then
         perform require_limits(array[v_detail ->> 'rateLimit'], array[(v_detail ->> 'weight')::int]);
       end if;
+      perform require_free_key(v_detail ->> 'partitionKey') where v_detail ? 'partitionKey';
       if octet_length(v_detail ->> 'partitionKey') > 512 then
         raise exception 'the partition key is % bytes long: shorten it to at most 512 bytes', octet_length(v_detail ->> 'partitionKey')
           using errcode = 'PW422';

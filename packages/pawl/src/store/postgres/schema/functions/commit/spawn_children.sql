@@ -18,7 +18,7 @@ begin
       row_number() over (order by u.o, child.place) as n
     from unnest(p_id, p_claim_id, p_turn, p_op, p_detail) with ordinality u(id, claim_id, turn, op, detail, o)
     cross join lateral (select t.id, t.spawn from runs t where t.id = u.id
-      and t.claim_id = u.claim_id and t.turn = u.turn and t.status = 'executing' limit 1) r
+      and t.claim_id = u.claim_id and t.turn = u.turn and t.status = 'executing' and t.locked_by is not null limit 1) r
     cross join lateral jsonb_array_elements(u.detail::jsonb -> 'children') with ordinality child(c, place)
     where u.op = 'spawn' and (p_locked is null or u.id = any (p_locked))) f;
   if v_runs is null then

@@ -18,8 +18,20 @@ begin
     or octet_length(u.idempotency_key) > 512 or octet_length(u.unique_key) > 512
     or octet_length(u.partition_key) > 512 or octet_length(u.rate_limit) > 512
   limit 1;
-  if found then
+  if not found then
+    perform require_free_key(k.key) from unnest(p_partition_key) k(key) where starts_with(k.key, chr(1));
+  else
     raise exception '% is too long: shorten it, a name has at most 256 bytes, a key 512', v_what using errcode = 'PW422';
+  end if;
+end $f$;
+
+-- Raises if a partition key begins with the control character that group_key puts before the keys of
+-- groups of messages.
+create or replace function require_free_key(p_key text) returns void language plpgsql as $f$
+begin
+  if starts_with(p_key, chr(1)) then
+    raise exception 'the partition key begins with the control character 1, which Pawl keeps for groups of messages: leave it out'
+      using errcode = 'PW422';
   end if;
 end $f$;
 

@@ -14,18 +14,18 @@ declare
 begin
   if p_skip_locked then
     select array_agg(case when r.id is null then case when e.id is null then 'lost' else 'busy' end
-        when r.status = 'executing' and r.claim_id = u.claim_id then 'held' else 'lost' end order by u.o), array_agg(r.inbox_seq order by u.o)
+        when r.status = 'executing' and r.locked_by is not null and r.claim_id = u.claim_id then 'held' else 'lost' end order by u.o), array_agg(r.inbox_seq order by u.o)
     into v_guard, v_has_seq
     from (select i.id, i.claim_id, i.o from unnest(p_run_id, p_claim_id) with ordinality i(id, claim_id, o) order by i.id) u
-    left join lateral (select t.id, t.claim_id, t.status, t.inbox_seq from runs t where t.id = u.id
+    left join lateral (select t.id, t.claim_id, t.status, t.locked_by, t.inbox_seq from runs t where t.id = u.id
       limit 1 for no key update skip locked) r on true
     left join lateral (select t.id from runs t where t.id = u.id limit 1) e on true;
   else
-    select array_agg(case when r.status = 'executing' and r.claim_id = u.claim_id then 'held' else 'lost' end order by u.o),
+    select array_agg(case when r.status = 'executing' and r.locked_by is not null and r.claim_id = u.claim_id then 'held' else 'lost' end order by u.o),
       array_agg(r.inbox_seq order by u.o)
     into v_guard, v_has_seq
     from (select i.id, i.claim_id, i.o from unnest(p_run_id, p_claim_id) with ordinality i(id, claim_id, o) order by i.id) u
-    left join lateral (select t.id, t.claim_id, t.status, t.inbox_seq from runs t where t.id = u.id
+    left join lateral (select t.id, t.claim_id, t.status, t.locked_by, t.inbox_seq from runs t where t.id = u.id
       limit 1 for no key update) r on true;
   end if;
 

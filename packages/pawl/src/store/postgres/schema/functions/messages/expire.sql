@@ -47,7 +47,7 @@ begin
   end if;
   if expired = 0 then
     -- keys of groups begin with ~
-    select k.last, k.queues into v_repaired from repair_keys(coalesce(v_marks ->> 'key', '~'), c_keys) k;
+    select k.last, k.queues into v_repaired from repair_keys(v_marks ->> 'key', c_keys) k;
     queues := v_repaired.queues;
     v_marks := v_marks || jsonb_build_object('key', v_repaired.last);
     if not is_held() then

@@ -13,7 +13,7 @@ begin
   update runs r set queue = v.dead, name = '~' || v.dead, partition_key = v.key, state = v.state,
     attempt = 0, claim_id = null, idempotency_key = null, eligible_at = p_now
   from (select u.id, p_queue || '-dead' as dead,
-      '~' || p_queue || '-dead' || substr(t.partition_key, length(p_queue) + 2) as key,
+      group_key(p_queue || '-dead', substr(t.partition_key, length(p_queue) + 3)) as key,
       jsonb_build_object('from', p_queue, 'receives', t.attempt) as state
     from unnest(p_id) u(id)
     cross join lateral (select r.partition_key, r.attempt from runs r where r.id = u.id limit 1) t

@@ -32,7 +32,7 @@ begin
       (select count(*) from runs r where r.queue = n.queue and r.name = '~' || n.queue and r.version = 1 and r.priority = 0
         and case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end and r.eligible_at <= v_now)
       + (select count(*) from runs r where (r.hold & 1) <> 0
-        and r.partition_key >= '~' || n.queue || ':' and r.partition_key < '~' || n.queue || ';'),
+        and r.partition_key >= group_key(n.queue, '') and r.partition_key < chr(1) || n.queue || ';'),
       coalesce((select f.n from flying f where f.queue = n.queue), 0),
       (select count(*) from runs r where r.queue = n.queue and r.name = '~' || n.queue and r.version = 1 and r.priority = 0
         and case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end and r.eligible_at > v_now),

@@ -2,7 +2,7 @@
 -- Queues of messages. A message is a row of runs of the kind `message`; its input is the body. Its
 -- id is at least first_message_id(), so no call for a run finds it and no list shows it. Its name
 -- is `~queue`, which no definition can have, so no worker claims it. The columns mean:
---   partition_key     `~queue:group`: a group is received in order, one message at a time
+--   partition_key     group_key: a queue and a group; no run can have that key: a group is received in order, one message at a time
 --   claim_id          the receipt
 --   lease_expires_at  the end of its visibility timeout; a message in flight is executing and has
 --                     no worker
@@ -35,7 +35,7 @@ begin
   if p_dedup_key is null then
     insert into runs (id, status, kind, name, queue, priority, retention, input, eligible_at, inserted_at, partition_key)
     select u.id, 'runnable', 'message', '~' || u.queue, u.queue, 0, interval '0', u.body::jsonb,
-      v_now + coalesce(u.delay_ms, 0) * interval '1 millisecond', v_now, '~' || u.queue || ':' || u."group"
+      v_now + coalesce(u.delay_ms, 0) * interval '1 millisecond', v_now, group_key(u.queue, u."group")
     from unnest(v_ids, p_queue, p_body, p_delay_ms, p_group) u(id, queue, body, delay_ms, "group");
     return query select u.id, true from unnest(v_ids) u(id);
     return;
@@ -45,7 +45,7 @@ begin
   for v_round in 1 .. 20 loop
     insert into runs (id, status, kind, name, queue, priority, retention, input, eligible_at, inserted_at, partition_key, idempotency_key)
     select u.id, 'runnable', 'message', '~' || u.queue, u.queue, 0, interval '0', u.body::jsonb,
-      v_now + coalesce(u.delay_ms, 0) * interval '1 millisecond', v_now, '~' || u.queue || ':' || u."group", u.dedup_key
+      v_now + coalesce(u.delay_ms, 0) * interval '1 millisecond', v_now, group_key(u.queue, u."group"), u.dedup_key
     from unnest(v_ids, p_queue, p_body, p_delay_ms, p_group, p_dedup_key) with ordinality u(id, queue, body, delay_ms, "group", dedup_key, o)
     where v_pending is null or u.o = any (v_pending)
     order by u.queue, u.dedup_key nulls first, u.id

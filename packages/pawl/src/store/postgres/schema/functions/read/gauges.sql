@@ -19,7 +19,7 @@ begin
         (select r.queue, r.name, r.version, 1 from runs r where case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end
           order by r.queue, r.name, r.version limit 1)
       union all
-        select x.queue, x.name, x.version, l.n + 1 from line l cross join lateral (
+        select x.queue, x.name, x.version, l.n + case when x.name < '~' then 1 else 0 end from line l cross join lateral (
           select r.queue, r.name, r.version from runs r where (r.queue, r.name, r.version) > (l.queue, l.name, l.version)
             and case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end
           order by r.queue, r.name, r.version limit 1) x

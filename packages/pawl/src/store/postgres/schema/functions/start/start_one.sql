@@ -16,7 +16,7 @@ begin
     perform require_durable_commit();
   end if;
   if octet_length(p_name) > 256 or octet_length(p_queue) > 256 or octet_length(p_step) > 256 or octet_length(p_idempotency_key) > 512
-      or octet_length(p_unique_key) > 512 or octet_length(p_partition_key) > 512 then
+      or octet_length(p_unique_key) > 512 or octet_length(p_partition_key) > 512 or starts_with(p_partition_key, chr(1)) then
     perform require_names(array[p_name], array[p_queue], array[p_step], array[p_idempotency_key], array[p_unique_key],
       array[p_partition_key], null);
   end if;

@@ -34,6 +34,7 @@ begin
     raise exception '%@% is given twice: register each version of a definition once', v_clash.name, v_clash.version
       using errcode = 'PW422';
   end if;
+  perform require_name('definition', u.name, false) from unnest(p_name) u(name) where starts_with(u.name, '~');
   insert into definitions as d (name, version, kind, queue, priority, retention, registered)
     select u.name, u.version, u.kind, u.queue, u.priority, u.retention_ms * interval '1 millisecond', v_now
     from unnest(p_name, p_version, p_kind, p_queue, p_priority, p_retention_ms) u(name, version, kind, queue, priority, retention_ms)
