@@ -59,10 +59,9 @@ export function toJson(value: unknown, what: string, limitBytes = mebibyte): Enc
   return { value: encoded, text };
 }
 
-/** The value of a stored text. */
-export function fromJson(text: string): Json {
-  const value: Json = JSON.parse(text);
-  return value;
+/** The value of a stored text. `T`: what the code that wrote it promises. */
+export function fromJson<T = Json>(text: string): T {
+  return JSON.parse(text) as T;
 }
 
 /** The copy of one value; `undefined` for a member that JSON leaves out. */

@@ -84,27 +84,28 @@ export interface Caller {
 
 /** The transaction that this object of some library is; what is none is refused with what to give instead. */
 export function recognize(tx: unknown): Caller {
+  const given = tx;
   // Prisma first: its client gives an answer to almost every name.
   if (has(tx, "$queryRawUnsafe")) {
     if (has(tx, "$connect")) throw outside("the Prisma client", "prisma.$transaction(async (tx) => …)", "tx");
-    return prisma(tx as unknown as PrismaTransaction);
+    return prisma(given as PrismaTransaction);
   }
   if (has(tx, "raw") && has(tx, "transaction")) {
     if (!has(tx, "isCompleted")) throw outside("Knex", "knex.transaction(async (trx) => …)", "trx");
-    return knex(tx as unknown as KnexTransaction);
+    return knex(given as KnexTransaction);
   }
   if (has(tx, "executeQuery") && has(tx, "transaction")) {
-    const trx = tx as unknown as KyselyTransaction;
+    const trx = given as KyselyTransaction;
     if (!trx.isTransaction) throw outside("Kysely", "db.transaction().execute(async (trx) => …)", "trx");
     return kysely(trx);
   }
   if (has(tx, "unsafe")) {
     if (has(tx, "begin")) throw outside("postgres.js", "sql.begin(async (sql) => …)", "sql");
-    return postgresJs(tx as unknown as PostgresJsTransaction);
+    return postgresJs(given as PostgresJsTransaction);
   }
   if (has(tx, "execute") && has(tx, "transaction")) {
     if (!has(tx, "rollback")) throw outside("Drizzle", "db.transaction(async (tx) => …)", "tx");
-    return drizzle(tx as unknown as DrizzleTransaction);
+    return drizzle(given as DrizzleTransaction);
   }
   if (has(tx, "query")) {
     if ("totalCount" in tx) {
@@ -113,7 +114,7 @@ export function recognize(tx: unknown): Caller {
           "take a client with pool.connect(), execute begin on it, and give that client",
       );
     }
-    return pg(tx as unknown as PgTransaction);
+    return pg(given as PgTransaction);
   }
   throw new InvalidOption(
     "within takes an open transaction: a client of pg on which begin was executed, or what a transaction of " +

@@ -32,7 +32,7 @@ const nothing: readonly StoredStep[] = [];
 export function toJournal(text: string | null): readonly StoredStep[] | null {
   if (text === null) return nothing;
   if (text === "") return null;
-  const entries = fromJson(text) as unknown as InlineStep[];
+  const entries = fromJson<InlineStep[]>(text);
   return entries.map(([name, kind, seq, attempt, childId, dueMs, dueAt, output, error]) => {
     return { name, kind, seq, attempt, childId, dueMs, dueAt, output, error };
   });
@@ -62,7 +62,7 @@ export function toListedStep(row: StepRow): ListedStep {
     dueMs: row.due_ms,
     dueAt: row.due_at,
     output: row.output === null ? null : fromJson(row.output),
-    error: row.error === null ? null : (fromJson(row.error) as unknown as ErrorRecord),
+    error: row.error === null ? null : fromJson<ErrorRecord>(row.error),
     startedAt: new Date(row.started_at),
     completedAt: row.completed_at === null ? null : new Date(row.completed_at),
   };
@@ -133,7 +133,7 @@ const recorded: RecordVerdict = { kind: "recorded", inboxSeq: null };
 export function toRecordVerdicts(text: string | null, count: number): RecordVerdict[] {
   const verdicts = new Array<RecordVerdict>(count).fill(recorded);
   if (text === null) return verdicts;
-  for (const other of fromJson(text) as unknown as OtherRecord[]) {
+  for (const other of fromJson<OtherRecord[]>(text)) {
     verdicts[other.position - 1] = toRecordVerdict(other);
   }
   return verdicts;

@@ -1,5 +1,5 @@
 /**
- * Calls of the SQL functions (`migrations/`): each operation is one call of one function. On connections of its own the statement is
+ * Calls of the SQL functions (`schema/`): each operation is one call of one function. On connections of its own the statement is
  * prepared once, which saves the server the parsing; a pooler in transaction mode may lead each call to another server process, where
  * nothing is prepared, so there (and in transactions of others) it is sent whole. A call in the name of a token is guarded in the same
  * statement (`require_owner`). The base of the stores on PostgreSQL.

@@ -157,7 +157,7 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
 
   async why(runId: string): Promise<WhyFacts | null> {
     const [row] = await this.call<{ why: string | null }>("why", [runId]);
-    return row?.why ? (fromJson(row.why) as unknown as WhyFacts) : null;
+    return row?.why ? fromJson<WhyFacts>(row.why) : null;
   }
 
   async setLimit({ name, allowed, periodMs, burst }: StoredLimit): Promise<boolean> {

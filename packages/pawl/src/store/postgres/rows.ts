@@ -254,7 +254,7 @@ const nothing: readonly StoredSignal[] = [];
 function toInbox(text: string | null): ClaimedRun["inbox"] {
   if (text === null) return nothing;
   if (text === "") return null;
-  const entries = fromJson(text) as unknown as [number, string, Json, string, boolean][];
+  const entries = fromJson<[number, string, Json, string, boolean][]>(text);
   return entries.map(([seq, name, payload, receivedAt, matched]) => {
     return { seq, name, payload, receivedAt: new Date(receivedAt), matched };
   });

@@ -98,7 +98,7 @@ function usersClient(client: pg.PoolClient, onFailed: (error: unknown) => void) 
       queries--;
     }
   };
-  const tx = new Proxy(client, {
+  const tx: unknown = new Proxy(client, {
     get: (target, name) => {
       if (name === "query") return query;
       const value: unknown = Reflect.get(target, name, target);
@@ -106,7 +106,7 @@ function usersClient(client: pg.PoolClient, onFailed: (error: unknown) => void) 
     },
   });
   return {
-    tx: tx as unknown as Transaction,
+    tx: tx as Transaction,
     end: () => void (isOver = true),
     isBusy: () => queries > 0,
     hasSettings: () => hasSettings,
@@ -115,7 +115,9 @@ function usersClient(client: pg.PoolClient, onFailed: (error: unknown) => void) 
 
 /** Ends a connection at once, also one that does not answer. */
 function destroy(client: pg.PoolClient): void {
-  (client as unknown as { readonly connection: { readonly stream: Duplex } }).connection.stream.destroy();
+  // Not a part of its types.
+  const inner: unknown = client;
+  (inner as { readonly connection: { readonly stream: Duplex } }).connection.stream.destroy();
 }
 
 export class UserTransactions {
@@ -203,8 +205,9 @@ export class UserTransactions {
         throw error;
       }
     };
+    const pool: unknown = { query: say };
     return {
-      pool: { query: say } as unknown as Pick<pg.Pool, "query">,
+      pool: pool as Pick<pg.Pool, "query">,
       mark,
       tx: users.tx,
       write,
