@@ -1,4 +1,4 @@
-/** Beats on a connection of their own. */
+/** Sends heartbeats on a connection of their own. */
 
 import pg from "pg";
 import type { BeatAnswer, Beats } from "../beats.js";
@@ -11,7 +11,7 @@ export async function openPostgresBeats({ url, schema }: Address, patienceMs: nu
     ...connectionOptions(url),
     connectionTimeoutMillis: patienceMs,
   });
-  // A lost connection shows in the next beat.
+  // The next beat reports a lost connection.
   client.on("error", () => {});
   await client.connect();
   const text = `select * from ${quoteName(schema)}.beat($1, $2)`;

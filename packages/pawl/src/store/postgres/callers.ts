@@ -1,31 +1,32 @@
 /**
- * Open transactions of users, recognised by what their objects look like, because Pawl depends on none of these libraries:
- * a client of `pg`, and transactions of postgres.js, Kysely, Drizzle, Knex and Prisma. Each becomes a `Caller`, which
- * executes a statement on the connection of that transaction. What is known to be in no transaction, such as a pool, is
- * refused: half of what was meant to be one would be committed. Used by `within`.
+ * Recognises users' open transactions by the shape of their objects, because Pawl depends on none
+ * of these libraries. It knows a client of `pg`, and transactions of postgres.js, Kysely, Drizzle,
+ * Knex and Prisma. Each becomes a `Caller`, which executes a statement on the connection of that
+ * transaction. This file refuses an object that it knows to be outside a transaction, such as a
+ * pool. Otherwise only half of the intended transaction would be committed. `within` uses it.
  */
 
 import { InvalidOption } from "../../values/errors.js";
 import { className } from "../../values/show.js";
 
-/** A client of `pg`, taken from a pool or not, on which `begin` was executed. */
+/** A client of `pg`, from a pool or standalone, on which the user has executed `begin`. */
 interface PgTransaction {
   query(text: string, values: unknown[]): Promise<{ rows: unknown[] }>;
   getTransactionStatus?(): string | null;
   once?(event: "drain", listener: () => void): unknown;
-  /** Only a pool has it. */
+  /** Only a pool has this property. */
   readonly totalCount?: undefined;
 }
 
-/** The `sql` that `sql.begin` of postgres.js passes on. */
+/** The `sql` that `sql.begin` of postgres.js passes to its callback. */
 interface PostgresJsTransaction {
   unsafe(text: string, values: (string | null)[]): PromiseLike<readonly unknown[]>;
   savepoint(...given: never[]): unknown;
-  /** Only the `sql` outside of a transaction has it. */
+  /** Only the `sql` outside a transaction has this property. */
   readonly begin?: undefined;
 }
 
-/** The `trx` that `db.transaction().execute` or `db.startTransaction()` of Kysely gives. */
+/** The `trx` that `db.transaction().execute` or `db.startTransaction()` of Kysely provides. */
 interface KyselyTransaction {
   readonly isTransaction: true;
   executeQuery(query: {
@@ -40,23 +41,23 @@ interface KyselyTransaction {
   }): Promise<{ readonly rows: readonly unknown[] }>;
 }
 
-/** The `tx` that `db.transaction` of Drizzle passes on. */
+/** The `tx` that `db.transaction` of Drizzle passes to its callback. */
 interface DrizzleTransaction {
   execute(query: unknown): PromiseLike<unknown>;
   rollback(): never;
 }
 
-/** The `trx` that `knex.transaction` passes on or gives. */
+/** The `trx` that `knex.transaction` passes to its callback or returns. */
 interface KnexTransaction {
   raw(text: string, values: (string | null)[]): PromiseLike<{ rows: unknown[] }>;
   isCompleted(): boolean;
   readonly executionPromise?: Promise<unknown>;
 }
 
-/** The `tx` that `prisma.$transaction(async (tx) => …)` passes on. */
+/** The `tx` that `prisma.$transaction(async (tx) => …)` passes to its callback. */
 interface PrismaTransaction {
   $queryRawUnsafe(text: string, ...values: unknown[]): PromiseLike<unknown>;
-  /** Only the client outside of a transaction has it. */
+  /** Only the client outside a transaction has this property. */
   readonly $connect?: undefined;
 }
 
@@ -69,23 +70,32 @@ export type OpenTransaction =
   | KnexTransaction
   | PrismaTransaction;
 
-/** A statement: the text before, between and behind its values, which libraries mark differently. */
+/**
+ * A statement as the text before, between and after its values. Libraries mark the values
+ * differently.
+ */
 interface Statement {
   readonly fragments: readonly string[];
   readonly values: (string | null)[];
 }
 
 export interface Caller {
-  /** Executes a statement in the transaction and answers its rows. */
+  /** Executes a statement in the transaction and returns its rows. */
   query(statement: Statement): Promise<readonly unknown[]>;
-  /** Calls `tell` when the transaction has ended, if the library says so; it may end by a rollback. */
+  /**
+   * Calls `tell` when the transaction has ended, if the library reports that. A rollback may have
+   * ended it.
+   */
   afterEnd(tell: () => void): void;
 }
 
-/** The transaction that this object of some library is; what is none is refused with what to give instead. */
+/**
+ * Returns the caller for this library's transaction. Refuses any other object and says what to pass
+ * instead.
+ */
 export function recognize(tx: unknown): Caller {
   const given = tx;
-  // Prisma first: its client gives an answer to almost every name.
+  // Check for Prisma first: its client answers to almost every property name.
   if (has(tx, "$queryRawUnsafe")) {
     if (has(tx, "$connect")) throw outside("the Prisma client", "prisma.$transaction(async (tx) => …)", "tx");
     return prisma(given as PrismaTransaction);
@@ -133,7 +143,7 @@ function outside(what: string, call: string, name: string): InvalidOption {
   );
 }
 
-/** What it is, but nothing that is in it: that may be a password. */
+/** Describes the type of the object but never its contents, which may include a password. */
 function describe(tx: unknown): string {
   if (tx === null || tx === undefined) return String(tx);
   if (typeof tx !== "object") return `a ${typeof tx}`;
@@ -143,7 +153,7 @@ function describe(tx: unknown): string {
 const numbered = ({ fragments }: Statement): string =>
   fragments.reduce((text, fragment, index) => `${text}$${index}${fragment}`);
 
-/** Libraries that do not say when a transaction has ended. */
+/** For libraries that do not report the end of a transaction. */
 const never = (): void => {};
 
 function pg(client: PgTransaction): Caller {
@@ -157,7 +167,8 @@ function pg(client: PgTransaction): Caller {
       return (await client.query(numbered(statement), statement.values)).rows;
     },
     afterEnd: (tell) => {
-      // Whenever nothing more is to be sent; the transaction has ended if the server is idle then.
+      // The client emits "drain" when it has nothing more to send. If the server is idle then, the
+      // transaction has ended.
       const look = (): void => {
         if (client.getTransactionStatus?.() === "I") tell();
         else client.once?.("drain", look);
@@ -190,10 +201,10 @@ function kysely(trx: KyselyTransaction): Caller {
 function drizzle(tx: DrizzleTransaction): Caller {
   return {
     query: async (statement) => {
-      // What the `sql` tag of Drizzle makes, as far as `execute` asks it.
+      // Imitates the object that Drizzle's `sql` tag makes, as far as `execute` uses it.
       const query = { sql: numbered(statement), params: statement.values };
       const result = await tx.execute({ getSQL: () => ({ toQuery: () => query }) });
-      // Its drivers differ: postgres.js answers rows, the others an object with rows.
+      // Drizzle's drivers differ: postgres.js returns rows, the others return an object with rows.
       return Array.isArray(result) ? result : (result as { rows: unknown[] }).rows;
     },
     afterEnd: never,

@@ -1,7 +1,7 @@
 /**
- * What the errors of a database mean: try again at once, wait for it to come back, or give up and say what to do. The
- * store and the migrations turn every error of the driver into one of Pawl's by `explain`; the loops of the engine
- * ask `isOutage` whether waiting can help.
+ * Classifies database errors: retry at once, wait for the database to come back, or give up and say
+ * what to do. The store and the migrations use `explain` to turn every driver error into one of
+ * Pawl's. The engine's loops ask `isOutage` whether waiting can help.
  */
 
 import pg from "pg";
@@ -9,32 +9,39 @@ import { PawlError, Unavailable } from "../../values/errors.js";
 import { isUnreachable, Refused } from "../errors.js";
 import { type Address, describeAddress } from "./database.js";
 
-/** SQLSTATE of an error, if it came from the server. */
+/** Returns the SQLSTATE of an error that came from the server. */
 export function sqlState(error: unknown): string | undefined {
   return error instanceof pg.DatabaseError ? error.code : undefined;
 }
 
-/** Whether trying the same call again at once may help: deadlock and serialization failure. */
+/** Whether retrying the same call at once may help: a deadlock or a serialization failure. */
 export function isRetryable(error: unknown): boolean {
   const code = sqlState(error);
   return code === "40P01" || code === "40001";
 }
 
-/** Whether a connection does not have what was prepared on it, as it is with a pooler in between: nothing was executed. */
+/**
+ * Whether the connection lacks the prepared statement, as happens behind a pooler. The server
+ * executed nothing.
+ */
 export function isUnprepared(error: unknown): boolean {
   const code = sqlState(error);
   return code === "26000" || code === "42P05";
 }
 
-/** Whether a prepared statement may have met a function that was replaced since: nothing was written, and sent whole it fits. */
+/**
+ * Whether a prepared statement may refer to a function that a migration has replaced since. The
+ * server wrote nothing, and the same statement works when sent whole.
+ */
 export function isOutdated(error: unknown): boolean {
   const code = sqlState(error);
   return code === "0A000" || code === "42883";
 }
 
 /**
- * Whether the database, rather than this call, is at fault: no connection (08), shutdown and recovery (57P), read
- * only after a failover (25006), out of connections, disk or memory (53), I/O errors (58), or no answer at all.
+ * Whether the database, rather than this call, is at fault. The causes are no connection (08),
+ * shutdown and recovery (57P), read only after a failover (25006), and I/O errors (58). The
+ * database may also be out of connections, disk or memory (53), or not answer at all.
  */
 export function isOutage(error: unknown): boolean {
   if (error instanceof PawlError) return isUnreachable(error);
@@ -43,29 +50,33 @@ export function isOutage(error: unknown): boolean {
 }
 
 /**
- * Whether an error at the commit of a transaction that user code wrote in is that code's: only its
- * own deferred constraints and triggers run there. Anything else is the server's: no answer, a
- * conflict with others (40), a lock (55), the session itself (25, 28).
+ * Whether user code caused an error at the commit of a transaction it wrote in. Only its own
+ * deferred constraints and triggers run at commit. The server causes every other error: no answer,
+ * a conflict with others (40), a lock (55), the session itself (25, 28).
  */
 export function isUsersAtCommit(error: unknown): boolean {
   const code = sqlState(error);
   return code !== undefined && !isOutage(error) && !/^(25|28|40|55|XX)/.test(code);
 }
 
-/** Whether a value of the call is one that the database cannot take: out of range, of another form, against a constraint. */
+/**
+ * Whether the database cannot accept a value of the call: it is out of range, malformed, or
+ * violates a constraint.
+ */
 export function isValueFault(error: unknown): boolean {
   return error instanceof Refused && /^(22|23|54)/.test(sqlState(error.cause) ?? "");
 }
 
 /**
- * Whether the database refused because of what others do at the same time: a rollback (40), a lock or an object in use (55), or a
- * cancelled statement (57). Nothing was written, and the same call may work later.
+ * Whether the database refused because of concurrent work: a rollback (40), a lock or an object in
+ * use (55), or a cancelled statement (57). The call wrote nothing, and the same call may work
+ * later.
  */
 export function isPassing(error: unknown): boolean {
   return error instanceof Refused && /^(40|55|57)/.test(sqlState(error.cause) ?? "");
 }
 
-/** Whether a row may be at fault that the call has come across: its values, a constraint, damage. */
+/** Whether a row that the call read may be at fault: its values, a constraint, or damage. */
 export function isRowFault(error: unknown): boolean {
   return (
     error instanceof Refused &&
@@ -73,37 +84,40 @@ export function isRowFault(error: unknown): boolean {
   );
 }
 
-/** Whether a lock was not to be had in time: nothing was written, and trying again later will help. */
+/**
+ * Whether the call could not get a lock in time. It wrote nothing, and retrying later will help.
+ */
 export function isBusy(error: unknown): boolean {
   return error instanceof Refused && sqlState(error.cause) === "55P03";
 }
 
 /**
- * The same error as users should meet it. Its message does not tell where the database is: it may reach
- * callers of a server, and those who read the errors of runs.
+ * Turns an error into the one that users see. The message does not reveal the database's address,
+ * because it may reach a server's callers and readers of run errors.
  */
 export function explain(error: unknown, { url, schema }: Address): PawlError {
   if (error instanceof PawlError) return error;
   const message = withoutAddress(error, url) || "no connection";
   const options = { cause: error, database: describeAddress(url) };
-  // A statement that took too long: the database had no time for it, now.
+  // The statement took too long: the database has no time for it now.
   if (isOutage(error) || sqlState(error) === "57014") {
     return new Unavailable(`the database cannot be used: ${message}${outageAdvice(error)}`, options);
   }
   return new Refused(`the database refused: ${message}${advice(sqlState(error) ?? "", schema)}`, options);
 }
 
-/** What the driver or the server says, without hosts, ports, roles and names of databases. */
+/** Returns the driver's or the server's message without hosts, ports, roles and database names. */
 function withoutAddress(error: unknown, url: string): string {
   if (!(error instanceof Error)) return "";
   const { code, syscall } = error as NodeJS.ErrnoException;
-  // Of the network: the message ends with the address, or the certificate's name.
+  // A network error: its message ends with the address or with the certificate's name.
   if (sqlState(error) === undefined && typeof code === "string") {
     return [...(syscall === undefined ? [] : [syscall]), code].join(" ");
   }
   const { database, user } = new pg.Client({ connectionString: url });
   const names = new Set([database, user]);
-  // While a connection is made, a server or a pooler names hosts, roles and databases, of others too.
+  // During connecting, a server or a pooler names hosts, roles and databases, including those of
+  // others.
   const isConnecting = /^(08|28|3D|53300)/.test(sqlState(error) ?? "");
   return error.message.replaceAll(
     /\b(database|role|user|host):? (?:"([^"]*)"|([^\s",]+))/g,
@@ -112,7 +126,10 @@ function withoutAddress(error: unknown, url: string): string {
   );
 }
 
-/** What to look at while the database is away. Workers keep trying by themselves; a call may be repeated. */
+/**
+ * Says what to check during an outage. Workers keep retrying by themselves; callers may repeat a
+ * call.
+ */
 function outageAdvice(error: unknown): string {
   const code = sqlState(error);
   if (code === "53300") {
@@ -132,13 +149,13 @@ function outageAdvice(error: unknown): string {
   return `${check}. Whether the call was executed is not known: repeat it with an idempotencyKey or a dedupKey`;
 }
 
-/** Whether there was no connection to send anything on. */
+/** Whether the driver had no connection on which to send anything. */
 function wasNeverReached(error: unknown): boolean {
   const { code } = error as { code?: unknown };
   return code === "ECONNREFUSED" || code === "ENOTFOUND" || code === "EAI_AGAIN";
 }
 
-/** How to fix an error of the server with this SQLSTATE; follows its message. */
+/** Says how to fix a server error with this SQLSTATE. The text follows the server's message. */
 export function advice(code: string, schema: string): string {
   if (["3F000", "42P01", "42883"].includes(code)) {
     return `. The schema "${schema}" of Pawl is missing or older than this release: run ${migrateCall(schema)} once`;
@@ -156,7 +173,7 @@ export function advice(code: string, schema: string): string {
   return ` (SQLSTATE ${code})`;
 }
 
-/** How a user brings the schema up to date. */
+/** Returns the call with which a user brings the schema up to date. */
 export function migrateCall(schema: string, ...more: string[]): string {
   const options = schema === "pawl" ? more : [`schema: ${JSON.stringify(schema)}`, ...more];
   return `migrate({ ${["url", ...options].join(", ")} })`;

@@ -1,6 +1,7 @@
 /**
- * The state of a database as a whole: whether it is held, whether it is a copy, and the calls that change that. Each opens a
- * connection for itself: they are made by people, now and then. Used by `fork` and `hold`; workers ask through their store.
+ * Reads and changes the state of a whole database: whether it is held, and whether it is a copy.
+ * Each call opens its own connection, because people make these calls only now and then. `fork` and
+ * `hold` use this file; workers ask through their store.
  */
 
 import pg from "pg";
@@ -24,27 +25,30 @@ export async function readState(address: Address): Promise<DatabaseState> {
   return toDatabaseState(await callOnce<DatabaseStateRow>(address, "database_state", []));
 }
 
-/** Answers whether that changed anything. */
+/** Returns whether the call changed anything. */
 export async function setHeld(address: Address, isHeld: boolean): Promise<boolean> {
   const { set_held } = await callOnce<{ set_held: boolean }>(address, "set_held", [isHeld]);
   return set_held;
 }
 
-/** A copy of this name is to be held from its first moment on; null: none. */
+/** Marks a copy of this name to be held from its first moment on. Null removes the mark. */
 export async function setHeldCopy(address: Address, name: string | null): Promise<void> {
   await callOnce(address, "set_held_copy", [name]);
 }
 
-/** Answers what it was before. */
+/** Returns the previous state. */
 export async function adoptDatabase(address: Address): Promise<{ wasHeld: boolean; wasCopy: boolean }> {
   const row = await callOnce<{ was_held: boolean; was_copy: boolean }>(address, "adopt", []);
   return { wasHeld: row.was_held, wasCopy: row.was_copy };
 }
 
-/** Calls one function that answers one row, on a connection of its own; the schema must be the one this release needs. */
+/**
+ * Calls one function that returns one row, on a connection of its own. Requires the schema version
+ * that this release needs.
+ */
 async function callOnce<Row>(address: Address, name: string, values: readonly unknown[]): Promise<Row> {
   const client = new pg.Client(connectionOptions(address.url));
-  // A connection lost between two statements shows in the next one.
+  // If the connection is lost between two statements, the next one reports it.
   client.on("error", () => {});
   try {
     await client.connect();

@@ -1,19 +1,20 @@
 /**
- * One database as Pawl sees it: where it is, and its connections. Connections are made when they are needed and thrown away on any error, so an outage only ever costs the calls that were in flight.
- * Nothing here ends the process or keeps it alive. Used by the store, the migrations and the heartbeat.
+ * One database as Pawl sees it: its address and its connections. Pools open connections on demand
+ * and discard them on any error, so an outage only costs the calls in flight. Nothing here ends the
+ * process or keeps it alive. The store, the migrations and the heartbeat use this file.
  */
 
 import pg from "pg";
 import { InvalidOption, NotSupported } from "../../values/errors.js";
 
-/** Everything needed to reach the database; can be sent to another thread. */
+/** Everything needed to reach the database. You can send it to another thread. */
 export interface Address {
   readonly url: string;
   readonly schema: string;
 }
 
-// Private parsers (timestamps stay text, a Date would cut their microseconds): what the application sets on
-// `pg.types` must not change what the engine reads.
+// Pawl has private parsers, so the application's settings on `pg.types` cannot change the values
+// that the engine reads. Timestamps stay text, because a Date would cut their microseconds.
 const parsers = new Map<number, (text: string) => unknown>([
   [16, (text) => text === "t"],
   [21, Number],
@@ -25,12 +26,12 @@ export const types: pg.CustomTypesConfig = {
   getTypeParser: (oid: number) => parsers.get(oid) ?? keepText,
 };
 
-/** Options of one connection. */
+/** Returns the options of one connection. */
 export function connectionOptions(url: string): pg.ClientConfig {
   return {
     connectionString: url,
     application_name: "pawl",
-    // A host that has vanished is noticed within minutes: by default only after two hours.
+    // Detects a vanished host within minutes. The default takes two hours.
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
     connectionTimeoutMillis: 5_000,
@@ -39,11 +40,11 @@ export function connectionOptions(url: string): pg.ClientConfig {
 }
 
 interface PoolOptions extends pg.ClientConfig {
-  /** Is waited for before a new connection is used. */
+  /** The pool awaits this before it uses a new connection. */
   onConnect?(client: pg.ClientBase): Promise<void>;
 }
 
-/** A pool that never ends the process by an error and, when idle, never keeps it alive. */
+/** Opens a pool whose errors never end the process and which, when idle, never keeps it alive. */
 export function openPool(url: string, size: number, options: PoolOptions = {}): pg.Pool {
   const pool = new pg.Pool({
     ...connectionOptions(url),
@@ -52,18 +53,21 @@ export function openPool(url: string, size: number, options: PoolOptions = {}): 
     idleTimeoutMillis: 60_000,
     allowExitOnIdle: true,
   });
-  // An idle connection was lost: the pool has dropped it, the next call opens another.
+  // An idle connection was lost. The pool has dropped it, and the next call opens another.
   pool.on("error", () => {});
   return pool;
 }
 
-/** A key that is the same for two addresses only if they reach the same runs. */
+/** Returns a key that two addresses share only if they reach the same runs. */
 export function addressKey({ url, schema }: Address): string {
   const { host, port, database, user } = new pg.Client({ connectionString: url });
   return JSON.stringify([host, port, database ?? user, schema]);
 }
 
-/** Refuses what is no PostgreSQL URL, without repeating it: it may hold a password. `what` says where it came from. */
+/**
+ * Refuses a value that is not a PostgreSQL URL. The error does not repeat it, because it may
+ * contain a password. `what` says where the value came from.
+ */
 export function checkUrl(url: unknown, what = "url"): string {
   if (typeof url === "string" && /^postgres(ql)?:\/\//.test(url)) {
     try {
@@ -85,13 +89,13 @@ export function checkUrl(url: unknown, what = "url"): string {
   );
 }
 
-/** The name of the database that a URL leads to. */
+/** Returns the name of the database that a URL leads to. */
 export function databaseName(url: string): string {
   const { database, user } = new pg.Client({ connectionString: url });
   return database ?? user ?? "";
 }
 
-/** The URL of another database of the same server. */
+/** Returns the URL of another database on the same server. */
 export function withDatabase(url: string, name: string): string {
   return url.replace(
     /^([a-z]+:\/\/[^/?#]*)(\/[^?#]*)?/,
@@ -99,7 +103,7 @@ export function withDatabase(url: string, name: string): string {
   );
 }
 
-/** The URL without its password, to be shown. */
+/** Returns the URL without its password, for display. */
 export function withoutPassword(url: string): string {
   return url
     .replace(
@@ -110,7 +114,7 @@ export function withoutPassword(url: string): string {
     .replace(/[?&](?=#|$)/, "");
 }
 
-/** Host, port and database of a URL, never its password. */
+/** Returns the host, port and database of a URL, never its password. */
 export function describeAddress(url: string): string {
   const { host, port, database } = new pg.Client({ connectionString: url });
   return host.startsWith("/")

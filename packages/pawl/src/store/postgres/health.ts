@@ -1,6 +1,7 @@
 /**
- * Reads the facts about the health of a database: its server, and the runs in it. Reads only, in transactions of their own that end
- * after 10 s, and walks over no more than it has to: a sick database must not get worse by being looked at. Called by `pawl doctor`.
+ * Reads the facts about the health of a database: its server and its runs. It only reads, in its
+ * own transactions that end after 10 s, and scans no more than it has to. Looking at a sick
+ * database must not make it worse. `pawl doctor` calls it.
  */
 
 import pg from "pg";
@@ -45,8 +46,8 @@ const firstLine = (where: string): string =>
     order by r.queue, r.name, r.version, r.priority limit 1`;
 
 /**
- * The beginning of each line of runs_claim: a skip scan over the queues, definitions and priorities that have a run which could be
- * claimed, and the first 200 runs of each.
+ * Reads the beginning of each line of runs_claim. A skip scan visits the queues, definitions and
+ * priorities that have a claimable run. It reads the first 200 runs of each.
  */
 const lines = `with recursive line(queue, name, version, priority, n) as (
     (select f.*, 1 from (${firstLine("")}) f)
@@ -61,7 +62,10 @@ const lines = `with recursive line(queue, name, version, priority, n) as (
       order by r.eligible_at, r.id limit 200) d
     where d.eligible_at <= clock())`;
 
-/** The server, whether there is a schema of Pawl or not; of transactions those that are older than `oldMs`. */
+/**
+ * Reads the state of the server, with or without a schema of Pawl. Reports only transactions older
+ * than `oldMs`.
+ */
 export function readServerHealth(address: Address, { oldMs }: { oldMs: number }): Promise<ServerHealth> {
   return reading(address, async (query) => {
     const clock = await compareClocks(query);
@@ -115,7 +119,7 @@ export function readServerHealth(address: Address, { oldMs }: { oldMs: number })
   });
 }
 
-/** Throws unless the schema is the one this release needs. */
+/** Throws unless the database has the schema version that this release needs. */
 export function requireSchema(address: Address): Promise<number> {
   return reading(address, async (query) => {
     const found = await readVersion(async (text) => ({ rows: await query(text) }), address.schema);
@@ -125,7 +129,10 @@ export function requireSchema(address: Address): Promise<number> {
   });
 }
 
-/** The runs. Workers are judged at one time, the transaction's: none is alive in one fact and dead in the next. */
+/**
+ * Reads the state of the runs. All facts judge workers at one time, the transaction's, so no worker
+ * is alive in one fact and dead in the next.
+ */
 export function readSchemaHealth(address: Address): Promise<SchemaHealth> {
   return reading(address, async (query) => {
     await query(`set local search_path = ${quoteName(address.schema)}, pg_catalog`);
@@ -160,7 +167,9 @@ function findTables(query: Query, schema: string): Promise<TableFact[]> {
   );
 }
 
-/** A skip scan over the holders of runs_holders: one look per worker, however many claims it has. */
+/**
+ * A skip scan over the holders in runs_holders: one lookup per worker, however many claims it has.
+ */
 function findDeadWorkers(query: Query): Promise<DeadWorkerFact[]> {
   return query(
     `with recursive holder(id, n) as (
@@ -176,7 +185,9 @@ function findDeadWorkers(query: Query): Promise<DeadWorkerFact[]> {
   );
 }
 
-/** Runs whose definition none has registered, and those that are due and that no live worker serves. */
+/**
+ * Finds runs whose definition no worker has registered, and due runs that no live worker serves.
+ */
 function findUnserved(query: Query): Promise<UnservedFact[]> {
   return query(
     `${lines}, waiting as (
@@ -191,7 +202,7 @@ function findUnserved(query: Query): Promise<UnservedFact[]> {
   );
 }
 
-/** Runs that cannot be claimed, off runs_unplaced. */
+/** Finds runs that cannot be claimed, through runs_unplaced. */
 function findSetAside(query: Query): Promise<SetAsideFact[]> {
   return query(
     `select r.id::text as "runId", r.name, r.version, r.error ->> 'code' as code, r.error ->> 'message' as message
@@ -199,7 +210,10 @@ function findSetAside(query: Query): Promise<SetAsideFact[]> {
   );
 }
 
-/** Of the first 1,000 keys that runs wait for, those that no live worker holds and whose first run cannot be claimed: a skip scan over runs_blocked. */
+/**
+ * Checks the first 1,000 keys that runs wait for, by a skip scan over runs_blocked. Finds the keys
+ * that no live worker holds and whose first run cannot be claimed.
+ */
 function findBlockedKeys(query: Query): Promise<BlockedKeyFact[]> {
   return query(
     `with recursive blocked(key, n) as (
@@ -220,7 +234,10 @@ function findBlockedKeys(query: Query): Promise<BlockedKeyFact[]> {
   );
 }
 
-/** The middle of the quickest of a few round trips is when the database looked at its clock. */
+/**
+ * Compares the clocks. Assumes that the database read its clock in the middle of the quickest of a
+ * few round trips.
+ */
 async function compareClocks(
   query: Query,
 ): Promise<Pick<ServerHealth, "roundTripMs" | "skewMs" | "skewErrorMs">> {

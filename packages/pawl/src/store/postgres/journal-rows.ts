@@ -1,4 +1,7 @@
-/** What the SQL functions of journals take and answer, translated. Pure; used by the store alone. */
+/**
+ * Translates the arguments and rows of the SQL functions for journals. Pure; only the store uses
+ * it.
+ */
 
 import type { ErrorRecord } from "../../values/error-record.js";
 import { fromJson } from "../../values/json.js";
@@ -28,7 +31,9 @@ type InlineStep = [
 
 const nothing: readonly StoredStep[] = [];
 
-/** The journal that came along with a run: nothing, all of it, or (empty text) too much. */
+/**
+ * Decodes the journal that came with a run: none, all of it, or (empty text) too large to include.
+ */
 export function toJournal(text: string | null): readonly StoredStep[] | null {
   if (text === null) return nothing;
   if (text === "") return null;
@@ -68,7 +73,7 @@ export function toListedStep(row: StepRow): ListedStep {
   };
 }
 
-/** The arguments of `record`. */
+/** Returns the arguments of `record`. */
 export function recordArguments(
   entries: readonly JournalEntry[],
   patient: boolean,

@@ -1,21 +1,25 @@
 /**
- * PostgreSQL literals: quoted names and array texts. Arrays carry whole batches through `unnest`, one array per
- * column, so they are built here once, without the driver's generic conversion. Called by the store alone.
+ * Builds PostgreSQL literals: quoted names and array texts. Arrays carry whole batches through
+ * `unnest`, one array per column. This file builds them directly, without the driver's generic
+ * conversion. Only the store calls it.
  */
 
-/** A quoted identifier, safe to put into SQL text. */
+/** Quotes an identifier so that it is safe in SQL text. */
 export function quoteName(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
 }
 
-/** A text literal, safe to put into SQL text. */
+/** Quotes a text literal so that it is safe in SQL text. */
 export function quoteLiteral(text: string): string {
   return `'${text.replaceAll("'", "''")}'`;
 }
 
 type Item = string | number | boolean | Date | Uint8Array | null;
 
-/** The array of one column of a batch; null if every item is null, which the functions read as the same. */
+/**
+ * Returns the array of one column of a batch. Returns null if every item is null; the functions
+ * treat both alike.
+ */
 export function column<T>(rows: readonly T[], pick: (row: T) => Item): string | null {
   let text = "{";
   let empty = true;
@@ -39,7 +43,7 @@ function encode(item: NonNullable<Item>): string {
   return `"\\\\x${Buffer.from(item.buffer, item.byteOffset, item.byteLength).toString("hex")}"`;
 }
 
-/** Twice as fast as one replacement by a pattern, and most texts are JSON without a backslash. */
+/** Twice as fast as one replacement by a pattern. Most texts are JSON without a backslash. */
 function quoteText(text: string): string {
   const escaped = text.includes("\\") ? text.replaceAll("\\", "\\\\") : text;
   return `"${escaped.replaceAll('"', '\\"')}"`;

@@ -1,6 +1,7 @@
 /**
- * Connections to a server for what concerns its databases as a whole: straight to the server, in a database that is not the one in
- * question, without time limits. Used by the copy of a database.
+ * Opens connections to a server for work on its databases as a whole. They go straight to the
+ * server, into a database other than the one in question, without time limits. The code that copies
+ * a database uses them.
  */
 
 import pg from "pg";
@@ -9,18 +10,20 @@ import { connectionOptions, databaseName, types, withDatabase } from "./database
 import { sqlState } from "./database-errors.js";
 import { isPooled } from "./pooler.js";
 
-/** Databases that servers have beside those of their users, in the order in which they are tried. */
+/**
+ * Databases that servers have beside those of their users, in the order in which Pawl tries them.
+ */
 const candidates = ["postgres", "defaultdb", "template1"];
-/** No such database; not allowed to connect to it. */
+/** The database does not exist, or the role may not connect to it. */
 const closed = ["3D000", "28000", "42501", "55000"];
 
-/** A connection to another database of the server. Through a pooler it is refused. */
+/** Opens a connection to another database of the server. Refuses a connection through a pooler. */
 export async function openMaintenance(url: string): Promise<pg.Client> {
   const given = databaseName(url);
   let refused: unknown;
   for (const name of candidates.filter((candidate) => candidate !== given)) {
     const client = new pg.Client({ ...connectionOptions(withDatabase(url, name)), query_timeout: 0, types });
-    // A lost connection shows in the next statement.
+    // The next statement reports a lost connection.
     client.on("error", () => {});
     try {
       await client.connect();

@@ -1,7 +1,8 @@
 /**
- * Finds out whether a pooler is between us and the database, and how it shares connections: a pooler tells another process id than
- * the server does, and one that pools by transaction gives the connection of one client to the next between two statements. Called by
- * `pawl doctor`, before a database is copied, and before statements are prepared and bounded in time.
+ * Detects a pooler in front of the database, and how it shares connections. A pooler reports
+ * another process id than the server does. A pooler in transaction mode gives one client's
+ * connection to the next between two statements. `pawl doctor` calls this file. Pawl also calls it
+ * before it copies a database, and before it prepares statements and limits their time.
  */
 
 import pg from "pg";
@@ -16,7 +17,7 @@ export async function findPooling(address: Address): Promise<Pooling> {
     const first = await backendOf(one);
     if (told(one) === first) return "none";
     await other.connect();
-    // A pooler by transaction gives `other` the connection that `one` has just let go.
+    // A pooler in transaction mode gives `other` the connection that `one` has just released.
     try {
       await other.query("begin");
     } catch {
@@ -33,14 +34,15 @@ export async function findPooling(address: Address): Promise<Pooling> {
   }
 }
 
-/** Whether a pooler answers this connection. */
+/** Whether a pooler answers on this connection. */
 export async function isPooled(client: pg.ClientBase): Promise<boolean> {
   return told(client) !== (await backendOf(client));
 }
 
 /**
- * Whether the server itself answers this connection, and no pooler: it is ours alone. Then the server ends every statement on it that
- * takes longer than this, unless the role or the database has a limit of its own.
+ * Whether the server itself answers on this connection, with no pooler between, so that the
+ * connection is ours alone. If so, the server ends every statement on it that takes longer than
+ * `statementMs`. A limit that the role or the database already has takes precedence.
  */
 export async function takeSession(client: pg.ClientBase, statementMs: number): Promise<boolean> {
   const text = `select pg_backend_pid() = $1::int as own,
@@ -50,7 +52,10 @@ export async function takeSession(client: pg.ClientBase, statementMs: number): P
   return (rows[0] as { own: boolean | null }).own === true;
 }
 
-/** Begins a transaction whose statements the server ends after this time. For connections that a pooler shares with others. */
+/**
+ * Begins a transaction in which the server ends statements after this time. Use it on connections
+ * that a pooler shares with others.
+ */
 export async function beginBounded(client: pg.ClientBase, statementMs: number): Promise<void> {
   await client.query(
     `begin; select set_config('statement_timeout', '${statementMs}', true) where current_setting('statement_timeout') = '0'`,
@@ -63,7 +68,7 @@ function open({ url }: Address): pg.Client {
   return client;
 }
 
-/** The process id that came with the connection. */
+/** Returns the process id that the client received when it connected. */
 function told(client: pg.ClientBase): number | null {
   return (client as { processID?: number | null }).processID ?? null;
 }

@@ -1,11 +1,14 @@
 /**
- * Calls of the SQL functions (`schema/`): each operation is one call of one function. On connections of its own the statement is
- * prepared once, which saves the server the parsing; a pooler in transaction mode may lead each call to another server process, where
- * nothing is prepared, so there (and in transactions of others) it is sent whole. A call in the name of a token is guarded in the same
- * statement (`require_owner`). The base of the stores on PostgreSQL.
+ * Calls the SQL functions (`schema/`): each operation is one call of one function. On its own
+ * connections Pawl prepares each statement once, which saves the server the parsing. A pooler in
+ * transaction mode may route each call to another server process, which has nothing prepared.
+ * There, and in transactions of others, Pawl sends the statement whole. A call in the name of a
+ * token includes its guard (`require_owner`) in the same statement. The stores on PostgreSQL extend
+ * this class.
  *
- * The server ends a statement before the driver gives up on it, so that no abandoned one goes on. Calls that read much (listings,
- * counts, gauges) have a few connections of their own: however slow they are, all other calls find theirs free.
+ * The server ends a statement before the driver gives up on it, so no abandoned statement keeps
+ * running. Calls that read much (listings, counts, gauges) have a few connections of their own.
+ * However slow they are, all other calls find theirs free.
  */
 
 import type pg from "pg";
@@ -16,13 +19,13 @@ import { quoteName } from "./literals.js";
 import { beginBounded, takeSession } from "./pooler.js";
 
 const retries = 5;
-/** What the server keeps of a name. */
+/** The server keeps this many characters of a name. */
 const longestName = 63;
 /** How long the server works on one statement. */
 const defaultStatementMs = 25_000;
-/** How much longer the driver waits: the answer that it took too long is on its way. */
+/** How much longer the driver waits, so that the server's timeout error can arrive. */
 const wayMs = 5_000;
-/** How many connections there are for calls that read much. */
+/** The number of connections for calls that read much. */
 const asideConnections = 3;
 
 interface Statement {
@@ -34,17 +37,17 @@ type Send = (query: pg.QueryConfig) => Promise<pg.QueryResult>;
 
 export interface CallsOptions {
   readonly connections: number;
-  /** The connection of an open transaction, used instead. */
+  /** The connection of an open transaction, used instead of a new pool. */
   readonly pool?: pg.Pool;
-  /** Uses the connections of these calls, and what is known of them. */
+  /** Shares the connections of these calls, and what they know about them. */
   readonly sharing?: PostgresCalls;
   /** How long the server works on one statement. Default 25 s. */
   readonly statementMs?: number;
-  /** Calls are made inside the one transaction with this mark, and nowhere else. */
+  /** Makes calls only inside the one transaction with this mark. */
   readonly mark?: string;
 }
 
-/** What a call concerns: the worker that it is made for, claims, or runs that must be held. */
+/** The subjects of a call: the worker that Pawl makes it for, claims, or runs that must be held. */
 export interface Guard {
   /** The name of the token that makes the call. */
   readonly owner: string;
@@ -57,14 +60,14 @@ export interface Guard {
 export class PostgresCalls {
   readonly address: Address;
   readonly #pool: pg.Pool;
-  /** For calls that read much; opened by the first of them. */
+  /** For calls that read much. The first such call opens the pool. */
   readonly #aside: { readonly size: number; pool: pg.Pool | undefined };
   readonly #statementMs: number;
   readonly #schema: string;
   readonly #statements: Map<string, Statement>;
-  /** Calls are made inside the one transaction with this mark. */
+  /** Calls run only inside the one transaction with this mark. */
   readonly #mark: string | undefined;
-  /** Whether connections keep what was prepared on them, as far as is known. */
+  /** Whether connections keep their prepared statements, as far as Pawl knows. */
   readonly #prepared: { isKept: boolean | undefined };
 
   constructor(address: Address, { connections, pool, sharing, statementMs, mark }: CallsOptions) {
@@ -85,12 +88,12 @@ export class PostgresCalls {
     this.#aside = { size: Math.min(asideConnections, connections), pool: undefined };
   }
 
-  /** Ends the connections once their calls are answered. */
+  /** Ends the connections once the server has answered their calls. */
   async close(): Promise<void> {
     await Promise.all([this.#pool.end(), this.#aside.pool?.end()]);
   }
 
-  /** Resolves if the database answers, and has the schema. */
+  /** Resolves if the database answers and has the schema. */
   async ping(): Promise<void> {
     try {
       await this.#pool.query(`select 1 from ${this.#schema}.settings`);
@@ -99,27 +102,36 @@ export class PostgresCalls {
     }
   }
 
-  /** Calls one function of the schema; a deadlock or serialization failure has written nothing and is tried again. */
+  /**
+   * Calls one function of the schema. Retries after a deadlock or a serialization failure, which
+   * have written nothing.
+   */
   protected call<Row>(name: string, values: readonly unknown[]): Promise<Row[]> {
     if (this.#mark === undefined) return this.#execute(this.#statement(name, values.length), values);
     return this.#callBehind("require_transaction", [this.#mark], name, values);
   }
 
-  /** The same for a function that reads much, on connections of its own, and within its time also behind a pooler. */
+  /**
+   * Calls a function that reads much, on separate connections. The time limit also holds behind a
+   * pooler.
+   */
   protected callAside<Row>(name: string, values: readonly unknown[]): Promise<Row[]> {
     const aside = (this.#aside.pool ??= this.#open(this.#aside.size));
     const send: Send = (query) => this.#readAside(aside, query);
     return this.#execute(this.#statement(name, values.length), values, send);
   }
 
-  /** The same, if the token may do that; else throws `Forbidden`. */
+  /** Calls a function if the token may do so; otherwise throws `Forbidden`. */
   protected callGuarded<Row>(guard: Guard, name: string, values: readonly unknown[]): Promise<Row[]> {
     const { owner, workerId, runIds, claimIds } = guard;
     const checked = [owner, workerId ?? null, runIds ?? null, claimIds ?? null];
     return this.#callBehind("require_owner", checked, name, values);
   }
 
-  /** A call in one statement with its guard: if the guard raises, the call has written nothing. */
+  /**
+   * Sends the call and its guard in one statement. If the guard raises, the call has written
+   * nothing.
+   */
   #callBehind<Row>(
     guard: string,
     checked: readonly unknown[],
@@ -137,7 +149,7 @@ export class PostgresCalls {
     return this.#execute(statement, [...checked, ...values]);
   }
 
-  /** Calls a function with those of the runs alone that workers of this token hold. */
+  /** Calls a function with only those runs that workers of this token hold. */
   protected callForOwned<Row>(
     name: string,
     { owner, runIds }: Pick<Guard, "owner" | "runIds">,
@@ -193,7 +205,7 @@ export class PostgresCalls {
           isWhole = true;
           continue;
         }
-        // Inside a transaction nothing more can be done after an error.
+        // After an error inside a transaction, no further statement can succeed.
         if (isRetryable(error) && attempt < retries && this.#mark === undefined) continue;
         if (sqlState(error) === "PW403") throw new Forbidden((error as Error).message, { cause: error });
         if (sqlState(error) === "PW409") throw new KeyConflict((error as Error).message, { cause: error });
@@ -205,7 +217,10 @@ export class PostgresCalls {
     }
   }
 
-  /** The call of a function. Its name tells it from all others, because processes may share a server. */
+  /**
+   * Returns the call of a function. Its name is distinct from all others, because processes may
+   * share a server.
+   */
   #statement(called: string, count: number): Statement {
     const name = `${this.#schema}.${called}(${count})`;
     return this.#remember(name, () => `select * from ${this.#schema}.${called}(${parameters(1, count)})`);
@@ -223,7 +238,7 @@ export class PostgresCalls {
   }
 }
 
-/** `$3,$4,$5` for three parameters from the third on. */
+/** Returns `$3,$4,$5` for three parameters from the third on. */
 function parameters(first: number, count: number): string {
   return Array.from({ length: count }, (_, index) => `$${first + index}`).join(",");
 }

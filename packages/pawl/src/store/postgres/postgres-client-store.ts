@@ -1,5 +1,6 @@
 /**
- * What the client asks of PostgreSQL. This file only encodes and decodes; what the functions guarantee is written at their heads.
+ * The client's calls to PostgreSQL. This file only encodes and decodes; each SQL function states
+ * its guarantees in its header.
  */
 
 import { fromJson } from "../../values/json.js";
@@ -41,7 +42,7 @@ import {
   toStarted,
 } from "./rows.js";
 
-/** How many names are counted at most. */
+/** The maximum number of names to count. */
 const maxNames = 10_000;
 
 export class PostgresClientStore extends PostgresQueueStore implements ClientStore {
@@ -204,7 +205,7 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
     return Number(row?.count_listed ?? 0);
   }
 
-  /** How many runs of each name there are. */
+  /** Counts the runs of each name. */
   async countRuns(): Promise<RunCounts[]> {
     type Row = { name: string } & Record<Status, string>;
     const rows = await this.callAside<Row>("count_runs", [maxNames]);
@@ -219,7 +220,7 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
     }));
   }
 
-  /** No run that is started from now on is kept longer after its end. */
+  /** Limits how long Pawl keeps a run after its end. Applies to every run started from now on. */
   async setRetentionCeiling(days: number): Promise<void> {
     await this.call("set_retention_ceiling", [days]);
   }
@@ -236,14 +237,14 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
     return { runs, more };
   }
 
-  /** The names and queues of those runs that exist. */
+  /** Returns the names and queues of those runs that exist. */
   async named(runIds: readonly string[]): Promise<{ runId: string; name: string; queue: string }[]> {
     type Row = { id: string; name: string; queue: string };
     const rows = await this.call<Row>("named", [column(runIds, (id) => id)]);
     return rows.map(({ id, name, queue }) => ({ runId: id, name, queue }));
   }
 
-  /** What the metrics show; counts stop at `most`. */
+  /** Returns the values for the metrics. Counts stop at `most`. */
   gauges(most: number): Promise<StoredGauge[]> {
     return this.callAside<StoredGauge>("gauges", [most]);
   }
@@ -270,13 +271,13 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
   }
 }
 
-/** The rows of an answer without the last, if that says that the answer was cut at its limit of bytes: its key is null. */
+/** Removes the last row if its key is null. Such a row says that the byte limit cut the answer. */
 function cut<Row, Key extends keyof Row>(rows: Row[], key: Key): { rows: Row[]; more: boolean } {
   const more = rows.at(-1)?.[key] === null;
   return { rows: more ? rows.slice(0, -1) : rows, more };
 }
 
-/** What listing and counting have in common. */
+/** Returns the arguments that listing and counting share. */
 function filterValues(filter: RunFilter): unknown[] {
   return [
     filter.name,

@@ -1,5 +1,6 @@
 /**
- * What queues and topics ask of PostgreSQL. This file only encodes and decodes; what the functions guarantee is written at their heads.
+ * The calls of queues and topics to PostgreSQL. This file only encodes and decodes; each SQL
+ * function states its guarantees in its header.
  */
 
 import {

@@ -1,6 +1,7 @@
 /**
- * The store on PostgreSQL: what a worker asks of it, beside what the client does. Batches travel as one array per column. This file only
- * encodes and decodes; what the functions guarantee is written at their heads.
+ * The store on PostgreSQL: a worker's calls, in addition to the client's. Batches travel as one
+ * array per column. This file only encodes and decodes; each SQL function states its guarantees in
+ * its header.
  */
 
 import type pg from "pg";
@@ -45,7 +46,7 @@ import {
 } from "./rows.js";
 import { UserTransactions } from "./user-transactions.js";
 
-/** What a call of a worker concerns: itself, claims, or runs that it must hold. */
+/** The subjects of a worker's call: the worker itself, claims, or runs that it must hold. */
 interface Concerned {
   readonly workerId?: string | undefined;
   readonly claims?: readonly { readonly runId: string; readonly claimId: string }[];
@@ -59,7 +60,7 @@ interface InboxSeqRow {
 
 export class PostgresStore extends PostgresClientStore implements WorkerStore {
   readonly #transactions: UserTransactions;
-  /** The name of the token that the calls of a worker are made with; null: they come from who may do everything. */
+  /** The name of the token that a worker's calls carry. Null: the caller may do everything. */
   readonly #owner: string | null;
   readonly #owned = new Map<string, PostgresStore>();
 
@@ -70,8 +71,9 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
   }
 
   /**
-   * The same calls in the name of a token: its workers are its own, and calls for workers or claims of others throw `Forbidden`. The
-   * name is the identity: a token with a new secret and the same name goes on with its workers. Null: all calls are allowed.
+   * Makes the same calls in the name of a token. The token owns its workers, and calls for workers
+   * or claims of others throw `Forbidden`. The name is the identity: a token with a new secret and
+   * the same name keeps its workers. Null allows all calls.
    */
   ownedBy(owner: string | null): PostgresStore {
     if (owner === null) return this;
@@ -82,7 +84,10 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
     return owned;
   }
 
-  /** A call that concerns a worker, claims or claimed runs, guarded if it is made in the name of a token. */
+  /**
+   * Makes a call about a worker, claims or claimed runs. Guards it if the call is in the name of a
+   * token.
+   */
   #callFor<Row>(concerned: Concerned, name: string, values: readonly unknown[]): Promise<Row[]> {
     if (this.#owner === null) return this.call(name, values);
     const { workerId, claims, runIds } = concerned;
@@ -105,7 +110,8 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
 
   async begin(): Promise<StoreTransaction> {
     const { pool, mark, write, ...ends } = await this.#transactions.begin();
-    // The same calls, on that connection: one at a time, never waiting for a lock, since an error would abort it.
+    // Makes the same calls on that connection, one at a time. They never wait for a lock, since an
+    // error would abort the transaction.
     const inside = new PostgresStore(this.address, { connections: 0, pool: pool as pg.Pool, mark });
     return {
       ...ends,
@@ -122,7 +128,7 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
     try {
       return await this.#claim(request);
     } catch (error) {
-      // One run must not keep the others of its queue waiting.
+      // One faulty run must not keep the others of its queue waiting.
       const setAside = isRowFault(error) ? await this.#setAside(request) : [];
       if (setAside.length === 0) throw error;
       return { runs: [], floor: null, busy: null, more: true, dueMs: null, throttled: 0, setAside };
@@ -216,7 +222,10 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
     return { verdicts, claimable: toClaimable(answer.claimable) };
   }
 
-  /** Commits the end of a lone run in fewer statements; null if the full function must decide. */
+  /**
+   * Commits the end of a lone run in fewer statements. Returns null if the full function must
+   * decide.
+   */
   async #finish([only, ...others]: readonly Commit[]): Promise<{
     verdicts: Verdict[];
     claimable: Claimable[];
@@ -239,7 +248,8 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
       return { verdicts: [toFinished(row)], claimable: toClaimable(row.claimable) };
     } catch (error) {
       if (isOutage(error)) throw error;
-      // Locked, or refused: the full function says which, and what to do about it.
+      // The run is locked, or the database refused. The full function says which, and what to do
+      // about it.
       return null;
     }
   }
@@ -318,7 +328,7 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
     ]);
   }
 
-  /** Whether this database is held, or a copy. */
+  /** Reads whether this database is held, and whether it is a copy. */
   async state(): Promise<DatabaseState> {
     const [row] = await this.call<DatabaseStateRow>("database_state", []);
     return toDatabaseState(row!);
@@ -329,7 +339,7 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
     return row!.unregister;
   }
 
-  /** A heartbeat, for who beats for a worker elsewhere. */
+  /** Sends a heartbeat on behalf of a worker that runs elsewhere. */
   async beat(workerId: string, since: string | null): Promise<BeatAnswer> {
     const [row] = await this.#callFor<BeatRow>({ workerId }, "beat", [workerId, since]);
     return toBeatAnswer(row);

@@ -1,6 +1,6 @@
 /**
- * What the SQL functions take and answer, translated: rows to the types of the boundary, and what only some transitions
- * have to JSON. Pure; used by the stores alone.
+ * Translates the arguments and rows of the SQL functions. Rows become the types of the boundary,
+ * and fields that only some transitions have become JSON. Pure; only the stores use it.
  */
 
 import { fromJson } from "../../values/json.js";
@@ -22,7 +22,7 @@ import { column } from "./literals.js";
 
 type Value = string | number | boolean | null;
 
-/** What `start` takes; it is patient unless it is told otherwise. */
+/** Returns the arguments of `start`, which is patient unless told otherwise. */
 export function startValues(
   runs: readonly NewRun[],
   { allOrNothing, claim }: { allOrNothing: boolean; claim: Claim | null },
@@ -55,7 +55,7 @@ export function startValues(
   ];
 }
 
-/** The arguments of `start_one`. */
+/** Returns the arguments of `start_one`. */
 export function startOneValues(
   run: NewRun,
   { patient, claim }: { patient: boolean; claim: Claim | null },
@@ -90,7 +90,7 @@ export interface StartRow {
   conflict: string | null;
 }
 
-/** The answers of `start` in the order of the runs: they come in another. */
+/** Sorts the answers of `start` into the order of the runs. They arrive in another order. */
 export function toStarted(rows: readonly StartRow[]): StartedRun[] {
   const started: StartedRun[] = [];
   for (const { position, id, created, status, conflict } of rows) {
@@ -99,7 +99,7 @@ export function toStarted(rows: readonly StartRow[]): StartedRun[] {
   return started;
 }
 
-/** What `signal` takes. */
+/** Returns the arguments of `signal`. */
 export function signalValues(signals: readonly NewSignal[], { patient }: { patient: boolean }): Value[] {
   return [
     column(signals, (signal) => signal.runId),
@@ -174,7 +174,7 @@ export function toVerdict({ verdict, code = "", message = "", inboxSeq = 0 }: Ot
 
 export const isEnd = ({ kind }: Transition): boolean => kind === "done" || kind === "stop";
 
-/** What only some transitions have, as JSON; most have nothing. */
+/** Returns the fields that only some transitions have, as JSON. Most transitions have none. */
 export function detailOf(transition: Transition): string | null {
   switch (transition.kind) {
     case "keep":
@@ -208,7 +208,7 @@ export function detailOf(transition: Transition): string | null {
   }
 }
 
-/** A run to be started, as `new_runs` takes it. */
+/** Returns a run to start, in the form that `new_runs` takes. */
 export function childOf(run: NewRun): object {
   return {
     ...run,
@@ -250,7 +250,9 @@ export function toClaimedRun(row: ClaimRow): ClaimedRun {
 
 const nothing: readonly StoredSignal[] = [];
 
-/** The inbox that came along with a run: nothing, all of it, or (empty text) too much. */
+/**
+ * Decodes the inbox that came with a run: none, all of it, or (empty text) too large to include.
+ */
 function toInbox(text: string | null): ClaimedRun["inbox"] {
   if (text === null) return nothing;
   if (text === "") return null;

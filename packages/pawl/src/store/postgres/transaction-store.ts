@@ -1,13 +1,14 @@
 /**
- * The part of the store that works in an open transaction of a caller: one call of `start` or `signal` on the caller's own
- * connection. Whether and when it is committed is the caller's decision, so nothing here is ever inserted already claimed,
- * retried, or hurried by a lock timeout, which would stay in force for the caller's own statements. An error of the
- * database aborts the transaction.
+ * The part of the store that works in a caller's open transaction: one call of `start` or `signal`
+ * on the caller's own connection. The caller decides whether and when to commit. So this file never
+ * inserts a run already claimed and never retries. It also sets no lock timeout, which would stay
+ * in force for the caller's own statements. A database error aborts the transaction.
  *
- * Any isolation level is allowed: `start` and `signal` decide by what they have locked or inserted (`schema/functions/signal/signal.sql`).
+ * The transaction may have any isolation level: `start` and `signal` decide by the rows that they
+ * have locked or inserted (`schema/functions/signal/signal.sql`).
  *
- * Values go as text with a cast, and come back as text in a known order: neither what a library makes of types nor what it
- * makes of the names of columns matters. Used by `within`.
+ * Values go out as text with a cast, and come back as text in a known order. So it does not matter
+ * how a library converts types or column names. `within` uses this file.
  */
 
 import { InvalidOption, KeyConflict } from "../../values/errors.js";
@@ -19,7 +20,10 @@ import { advice } from "./database-errors.js";
 import { quoteName } from "./literals.js";
 import { signalValues, startValues, toStarted } from "./rows.js";
 
-/** The functions: what they answer, in the order in which it is read, and the types of what they take. */
+/**
+ * The functions: the columns they return, in the order in which Pawl reads them, and the types of
+ * their arguments.
+ */
 const functions = {
   start: {
     columns: ["position", "id", "created", "status", "conflict"],
@@ -34,7 +38,7 @@ const functions = {
   },
 };
 
-/** What ends every statement. */
+/** The end of every statement. */
 const end = ") as r";
 
 export class TransactionStore {
@@ -46,7 +50,7 @@ export class TransactionStore {
     this.#schema = schema;
   }
 
-  /** Starts all of them; if their keys conflict, the transaction is aborted. */
+  /** Starts all the runs. If their keys conflict, the database aborts the transaction. */
   async start(runs: readonly NewRun[]): Promise<StartedRun[]> {
     const rows = await this.#call("start", startValues(runs, { allOrNothing: true, claim: null }));
     return toStarted(
@@ -86,8 +90,9 @@ export class TransactionStore {
 }
 
 /**
- * What Pawl has to say about an error, as one of Pawl's. Any other is the caller's own: their code knows what to do about a
- * serialization failure or a lost connection of their library.
+ * Turns an error that Pawl can explain into one of Pawl's. Returns any other error unchanged,
+ * because it belongs to the caller. The caller's code knows how to handle a serialization failure
+ * or a lost connection of its library.
  */
 function explainRefusal(error: unknown, schema: string): unknown {
   const { code, message } = serverError(error);
@@ -109,8 +114,8 @@ function explainRefusal(error: unknown, schema: string): unknown {
 }
 
 /**
- * The error of the server: libraries wrap it in errors of their own, as the `cause`, or Prisma as its `meta`; and Knex puts the
- * statement with all its values before the message.
+ * Finds the server's error. Libraries wrap it in their own errors as the `cause`, or Prisma as its
+ * `meta`. Knex puts the statement with all its values before the message.
  */
 function serverError(error: unknown): { code: string; message: string } {
   let found = { code: "", message: "" };

@@ -1,9 +1,8 @@
 /**
- * Transactions that user code writes in, on connections of their own: however long they take, the
- * engine's calls never wait for one of them. Opened when the first is asked for. A statement of the
- * user's may take as long as it likes; those that Pawl sends here (begin, the outcome, commit,
- * rollback) have a time limit, because a connection may be silent without being closed. Owned by
- * the store.
+ * Transactions that user code writes in, on connections of their own. However long they take, the
+ * engine's calls never wait for one of them. The first request opens the pool. A user's statement
+ * may take any time. Pawl's own statements here (begin, the outcome, commit, rollback) have a time
+ * limit, because a connection may be silent without being closed. The store owns this pool.
  */
 
 import type { Duplex } from "node:stream";
@@ -20,20 +19,23 @@ const connections = 10;
 const ownMs = 10_000;
 
 /**
- * Undoes what a transaction may have left in its session. Sent with its last statement: behind a pooler the next one would perhaps be
- * on another connection of the server.
+ * Undoes the changes that a transaction may have left in its session. Pawl sends it with the last
+ * statement: behind a pooler, the next statement might use another server connection.
  */
 const tidy = "reset session authorization; reset all; select pg_advisory_unlock_all(); unlisten *; close all";
 
 /** One open transaction. */
 export interface UserTransaction {
-  /** For the engine's own statements: within their time limit. */
+  /** For the engine's own statements, with their time limit. */
   readonly pool: Pick<pg.Pool, "query">;
-  /** Tells this transaction from any other (SQL `transaction_mark`). */
+  /** Distinguishes this transaction from any other (SQL `transaction_mark`). */
   readonly mark: string;
-  /** For the user's: of no use any more once the transaction has ended. */
+  /** For the user's statements. It accepts none once the transaction has ended. */
   readonly tx: Transaction;
-  /** Writes the outcome by such a statement. Throws what the step did wrong, or `Unavailable`. */
+  /**
+   * Writes the outcome by such a statement. Throws the mistake that the step made, or
+   * `Unavailable`.
+   */
   readonly write: <T>(call: () => Promise<T>) => Promise<T>;
   isLost: StoreTransaction["isLost"];
   hasSettings: StoreTransaction["hasSettings"];
@@ -41,7 +43,7 @@ export interface UserTransaction {
   rollback(): Promise<void>;
 }
 
-/** What steps do wrong in a transaction. */
+/** Mistakes that steps make in a transaction. */
 const problems = {
   ended: "the transaction was ended by the step itself; leave its end to Pawl",
   replaced:
@@ -55,7 +57,10 @@ const problems = {
     "a statement in the transaction failed, and its error was not thrown on: nothing of it can be committed",
 };
 
-/** Whether a transaction went away with its connection, and not by its own fault: the server ends what was idle, or open, for too long. */
+/**
+ * Whether a transaction was lost with its connection through no fault of its own. It is at fault if
+ * the server ended it for being idle, or open, too long.
+ */
 class Loss {
   #hasGone = false;
   #isItsFault = false;
@@ -70,13 +75,13 @@ class Loss {
     return this.#hasGone && !this.#isItsFault;
   }
 
-  /** The server has ended it, because of how long it took. */
+  /** The server ended the transaction because it took too long. */
   get isItsFault(): boolean {
     return this.#isItsFault;
   }
 }
 
-/** The client as user code gets it: the same object, until its transaction has ended. */
+/** Returns the client that user code gets: the same object, until its transaction has ended. */
 function usersClient(client: pg.PoolClient, onFailed: (error: unknown) => void) {
   let isOver = false;
   let queries = 0;
@@ -113,16 +118,16 @@ function usersClient(client: pg.PoolClient, onFailed: (error: unknown) => void) 
   };
 }
 
-/** Ends a connection at once, also one that does not answer. */
+/** Ends a connection at once, even one that does not answer. */
 function destroy(client: pg.PoolClient): void {
-  // Not a part of its types.
+  // The types of `pg` do not include this property.
   const inner: unknown = client;
   (inner as { readonly connection: { readonly stream: Duplex } }).connection.stream.destroy();
 }
 
 export class UserTransactions {
   readonly #address: Address;
-  /** Ends the connection of each that is open. */
+  /** Each function ends the connection of one open transaction. */
   readonly #open = new Set<() => void>();
   #pool: pg.Pool | undefined;
 
@@ -130,9 +135,9 @@ export class UserTransactions {
     this.#address = address;
   }
 
-  /** Throws `Unavailable` if the database cannot, or will not, begin one. */
+  /** Throws `Unavailable` if the database cannot, or will not, begin a transaction. */
   async begin(): Promise<UserTransaction> {
-    // A user's statement may take as long as it likes.
+    // A user's statement may take any time.
     this.#pool ??= openPool(this.#address.url, connections, { query_timeout: undefined });
     let client: pg.PoolClient;
     try {
@@ -140,13 +145,14 @@ export class UserTransactions {
     } catch (error) {
       throw explain(error, this.#address);
     }
-    // A lost connection is told to whoever has a query in flight; without a listener it would end the process too.
+    // The query in flight reports a lost connection. Without a listener, the loss would also end
+    // the process.
     const loss = new Loss();
     const lose = (error: unknown): void => loss.hear(error);
     client.on("error", lose);
     /**
-     * A statement of Pawl's own. Whatever has no answer of the server leaves a connection that
-     * nobody can use.
+     * Sends a statement of Pawl's own. If the server does not answer it, nobody can use the
+     * connection again.
      */
     const say = async (query: pg.QueryConfig): Promise<pg.QueryResult | pg.QueryResult[]> => {
       try {
@@ -167,8 +173,8 @@ export class UserTransactions {
       client.release(isBroken);
     };
     /**
-     * The last statement: then the connection goes back, tidied up, unless something went wrong.
-     * Answers its command.
+     * Sends the last statement and returns its command. Then it returns the connection, tidied up,
+     * to the pool, unless something went wrong.
      */
     const sayLast = async (statement: string): Promise<string> => {
       try {
@@ -221,12 +227,12 @@ export class UserTransactions {
         } catch (error) {
           throw isUsersAtCommit(error) ? error : explain(error, this.#address);
         }
-        // What fails at the very end is answered as ROLLBACK.
+        // If the transaction fails at the very end, the server answers ROLLBACK.
         if (command !== "COMMIT") throw new InvalidOutcome("the transaction was rolled back");
       },
       rollback: async () => {
         users.end();
-        // A statement of the user's still runs: only the end of the connection ends it.
+        // A user's statement still runs: only the end of the connection ends it.
         if (users.isBusy()) giveBack(true);
         // If the connection is gone, the transaction went with it.
         else await sayLast("rollback").catch(lose);
@@ -234,9 +240,7 @@ export class UserTransactions {
     };
   }
 
-  /**
-   * Ends all connections, also those of transactions that are still open: nobody will commit them.
-   */
+  /** Ends all connections, including those of open transactions: nobody will commit them. */
   async end(): Promise<void> {
     for (const end of this.#open) end();
     await this.#pool?.end();

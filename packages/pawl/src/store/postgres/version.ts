@@ -1,6 +1,7 @@
 /**
- * The version of a schema: which one a database has, and whether this release can work with it. A newer
- * one is fine unless a version in between is breaking. Asked by `connect`, `serve`, `migrate` and `pawl doctor`.
+ * The version of a schema: which one a database has, and whether this release can work with it.
+ * This release works with a newer version unless a version in between is breaking. `connect`,
+ * `serve`, `migrate` and `pawl doctor` use this file.
  */
 
 import { Refused } from "../errors.js";
@@ -11,25 +12,27 @@ import { quoteName } from "./literals.js";
 export const schemaVersion = 1;
 
 /**
- * Raise it with every release that changes functions or views but no table: a release with a lower
- * revision leaves those of a higher one alone.
+ * Raise this with every release that changes functions or views but no table. A release with a
+ * lower revision does not replace those of a higher one.
  */
 export const functionsRevision = 1;
 
-/** The version of a schema, and whether a release that knows only `schemaVersion` can work with it. */
+/**
+ * The version of a schema, and whether a release that knows only `schemaVersion` can work with it.
+ */
 export interface FoundVersion {
   readonly version: number;
-  /** The lowest version after this release's that is breaking. */
+  /** The lowest breaking version after this release's version. */
   readonly breaking: number | null;
-  /** Of the functions and views. */
+  /** The fingerprint of the functions and views. */
   readonly fingerprint: string | null;
-  /** Of the release that applied them. */
+  /** The revision of the release that applied them. */
   readonly revision: number;
 }
 
 export const noSchema: FoundVersion = { version: 0, breaking: null, fingerprint: null, revision: 0 };
 
-/** The version of the schema in this database; 0 if there is none. */
+/** Reads the version of the schema in this database; 0 if there is none. */
 export async function readVersion(
   query: (text: string) => Promise<{ rows: FoundVersion[] }>,
   schema: string,
@@ -57,7 +60,10 @@ export async function readVersion(
   }
 }
 
-/** Throws unless the database keeps text in UTF8: in any other encoding it could not store every JSON value. */
+/**
+ * Throws unless the database keeps text in UTF8. A database with any other encoding could not store
+ * every JSON value.
+ */
 export async function requireUtf8(query: (text: string) => Promise<{ rows: unknown[] }>): Promise<void> {
   const { rows } = await query("select current_setting('server_encoding') as encoding");
   const { encoding } = rows[0] as { encoding: string };
@@ -68,7 +74,7 @@ export async function requireUtf8(query: (text: string) => Promise<{ rows: unkno
   );
 }
 
-/** What to do when the schema found is not one that this release works with; null if it is. */
+/** Says what to do if this release does not work with the schema found. Returns null if it does. */
 export function explainVersion(found: FoundVersion, schema: string): Refused | null {
   const { version } = found;
   if (version >= schemaVersion) return found.breaking === null ? null : newer(found, schema);
@@ -80,12 +86,15 @@ export function explainVersion(found: FoundVersion, schema: string): Refused | n
       );
 }
 
-/** Throws if this release cannot work with so new a schema. */
+/** Throws if the schema is too new for this release. */
 export function requireKnown(found: FoundVersion, schema: string): void {
   if (found.breaking !== null) throw newer(found, schema);
 }
 
-/** The same for a worker that runs while somebody migrates: the newest breaking version, or null. */
+/**
+ * The same check for a worker that runs during a migration. Takes the newest breaking version;
+ * returns null if this release works with it.
+ */
 export function explainBreaking(breaking: number): string | null {
   if (breaking <= schemaVersion) return null;
   return (
