@@ -1,7 +1,8 @@
 /**
- * Applies the functions and views of a schema, and takes a schema away again. Every object of Pawl
- * carries a comment, so that both touch nothing that somebody else has put into the same schema.
- * The caller has begun a transaction, as the owner, with the schema as search_path. Called by `migrate`.
+ * Applies the functions and views of a schema, and removes a schema. Every object of Pawl carries a
+ * comment, so both leave alone all objects that somebody else has put into the same schema. The
+ * caller has begun a transaction as the owner, with the schema as search_path. `migrate` calls this
+ * file.
  */
 
 import type pg from "pg";
@@ -12,8 +13,9 @@ import { functionFiles, type Schema, type SchemaFile } from "./schema-files.js";
 const comment = "Part of Pawl. Only its migrate changes this.";
 
 /**
- * Keep plans that were cached on an empty table right at a million rows, and keep JIT away. They ride on the functions
- * that are called from outside; inner functions inherit them from their caller (a SET clause costs 2 µs a call).
+ * These settings keep plans that were cached on an empty table right at a million rows, and keep
+ * JIT off. Only the functions that are called from outside carry them. Inner functions inherit them
+ * from their caller, because a SET clause costs 2 µs a call.
  */
 const planner = [
   "enable_seqscan = off",
@@ -60,7 +62,8 @@ function settingsOf({ kind, notes }: SchemaFile, schema: string): string[] {
   const isPlannedAnew = notes.includes("custom plans");
   const lockTimeout = notes.find((note) => note.startsWith("lock_timeout "))?.split(" ")[1];
   return [
-    // By value: the schema first, so that no other object of the same name is found; pg_temp last.
+    // Set by value. The schema comes first, so that no other object of the same name is found;
+    // pg_temp comes last.
     `search_path = ${quoteName(schema)}, pg_catalog, pg_temp`,
     "jit = off",
     ...(isPlannedAnew ? ["plan_cache_mode = force_custom_plan"] : planner),
@@ -90,7 +93,7 @@ export async function dropEverything(client: pg.ClientBase): Promise<void> {
   );
 }
 
-/** The relations and types of the schema, in the order in which they can be dropped. */
+/** Selects the relations and types of the schema, in the order in which they can be dropped. */
 const objects = `
   select case c.relkind when 'v' then 1 when 'r' then 3 else 4 end as place,
     case c.relkind when 'v' then 'view ' when 'r' then 'table ' else 'sequence ' end || c.oid::regclass as named,

@@ -1,8 +1,9 @@
 /**
- * What a role may do that owns nothing and uses the schema: call the functions, which run with the rights of their
- * caller, and read and write the tables as those functions do. It cannot change the schema, grant anything, or touch
- * other tables of the same schema. PostgreSQL's own access lists are the only record of who was granted: each later
- * migration grants what it adds to every role that may register workers. Called by `migrateSchema`.
+ * The rights of a role that uses the schema and owns nothing. It may call the functions, which run
+ * with the rights of their caller, and read and write the tables as they do. It cannot change the
+ * schema, grant anything, or touch other tables of the same schema. Only PostgreSQL's own access
+ * lists record the granted roles. Each later migration grants its additions to every role that may
+ * register workers. `migrateSchema` calls this file.
  */
 
 import type pg from "pg";
@@ -11,7 +12,7 @@ import { show } from "../../../values/show.js";
 import { quoteName } from "../literals.js";
 import { type Schema, tableRights } from "./schema-files.js";
 
-/** Throws unless there is a role of exactly this name. Ask before anything is written. */
+/** Throws unless a role of exactly this name exists. Call it before you write anything. */
 export async function requireRole(client: pg.ClientBase | pg.Pool, role: string): Promise<void> {
   const { rows } = await client.query<{ rolname: string }>(
     "select rolname from pg_roles where lower(rolname) = lower($1) order by rolname <> $1 limit 1",
@@ -26,7 +27,10 @@ export async function requireRole(client: pg.ClientBase | pg.Pool, role: string)
   );
 }
 
-/** The roles that were granted before, by us or by hand: those that may register workers. Its owner needs no grant. */
+/**
+ * Returns the roles that Pawl, or somebody by hand, granted before: those that may register
+ * workers. The owner needs no grant.
+ */
 export async function grantedRoles(client: pg.ClientBase): Promise<string[]> {
   const { rows } = await client.query<{ role: string }>(
     `select distinct pg_get_userbyid(a.grantee) as role
@@ -37,7 +41,10 @@ export async function grantedRoles(client: pg.ClientBase): Promise<string[]> {
   return rows.map(({ role }) => role);
 }
 
-/** The schema is the search_path, and `client` acts as its owner. Granting again changes nothing. */
+/**
+ * Requires the schema as the search_path, and a `client` that acts as its owner. Granting again
+ * changes nothing.
+ */
 export async function grantTo(
   client: pg.ClientBase,
   files: Schema,
@@ -50,7 +57,8 @@ export async function grantTo(
     await client.query(`grant ${rights} on table ${quoteName(schema)}.${quoteName(table)} ${to}`);
   }
   await client.query(`grant usage on sequence ${quoteName(schema)}.run_ids ${to}`);
-  // Everybody may execute functions, unless the default was revoked. Other people's in the schema stay as they are.
+  // Everybody may execute functions, unless the default was revoked. Functions of other people in
+  // the schema stay as they are.
   const { rows } = await client.query<{ functions: string }>(
     `select string_agg(format('%I.%I(%s)', n.nspname, p.proname, pg_get_function_identity_arguments(p.oid)), ', ') as functions
      from pg_proc p join pg_namespace n on n.oid = p.pronamespace join pg_class c on c.oid = 'runs'::regclass

@@ -1,9 +1,9 @@
 /**
- * Brings a schema to the version of this release. Applies the tables of each missing version, then all
- * functions and views, in one transaction under a transaction-level advisory lock: running it twice or
- * from many processes at once is safe, and a failure leaves nothing behind. A newer schema is left as
- * it is, unless a version in between is breaking: then this release refuses to work on it.
- * Called by users, by tests, and by `connect` on the local Postgres.
+ * Brings a schema to the version of this release. Applies the tables of each missing version, then
+ * all functions and views, in one transaction. The transaction holds a transaction-level advisory
+ * lock. So running it twice or from many processes at once is safe, and a failure leaves nothing
+ * behind. It leaves a newer schema as it is. If a version in between is breaking, this release
+ * refuses to work on the schema. Users, tests, and `connect` on the local Postgres call it.
  */
 
 import pg from "pg";
@@ -20,9 +20,9 @@ import { isBreaking, readSchema, type Schema } from "./schema-files.js";
 import { type FoundVersion, noSchema, readVersion, requireKnown, requireUtf8 } from "../version.js";
 
 /**
- * Takes the schema up to the version of this release, or (`to` 0) away. `grant`: a role that is to
- * use it without owning it. `given`: the schema of another release. Writes nothing to a schema that
- * has that version and the same functions.
+ * Brings the schema up to the version of this release, or (`to` 0) removes it. `grant` names a role
+ * that will use the schema without owning it. `given` is the schema of another release. Writes
+ * nothing to a schema that has that version and the same functions.
  */
 export async function migrateSchema(
   address: Address,
@@ -32,7 +32,8 @@ export async function migrateSchema(
 ): Promise<MigrationResult> {
   const schema = given ?? (await readSchema());
   const client = new pg.Client({ ...connectionOptions(address.url), query_timeout: 0 });
-  // Without a listener a connection lost between two statements would end the process; the statement after it fails.
+  // Without a listener, losing the connection between two statements would end the process. With
+  // one, the next statement fails.
   client.on("error", () => {});
   try {
     await client.connect();
@@ -44,7 +45,7 @@ export async function migrateSchema(
     if (grant !== undefined) await requireRole(client, grant);
     const result = await moveTo(client, schema, { name: address.schema, to, grant });
     const { command } = await client.query("commit");
-    // After an error in the transaction COMMIT resolves all the same, as a rollback.
+    // After an error in the transaction, COMMIT still resolves, but as a rollback.
     if (command !== "COMMIT") throw new Unavailable("the migration was rolled back by the server");
     return result;
   } catch (error) {
@@ -54,7 +55,7 @@ export async function migrateSchema(
   }
 }
 
-/** What `migrateSchema` would do; writes nothing, and takes no lock. */
+/** Returns what `migrateSchema` would do. Writes nothing and takes no lock. */
 export async function planSchema(address: Address, to: number, grant?: string): Promise<MigrationResult> {
   const { schema } = address;
   const schemaFiles = await readSchema();
@@ -155,7 +156,10 @@ function hasFunctions(found: FoundVersion, { fingerprint, revision }: Schema): b
 const firstSettings = `insert into settings (identity, home, beats_since, timeline)
   select gen_random_uuid(), location(), clock_timestamp(), timeline() where not exists (select 1 from settings)`;
 
-/** Takes everything of Pawl away, with all runs, and nothing that somebody else has put into the schema. */
+/**
+ * Removes everything of Pawl, with all runs. Keeps all objects that somebody else has put into the
+ * schema.
+ */
 async function remove(
   client: pg.Client,
   name: string,
@@ -174,14 +178,17 @@ async function remove(
     "select from pg_depend where refobjid = to_regnamespace($1) limit 1",
     [quoteName(name)],
   );
-  // It may be somebody else's, or hold their objects.
+  // The schema may be somebody else's, or hold their objects.
   if (rows[0]!.made_schema && rowCount === 0) {
     await client.query(`drop schema ${quoteName(name)} restrict`);
   }
   return { schema: name, from, to: 0, steps: [`removed Pawl from schema "${name}"`] };
 }
 
-/** Roles that were granted before get what this migration has added; tells only of the one that was asked for. */
+/**
+ * Grants the additions of this migration to the roles that were granted before. Reports only the
+ * role that the caller asked for.
+ */
 async function grantAnew(client: pg.Client, schema: Schema, { name, grant }: Move): Promise<string[]> {
   const before = await grantedRoles(client);
   for (const role of new Set([...before, ...(grant === undefined ? [] : [grant])])) {
@@ -190,7 +197,10 @@ async function grantAnew(client: pg.Client, schema: Schema, { name, grant }: Mov
   return grant === undefined ? [] : [`granted the role "${grant}" the use of schema "${name}"`];
 }
 
-/** Workers must not use what is taken away. Until this transaction ends no worker can register. */
+/**
+ * Workers must not use objects that the migration removes. Until this transaction ends, no worker
+ * can register.
+ */
 async function refuseWorkers(client: pg.Client, schema: string): Promise<void> {
   await client.query("lock table workers in access exclusive mode");
   const { rows } = await client.query<{ id: string }>(

@@ -1,14 +1,14 @@
 /**
- * Says, before a migration writes anything, which right its role lacks and the statement that gives it: PostgreSQL
- * would name the object, and neither the right nor the cure. A role that owns the schema needs no right on the
- * database. Called by `migrateSchema`.
+ * Says, before a migration writes anything, which right its role lacks and which statement grants
+ * it. PostgreSQL would name the object, but not the right or the cure. A role that owns the schema
+ * needs no right on the database. `migrateSchema` calls this file.
  */
 
 import type pg from "pg";
 import { Refused } from "../../errors.js";
 import { quoteName } from "../literals.js";
 
-/** The place of a migration, and what its role may do there. */
+/** The place of a migration, and the rights of its role there. */
 export interface Standing {
   readonly role: string;
   readonly database: string;
@@ -18,13 +18,13 @@ export interface Standing {
   readonly mayUseSchema: boolean;
   readonly mayCreateInSchema: boolean;
   readonly mayReadVersion: boolean;
-  /** Of the tables; null if there are none yet. */
+  /** The owner of the tables; null if there are none yet. */
   readonly owner: string | null;
   /** Whether the role owns them, or may act as their owner. */
   readonly isOwner: boolean;
 }
 
-/** Asks the catalog alone, which every role may read. */
+/** Queries only the catalog, which every role may read. */
 export async function readStanding(client: pg.ClientBase, schema: string): Promise<Standing> {
   const { rows } = await client.query<Standing>(
     `select current_user::text as role, current_database()::text as database,
@@ -41,7 +41,7 @@ export async function readStanding(client: pg.ClientBase, schema: string): Promi
   return rows[0]!;
 }
 
-/** For reading the version: a schema that is there must be open to the role. */
+/** Checks the rights to read the version: if the schema exists, it must be open to the role. */
 export function requireReading(standing: Standing, schema: string): void {
   const { role, hasSchema, mayUseSchema, hasMigrations, mayReadVersion } = standing;
   const name = quoteName(schema);
@@ -61,7 +61,10 @@ export function requireReading(standing: Standing, schema: string): void {
   }
 }
 
-/** For the first migration: a schema to be made, or one in which objects can be made. */
+/**
+ * Checks the rights for the first migration: to make a schema, or to make objects in an existing
+ * one.
+ */
 export function requireCreating(standing: Standing, schema: string): void {
   const { role, database, hasSchema, mayCreateSchema, mayCreateInSchema } = standing;
   const name = quoteName(schema);
@@ -81,7 +84,7 @@ export function requireCreating(standing: Standing, schema: string): void {
   }
 }
 
-/** For whatever changes, takes away or grants what is there: only its owner may. */
+/** Checks the rights to change, remove or grant existing objects: only their owner may. */
 export function requireOwning({ role, owner, isOwner }: Standing, schema: string): void {
   if (owner === null || isOwner) return;
   throw new Refused(

@@ -1,8 +1,8 @@
 /**
- * The SQL of the schema, in `schema/`. Tables and changes of data are numbered files that are never
- * edited after a release (`tables/0001_runs.sql`): all files of one number are one version.
- * Functions and views belong to the newest version and are applied whole. The first line of a file
- * is a marker that says how to apply it:
+ * Reads the SQL of the schema, in `schema/`. Tables and changes of data are numbered files
+ * (`tables/0001_runs.sql`), never edited after a release. All files of one number are one version.
+ * Functions and views belong to the newest version, and each migration applies them whole. The
+ * first line of a file is a marker that says how to apply it:
  *
  *     -- pawl: table; grant select, insert       rights of roles that use the schema; `breaking`
  *     -- pawl: call; lock_timeout 100ms          a function that TypeScript or users call
@@ -10,21 +10,21 @@
  *     -- pawl: inner                             a function that only other functions call
  *     -- pawl: view; grant select
  *
- * Read by `migrate`, by grants, and by the template databases of `pawl/testing`.
+ * `migrate`, the grants, and the template databases of `pawl/testing` use this file.
  */
 
 import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import { functionsRevision } from "../version.js";
 
-// The same from src/ and dist/, so that no build step has to copy the files.
+// The path is the same from src/ and dist/, so that no build step has to copy the files.
 const directory = new URL("../../../../src/store/postgres/schema/", import.meta.url);
 
 export interface SchemaFile {
   readonly name: string;
   readonly text: string;
   readonly kind: "table" | "call" | "inner" | "view";
-  /** What follows the kind in the marker: `lock_timeout 100ms`, `breaking`, … */
+  /** The text after the kind in the marker: `lock_timeout 100ms`, `breaking`, … */
   readonly notes: readonly string[];
 }
 
@@ -33,7 +33,7 @@ export interface Schema {
   readonly versions: readonly (readonly SchemaFile[])[];
   readonly functions: readonly SchemaFile[];
   readonly views: readonly SchemaFile[];
-  /** Tells the functions and views of two releases apart. */
+  /** Distinguishes the functions and views of two releases. */
   readonly fingerprint: string;
   /** Orders the functions of releases that have the same tables. */
   readonly revision: number;
@@ -76,7 +76,7 @@ export function isBreaking(files: readonly SchemaFile[]): boolean {
   return files.some(({ notes }) => notes.includes("breaking"));
 }
 
-/** The rights on each table and view of a role that uses the schema without owning it. */
+/** Returns the rights on each table and view for a role that uses the schema without owning it. */
 export function tableRights({ versions, views }: Schema): Map<string, string> {
   const rights = new Map([["migrations", "select"]]);
   for (const { text, notes } of [...versions.flat(), ...views]) {
@@ -88,7 +88,7 @@ export function tableRights({ versions, views }: Schema): Map<string, string> {
   return rights;
 }
 
-/** Which file makes each function. Overloads of a name are of one kind. */
+/** Returns the file that makes each function. Overloads of a name are of one kind. */
 export function functionFiles({ functions }: Schema): Map<string, SchemaFile> {
   const files = new Map<string, SchemaFile>();
   for (const file of functions) {
@@ -97,7 +97,7 @@ export function functionFiles({ functions }: Schema): Map<string, SchemaFile> {
   return files;
 }
 
-/** The SQL files of a folder and its subfolders, by name. */
+/** Reads the SQL files of a folder and its subfolders, by name. */
 async function readFolder(folder: URL): Promise<SchemaFile[]> {
   const entries = await readdir(folder, { recursive: true });
   const names = entries.map((name) => name.replaceAll("\\", "/")).filter((name) => name.endsWith(".sql"));
