@@ -1,10 +1,12 @@
 /**
  * Copies a database on its server, by `create database … template …`, while others work in it.
  *
- * PostgreSQL copies only what nobody is connected to, and keeps new connections waiting while it does: the lock that
- * `create database` takes at its very beginning is one that every new connection needs. So the order is: begin to create, see that
- * lock granted, then end the connections that are there. Nothing that would have to be undone is written anywhere: when the copy fails,
- * or this process is killed, the lock goes with the statement, and whoever waited goes on. Called by `fork`.
+ * PostgreSQL copies a database only while nobody is connected to it, and makes new connections wait
+ * meanwhile. `create database` takes a lock at its very beginning, and every new connection needs
+ * that lock. So the order is: begin to create, see that lock granted, then end the existing
+ * connections. This code writes nothing that it would have to undo. If the copy fails, or this
+ * process is killed, the server releases the lock with the statement, and waiting connections
+ * continue. `fork` calls it.
  */
 
 import type pg from "pg";
@@ -23,11 +25,14 @@ interface Copied {
   readonly notes: readonly string[];
 }
 
-/** Up to this size it is quicker to write the copy to the log than to wait for the checkpoints that copied files need. */
+/**
+ * Up to this size, writing the copy to the log is quicker than waiting for the checkpoints that
+ * copied files need.
+ */
 const logBytes = 32 * 1024 * 1024;
 const lookMs = 5;
 
-/** `before` is called when it is clear that the copy may be made, just before it is. */
+/** Calls `before` once it knows that it may make the copy, just before it makes it. */
 export async function copyDatabase(
   url: string,
   name: string,
@@ -58,8 +63,8 @@ async function create(
 ): Promise<Omit<Copied, "notes">> {
   const { version, bytes } = source;
   const isSmall = bytes !== null && bytes <= logBytes;
-  // Copied files begin with a checkpoint: what is written now, while everybody works, need not be written in the pause. A role that
-  // must not only pauses longer.
+  // A file copy begins with a checkpoint. This early checkpoint writes data while everybody works,
+  // so the pause need not. Without the right to it, the role only causes a longer pause.
   if (!isSmall) await creator.query("checkpoint").catch(() => {});
   const clones = !isSmall && version >= 180_000;
   const beganMs = performance.now();
@@ -95,7 +100,7 @@ async function createBy(
       connection limit ${source.connectionLimit} allow_connections false strategy ${strategy}`,
   );
   let isCreating = true;
-  // If they cannot be ended, the server gives the copy up, and that is the error to tell.
+  // If Pawl cannot end the connections, the server abandons the copy. Report the server's error.
   const ending = endConnections(ender, source, () => isCreating).catch(() => {});
   try {
     await creating;
@@ -107,7 +112,10 @@ async function createBy(
   }
 }
 
-/** Once nobody can come any more, ends the connections of those who are there, until the copy is made or has failed. */
+/**
+ * Once the lock blocks new connections, ends the existing ones until the copy is made or has
+ * failed.
+ */
 async function endConnections(
   ender: pg.Client,
   { oid, creatorPid }: Source,
@@ -122,16 +130,20 @@ async function endConnections(
   }
 }
 
-/** Gives the copy what the original has beside its contents, and opens it; what cannot be completed is taken away again. */
+/**
+ * Gives the copy the original's grants and settings, which are not part of its contents, and opens
+ * it. Drops the copy if that fails.
+ */
 async function complete(creator: pg.Client, source: Source, name: string): Promise<readonly string[]> {
   const copy = quoteName(name);
   try {
     const notes = await copySettings(creator, source, name);
-    // Not before: without its grants the copy would be open to everybody.
+    // Not earlier: without its grants the copy would be open to everybody.
     await creator.query(`alter database ${copy} allow_connections true`);
     return notes;
   } catch (error) {
-    // If that fails too, what is left takes no connections, and a fork of the same name says so.
+    // If the drop fails too, the remaining database takes no connections, and a fork of the same
+    // name says so.
     await creator.query(`drop database if exists ${copy}`).catch(() => {});
     throw error;
   }

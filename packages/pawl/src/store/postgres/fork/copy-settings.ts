@@ -1,13 +1,14 @@
 /**
- * What a database has beside its contents, which `create database … template …` does not copy: who may connect to it and make schemas
- * in it, and the settings of its sessions. Given to a copy before it is opened.
+ * Copies the grants and settings of a database, which `create database … template …` leaves out.
+ * They say who may connect to it and make schemas in it, and how its sessions are set. The copy
+ * gets them before it is opened.
  */
 
 import type pg from "pg";
 import type { Source } from "./copy-source.js";
 import { quoteName } from "../literals.js";
 
-/** Answers which settings could not be copied, one line each. */
+/** Returns the settings that could not be copied, one line each. */
 export async function copySettings(
   client: pg.Client,
   { oid }: Source,
@@ -27,7 +28,7 @@ async function copyGrants(client: pg.Client, oid: string, name: string): Promise
     "select from pg_database where oid = $1 and datacl is not null",
     [oid],
   );
-  // As they come with every database.
+  // The grants are the ones that every new database has.
   if (changed === 0) return;
   const copy = quoteName(name);
   await client.query(`revoke all on database ${copy} from public`);
@@ -54,7 +55,8 @@ async function copySessionSettings(client: pg.Client, oid: string, name: string)
         : `role ${quoteName(role)} in database ${quoteName(name)}`;
     await client.query("begin");
     try {
-      // Taken from this transaction, where it is set as it was stored: lists of names need quotes that only the server knows.
+      // This transaction sets the stored value, and `from current` takes it from there. Lists of
+      // names need quotes that only the server knows.
       await client.query("select set_config($1, $2, true)", [setting, value]);
       await client.query(`alter ${whose} set ${setting.split(".").map(quoteName).join(".")} from current`);
       await client.query("commit");

@@ -1,6 +1,6 @@
 /**
- * What has to be known of a database before it is copied, and whether it may be: found out first, so that a copy that cannot be made
- * disturbs nobody.
+ * Reads the facts about a database before Pawl copies it, and checks whether it may. Pawl checks
+ * first, so that a copy that cannot be made disturbs nobody.
  */
 
 import type pg from "pg";
@@ -13,11 +13,11 @@ export interface Source {
   readonly name: string;
   readonly owner: string;
   readonly connectionLimit: number;
-  /** null: this role may not know. */
+  /** Null: this role may not know. */
   readonly bytes: number | null;
-  /** Of the server, such as 180004. */
+  /** The version of the server, such as 180004. */
   readonly version: number;
-  /** The server's process of the connection that is going to make the copy. */
+  /** The server process of the connection that will make the copy. */
   readonly creatorPid: number;
 }
 
@@ -31,7 +31,7 @@ interface Facts {
   readonly role: string;
   readonly may_create: boolean;
   readonly may_copy: boolean;
-  /** Whether there is one of the new name: null, or whether it takes connections. */
+  /** Null if no database has the new name; otherwise whether that database takes connections. */
   readonly taken_open: boolean | null;
   readonly prepared: number;
   /** Roles whose connections this role cannot end, as JSON. */
@@ -52,7 +52,7 @@ const question = `
   from pg_database d, pg_roles r
   where d.datname = $1 and r.rolname = current_user`;
 
-/** Throws what is in the way of a copy, and what to do about it. */
+/** Throws if something prevents a copy, and says what to do about it. */
 export async function examine(client: pg.Client, from: string, name: string): Promise<Source> {
   const { rows } = await client.query<Facts>(question, [from, name]);
   const [facts] = rows;
@@ -97,14 +97,20 @@ export async function examine(client: pg.Client, from: string, name: string): Pr
   };
 }
 
-/** Whether a copy failed for a reason that another way of copying does not change: name, rights, connections, the end of its own. */
+/**
+ * Whether a copy failed for a reason that another copy method does not change: the name, rights,
+ * connections, or the end of its own connection.
+ */
 export function isInTheWay(error: unknown): boolean {
   if (error instanceof Refused) return true;
   const code = sqlState(error);
   return code === undefined || ["42P04", "42501"].includes(code) || code.startsWith("57");
 }
 
-/** What the server says when somebody stays connected for all of the 5 s that it waits; null: it says something else. */
+/**
+ * Explains the server's error when somebody stays connected for all of the 5 s that it waits.
+ * Returns null for any other error.
+ */
 export function stillInUse(error: unknown, { name }: Source): Refused | null {
   if (sqlState(error) !== "55006") return null;
   const { detail = "" } = error as { detail?: string };
