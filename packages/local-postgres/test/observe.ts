@@ -1,5 +1,5 @@
 /**
- * What tests can see from outside: whether a process runs, what a server answers, and waiting until
+ * Observes a server from outside: whether its process runs, its answers, and waiting until
  * something holds.
  */
 import { spawnSync } from "node:child_process";

@@ -62,7 +62,7 @@ export async function commit(
   }
   if (verdict instanceof PawlError) return verdict;
   if (verdict === null) {
-    control.abort(new Error("nobody knows whether the claim on this run has ended"));
+    control.abort(new Error("commit outcome unknown: the claim on this run may have ended"));
     return null;
   }
   if (verdict.kind === "failed") return failedOutcome(verdict);

@@ -5,9 +5,7 @@
 
 import { Forbidden, InvalidOutcome, InvalidState, KeyConflict, type PawlError } from "../values/errors.js";
 
-/**
- * What the database says against a write. The code is a SQLSTATE, or the name of a server's error.
- */
+/** The reason why a write was refused. The code is a SQLSTATE, or the name of a server's error. */
 export interface FailedWrite {
   readonly code: string;
   readonly message: string;
