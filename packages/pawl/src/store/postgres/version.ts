@@ -9,7 +9,7 @@ import { migrateCall, sqlState } from "./database-errors.js";
 import { quoteName } from "./literals.js";
 
 /** The version that this release of Pawl works with: the highest number in `schema/tables/`. */
-export const schemaVersion = 1;
+export const schemaVersion = 2;
 
 /**
  * Raise this with every release that changes functions or views but no table. A release with a
