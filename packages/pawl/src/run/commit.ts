@@ -162,14 +162,20 @@ function apply(execution: Execution, item: Commit, verdict: Committed, effects: 
     const failed = effects.ended === null ? "an attempt failed, another will follow" : "a run failed";
     logger.warn(describe(execution, effects.error), `pawl: ${failed}`);
   }
-  progress.advance(item.transition, verdict.inboxSeq, successorOf(execution, item, verdict));
+  execution.told(verdict.paused);
+  progress.advance(item.transition, verdict, successorOf(execution, item, verdict));
 }
 
 /** The next run of the partition key, if the commit has claimed it. */
 function successorOf({ claim }: Execution, { next }: Commit, verdict: Committed): RunClaim | null {
   if (verdict.kind !== "committed" || verdict.handed === null || next === null) return null;
   const { sinceMs, count } = claim.chain;
-  return { run: verdict.handed, claimId: next.claimId, chain: { sinceMs, count: count + 1 } };
+  return {
+    run: verdict.handed,
+    claimId: next.claimId,
+    claimedAtMs: performance.now(),
+    chain: { sinceMs, count: count + 1 },
+  };
 }
 
 /**

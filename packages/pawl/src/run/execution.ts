@@ -25,6 +25,8 @@ import type { WorkerServices } from "./worker-services.js";
 export interface RunClaim {
   readonly run: ClaimedRun;
   readonly claimId: string;
+  /** When the database answered the claim, on the clock of this process. */
+  readonly claimedAtMs: number;
   readonly chain: Chain;
 }
 
@@ -35,6 +37,9 @@ interface Chain {
   readonly sinceMs: number;
   readonly count: number;
 }
+
+/** A step begins only if the database said within this time that its run is not paused. */
+const pauseKnownMs = 500;
 
 export class Execution {
   readonly runId: string;
@@ -49,6 +54,8 @@ export class Execution {
   readonly observed: Observed;
   /** On the clock that the heartbeat reads too. */
   readonly begunAtMs = monotonicMs();
+  /** When the database last said whether the run is paused. */
+  #toldAtMs: number;
 
   /** `onAborted` is called once, when the execution is aborted. */
   constructor(
@@ -62,6 +69,7 @@ export class Execution {
     this.runId = run.runId;
     this.claimId = claim.claimId;
     this.claim = claim;
+    this.#toldAtMs = claim.claimedAtMs;
     this.definition = definition;
     this.queue = queue;
     this.services = services;
@@ -81,6 +89,27 @@ export class Execution {
     const { step, attempt } = this.progress;
     const name = this.definition.kind === "job" || step === null ? "run" : step;
     return { name, kind: "run", attempt };
+  }
+
+  /** The database has answered a write of this run, and says whether the run is paused. */
+  told(isPaused: boolean | undefined): void {
+    this.#toldAtMs = performance.now();
+    if (isPaused === true) this.control.pause();
+  }
+
+  /**
+   * Whether a step may begin: the run is not paused. Asks the database only if it has said nothing
+   * for a while, as when a claimed run had to wait for its slot.
+   */
+  mayBeginStep(): boolean | Promise<boolean> {
+    if (this.control.isPaused) return false;
+    return performance.now() - this.#toldAtMs < pauseKnownMs || this.#askIfPaused();
+  }
+
+  async #askIfPaused(): Promise<boolean> {
+    const paused = await this.repeatWhileClaimed(() => this.services.store.paused([this]));
+    if (paused !== undefined) this.told(paused.includes(this.runId));
+    return !this.control.isAborted && !this.control.isPaused;
   }
 
   /**

@@ -167,6 +167,10 @@ export class HttpWorkerStore implements WorkerStore {
     return (await this.#post<{ held: string[] }>("held", { claims: claims.map(toClaim) })).held;
   }
 
+  async paused(claims: readonly HeldClaim[]): Promise<string[]> {
+    return (await this.#post<{ paused: string[] }>("paused", { claims: claims.map(toClaim) })).paused;
+  }
+
   async holdings(workerId: string): Promise<Readonly<Record<string, string>>> {
     return (await this.#post<{ held: Record<string, string> }>("holdings", { workerId })).held;
   }

@@ -140,6 +140,7 @@ export interface OtherVerdict {
   code?: string;
   message?: string;
   inboxSeq?: number;
+  paused?: boolean;
 }
 
 type Committed = Extract<Verdict, { kind: "committed" }>;
@@ -156,16 +157,18 @@ export function toFinished({ handed }: FinishRow): Committed {
   return { ...committed, handed: toClaimedRun(JSON.parse(handed) as ClaimRow) };
 }
 
-export function toVerdict({ verdict, code = "", message = "", inboxSeq = 0 }: OtherVerdict): Verdict {
+export function toVerdict(other: OtherVerdict): Verdict {
+  const { verdict, code = "", message = "", inboxSeq = 0 } = other;
+  const pause = other.paused === true ? { paused: true } : {};
   switch (verdict) {
     case "failed":
       return { kind: "failed", code, message };
     case "unique_lost":
       return { ...committed, uniqueLost: true };
     case "fresh":
-      return { ...committed, inboxSeq };
+      return { ...committed, inboxSeq, ...pause };
     case "already":
-      return { kind: "already", inboxSeq };
+      return { kind: "already", inboxSeq, ...pause };
     case "stale":
     case "busy":
       return { kind: verdict };
