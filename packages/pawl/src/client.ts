@@ -39,8 +39,19 @@ export type { Phase, Status } from "./values/phase.js";
 export type { RateLimit } from "./define/rate-limit.js";
 export type { StartOptions } from "./define/start-options.js";
 export type { LimitOptions } from "./local/limits.js";
+export type {
+  DefinitionPauseOptions,
+  Definitions,
+  PauseChange,
+  PausedDefinition,
+  PausedQueue,
+  PauseOptions,
+  QueuePauses,
+  ResumeOptions,
+  RunPauses,
+} from "./api/pauses.js";
 export type { Cancelled, CancelOptions, Limit, Pawl, ResultOptions } from "./api/pawl.js";
-export type { CountOptions, ListOptions, Page, Run } from "./api/runs.js";
+export type { CountOptions, ListOptions, Page, Pause, Run } from "./api/runs.js";
 export type {
   Acked,
   Extended,

@@ -18,7 +18,7 @@ import type { RunPageQuery, RunQuery } from "../store/client-transport.js";
 import type { Run } from "../store/views.js";
 import { isRunId } from "../values/run-id.js";
 
-export type { Page, Run } from "../store/views.js";
+export type { Page, Pause, Run } from "../store/views.js";
 
 export interface ListOptions {
   readonly name?: string | undefined;
@@ -89,6 +89,7 @@ export function toRun(stored: StoredRun): Run {
     completedAt: stored.completedAt,
     eligibleAt: stored.eligibleAt,
     expiresAt: stored.expiresAt,
+    paused: stored.paused,
   };
 }
 

@@ -9,6 +9,7 @@
 import type { Phase, Status } from "../values/phase.js";
 import type { ListedStep, StepCursor } from "./journal.js";
 import type { Claim, Claimable, ClaimedRun, NewRun, StartedRun, StoredLimit } from "./runs.js";
+import type { Pause } from "./views.js";
 import type { WhyFacts } from "./why-facts.js";
 
 export interface NewSignal {
@@ -71,6 +72,7 @@ export interface StoredRun {
   readonly completedAt: Date | null;
   readonly eligibleAt: Date | null;
   readonly expiresAt: Date | null;
+  readonly paused: Pause | null;
 }
 
 export interface RunFilter {

@@ -20,6 +20,7 @@ import type {
   StoredTarget,
   ReceiveFilter,
 } from "./queue-store.js";
+import type { PauseTransport } from "./pauses.js";
 import type { NewRun, StartedRun, StoredLimit } from "./runs.js";
 import type { Message, Page, Run, StepPage, Why } from "./views.js";
 
@@ -84,6 +85,7 @@ export interface TopicTransport {
 export interface ClientTransport extends SendTransport {
   readonly queues: QueueTransport;
   readonly topics: TopicTransport;
+  readonly pauses: PauseTransport;
   cancel(
     runId: string,
     options: { reason: string | null; cascade: boolean },

@@ -27,6 +27,16 @@ const phases: readonly Phase[] = [
 const kinds = ["job", "machine", "workflow"] as const;
 const stepKinds: readonly StepKind[] = ["run", "sleep", "wait", "invoke", "transaction"];
 
+const pauseSchema = strict(
+  {
+    scope: oneOf(["run", "queue", "definition"] as const),
+    by: Type.String(),
+    reason: nullable(Type.String()),
+    since: date,
+  },
+  { title: "Pause" },
+);
+
 export const runSchema = Type.Unsafe<Run>(
   strict(
     {
@@ -50,6 +60,9 @@ export const runSchema = Type.Unsafe<Run>(
       completedAt: nullable(date),
       eligibleAt: nullable(date),
       expiresAt: nullable(date),
+      paused: Type.Union([pauseSchema, Type.Null()], {
+        description: "Who paused the run, its queue or its definition; null: it is not paused",
+      }),
     },
     { title: "Run" },
   ),

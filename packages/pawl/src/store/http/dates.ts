@@ -21,6 +21,8 @@ export function readRun(sent: DatesAsText<Run>): Run {
     completedAt: toDate(sent.completedAt),
     eligibleAt: toDate(sent.eligibleAt),
     expiresAt: toDate(sent.expiresAt),
+    // A server of an older release does not send it.
+    paused: sent.paused ? { ...sent.paused, since: new Date(sent.paused.since) } : null,
   };
 }
 
@@ -54,6 +56,7 @@ export function readWhy(sent: DatesAsText<Why>): Why {
       return { ...sent, since: new Date(sent.since), until: toDate(sent.until) };
     case "awaiting_children":
     case "claimable":
+    case "paused":
       return { ...sent, since: new Date(sent.since) };
     case "throttled":
     case "not_due":

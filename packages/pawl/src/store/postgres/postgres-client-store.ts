@@ -28,6 +28,8 @@ import type {
 import type { WhyFacts } from "../why-facts.js";
 import { type StepRow, toListedStep } from "./journal-rows.js";
 import { column } from "./literals.js";
+import type { PauseStore } from "../pauses.js";
+import { pauseCalls } from "./pause-calls.js";
 import { PostgresQueueStore } from "./postgres-queue-store.js";
 import {
   type ClaimRow,
@@ -46,6 +48,9 @@ import {
 const maxNames = 10_000;
 
 export class PostgresClientStore extends PostgresQueueStore implements ClientStore {
+  /** Pauses of runs, queues and definitions. */
+  readonly pausing: PauseStore = pauseCalls((name, values) => this.call(name, values));
+
   async start(
     runs: readonly NewRun[],
     { allOrNothing, claim }: { allOrNothing: boolean; claim: Claim | null },

@@ -17,6 +17,7 @@ import type {
   Transition,
   Verdict,
 } from "../store.js";
+import type { Pause } from "../views.js";
 import { toJournal } from "./journal-rows.js";
 import { column, record, records } from "./literals.js";
 
@@ -297,11 +298,18 @@ export interface RunRow {
   completed_at: string | null;
   eligible_at: string | null;
   expires_at: string | null;
+  /** JSON: facts that few runs have. */
+  extra: string | null;
+}
+
+interface RunExtra {
+  readonly paused?: Omit<Pause, "since"> & { readonly since: string };
 }
 
 const toDate = (text: string | null): Date | null => (text === null ? null : new Date(text));
 
 export function toRun(row: RunRow): StoredRun {
+  const { paused } = row.extra === null ? {} : (JSON.parse(row.extra) as RunExtra);
   return {
     runId: row.id,
     name: row.name,
@@ -322,5 +330,6 @@ export function toRun(row: RunRow): StoredRun {
     completedAt: toDate(row.completed_at),
     eligibleAt: toDate(row.eligible_at),
     expiresAt: toDate(row.expires_at),
+    paused: paused === undefined ? null : { ...paused, since: new Date(paused.since) },
   };
 }

@@ -55,9 +55,9 @@ begin
     if v_guard[i] <> 'held' then
       v_others := v_others || jsonb_build_object('position', i, 'verdict', case when v_guard[i] = 'busy' then 'busy' else 'stale' end);
     elsif p_op[i] not in ('run', 'transaction') then
-      v_others := v_others || jsonb_set(
+      v_others := v_others || (jsonb_set(
         record_wait(p_run_id[i], p_name[i], p_op[i], p_seq[i], p_attempt[i], p_error[i]::jsonb, p_delay_ms[i], p_detail[i]::jsonb, v_now),
-        '{position}', to_jsonb(i)) || jsonb_build_object('paused', v_paused[i]);
+        '{position}', to_jsonb(i)) || jsonb_build_object('paused', v_paused[i]));
     elsif p_skip_locked or p_attempt[i] > 0 then
       -- tried before, or perhaps recorded by an earlier call whose reply was lost
       insert into steps (run_id, name, kind, seq, attempt, output, error, started_at, completed_at)
