@@ -48,10 +48,7 @@ describe("a paused run with a partition key", () => {
     await pawl.runs.pause(first.runId);
     await sql("update runs set eligible_at = clock() - interval '1 second' where id = $1", [first.runId]);
     const second = await pawl.start(quick, "second", { partitionKey: "c", delay: "100ms" });
-    await until(
-      "it is next in line",
-      async () => (await pawl.why(second.runId)).reason === "key_taken",
-    );
+    await until("it is next in line", async () => (await pawl.why(second.runId)).reason === "key_taken");
     await pawl.runs.cancel(first.runId);
     expect(await pawl.result(second.runId)).toBe("second");
   });
@@ -126,7 +123,10 @@ describe("a pause", () => {
     const first = await pawl.start(waiting, "first");
     await until("the first runs", () => held.entered() === 1);
     const second = await pawl.start(waiting, "second");
-    await until("the second is claimed", async () => (await pawl.runs.get(second.runId)).phase === "executing");
+    await until(
+      "the second is claimed",
+      async () => (await pawl.runs.get(second.runId)).phase === "executing",
+    );
     await pawl.runs.pause(second.runId);
     // Longer than a worker trusts an old answer.
     await new Promise((resolve) => setTimeout(resolve, 600));

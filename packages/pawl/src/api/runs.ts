@@ -40,6 +40,8 @@ export interface ListOptions {
    * others.
    */
   readonly input?: unknown;
+  /** Runs that are paused themselves, not by their queue or definition. */
+  readonly paused?: true | undefined;
   /** The `cursor` of the page before. */
   readonly cursor?: string | undefined;
   /** 1 to 100. Default 20. */
@@ -61,6 +63,7 @@ const filters = [
   "since",
   "until",
   "input",
+  "paused",
 ] as const;
 /** The most bytes of JSON of the filter `input`. */
 const maxInputBytes = 16 * 1024;
@@ -110,7 +113,7 @@ export function toCountQuery(options: unknown): RunQuery {
 }
 
 function toQuery(given: GivenOptions<(typeof filters)[number]>): RunQuery {
-  const { name, version, status, phase, queue, kind, error, parentId, since, until, input } = given;
+  const { name, version, status, phase, queue, kind, error, parentId, since, until, input, paused } = given;
   return {
     name: name === undefined ? null : checkAnyName("definition", name),
     version: version === undefined ? null : checkVersion(version),
@@ -123,6 +126,7 @@ function toQuery(given: GivenOptions<(typeof filters)[number]>): RunQuery {
     since: since === undefined ? null : checkDate(since, "since"),
     until: until === undefined ? null : checkDate(until, "until"),
     input: input === undefined ? null : toJson(input, "input", maxInputBytes).text,
+    paused: checkPaused(paused),
   };
 }
 
@@ -139,6 +143,11 @@ function toPhases(status: Status | null, phase: Phase | null): readonly Phase[] 
   const ofStatus = status === null ? null : phasesOf[status];
   if (phase === null) return ofStatus;
   return ofStatus === null || ofStatus.includes(phase) ? [phase] : [];
+}
+
+function checkPaused(paused: unknown): boolean {
+  if (paused === undefined || paused === true) return paused === true;
+  throw new InvalidOption(`paused must be true, or left out for all runs, not ${show(paused)}`);
 }
 
 function checkParent(parentId: unknown): string {

@@ -175,7 +175,11 @@ function pausedWhat(scope: Pause["scope"], { name, queue }: WhyFacts): string {
 }
 
 function resumeWith(runId: string, scope: Pause["scope"], { name, queue }: WhyFacts): string {
-  const what = { run: `runs resume ${runId}`, queue: `queues resume ${queue}`, definition: `definitions resume ${name}` };
+  const what = {
+    run: `runs resume ${runId}`,
+    queue: `queues resume ${queue}`,
+    definition: `definitions resume ${name}`,
+  };
   return `it goes on after \`pawl ${what[scope]}\``;
 }
 

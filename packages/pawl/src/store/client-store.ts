@@ -89,6 +89,8 @@ export interface RunFilter {
   readonly before: { readonly startedAt: string; readonly runId: string } | null;
   /** JSON that the input contains. */
   readonly input: string | null;
+  /** Only runs that are paused themselves. */
+  readonly paused?: boolean;
   readonly limit: number;
 }
 
@@ -100,7 +102,16 @@ export interface RunCounts {
 
 /** A gauge of the metrics that only the database knows, with the values of its labels. */
 export interface StoredGauge {
-  readonly gauge: "depth" | "age" | "unserved" | "throttled" | "executing" | "blocked" | "workers";
+  readonly gauge:
+    | "depth"
+    | "age"
+    | "unserved"
+    | "throttled"
+    | "executing"
+    | "blocked"
+    | "paused"
+    | "pause_age"
+    | "workers";
   readonly first: string | null;
   readonly second: string | null;
   readonly value: number;

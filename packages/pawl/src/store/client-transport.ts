@@ -38,6 +38,8 @@ export interface RunQuery {
   readonly until: Date | null;
   /** JSON that the input contains. */
   readonly input: string | null;
+  /** Only runs that are paused themselves. */
+  readonly paused?: boolean;
 }
 
 /** A page of them. */

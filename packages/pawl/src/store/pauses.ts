@@ -44,10 +44,7 @@ export interface PausedRuns {
 
 /** The calls of the store. */
 export interface PauseStore {
-  pauseRuns(
-    runIds: readonly string[],
-    request: PauseRequest & { readonly by: string },
-  ): Promise<PausedRuns>;
+  pauseRuns(runIds: readonly string[], request: PauseRequest & { readonly by: string }): Promise<PausedRuns>;
   resumeRuns(runIds: readonly string[]): Promise<PausedRuns>;
   /** Answers whether that is new. */
   addPause(target: PauseTarget, request: PauseRequest & { readonly by: string }): Promise<boolean>;

@@ -6,6 +6,7 @@ import { healthRoutes } from "./health.js";
 import { limitRoutes } from "./limits.js";
 import { listingRoutes } from "./listings.js";
 import { metricsRoutes } from "./metrics.js";
+import { pauseRoutes } from "./pauses.js";
 import { queueRoutes } from "./queues.js";
 import { runRoutes } from "./runs.js";
 import { startRoutes } from "./starts.js";
@@ -17,6 +18,7 @@ export function addRoutes(app: App, backend: Backend, { metricsOpen }: { metrics
   runRoutes(app, backend);
   listingRoutes(app, backend);
   limitRoutes(app, backend);
+  pauseRoutes(app, backend);
   metricsRoutes(app, backend, metricsOpen);
   queueRoutes(app, backend);
   topicRoutes(app, backend);

@@ -225,6 +225,9 @@ export const listQuery = Type.Object(
       Type.String({ description: "Failed with this code, or with this error name if the error has no code" }),
     ),
     parentId: Type.Optional(Type.String({ description: "Children of this run" })),
+    paused: Type.Optional(
+      Type.Boolean({ description: "true: Paused themselves, not by their queue or definition" }),
+    ),
     since: Type.Optional(Type.String({ description: "Started at this time or later, ISO 8601" })),
     until: Type.Optional(Type.String({ description: "Started before this time" })),
     cursor: pageCursor,

@@ -198,7 +198,7 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
       filter.before?.runId,
       filter.input,
       filter.limit,
-      null, // filters of a later version
+      laterFilters(filter),
     ]);
     const { rows: listed, more } = cut(rows, "id");
     const last = more || listed.length === filter.limit ? listed.at(-1) : undefined;
@@ -206,7 +206,7 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
   }
 
   async count(filter: RunFilter): Promise<number> {
-    const values = [...filterValues(filter), filter.input, null];
+    const values = [...filterValues(filter), filter.input, laterFilters(filter)];
     const [row] = await this.callAside<{ count_listed: string }>("count_listed", values);
     return Number(row?.count_listed ?? 0);
   }
@@ -275,6 +275,11 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
     const rows = await this.call<StepRow>("journal", [runId, after]);
     return rows.map(toListedStep);
   }
+}
+
+/** Returns the filters that the first version did not have, as JSON. */
+function laterFilters({ paused }: RunFilter): string | null {
+  return paused ? JSON.stringify({ paused }) : null;
 }
 
 /** Removes the last row if its key is null. Such a row says that the byte limit cut the answer. */
