@@ -8,11 +8,11 @@ import { explainBreaking } from "./version.js";
 
 export async function openPostgresHeartbeats(
   { url, schema }: Address,
-  timeoutMs: number,
+  connectMs: number,
 ): Promise<HeartbeatConnection> {
   const client = new pg.Client({
     ...connectionOptions(url),
-    connectionTimeoutMillis: timeoutMs,
+    connectionTimeoutMillis: connectMs,
   });
   // The next beat reports a lost connection.
   client.on("error", () => {});
