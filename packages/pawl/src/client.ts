@@ -36,8 +36,8 @@ export * from "./values/errors.js";
 export type { Json, Jsonify } from "./values/json-types.js";
 export type { Logger, LogMethod } from "./values/logger.js";
 export type { Phase, Status } from "./values/phase.js";
-export type { RateLimit } from "./define/rate-limit.js";
-export type { StartOptions } from "./define/start-options.js";
+export type { ConcurrencyLimit, RateLimit } from "./define/rate-limit.js";
+export type { Debounce, StartOptions, Tags } from "./define/start-options.js";
 export type { LimitOptions } from "./local/limits.js";
 export type {
   DefinitionPauseOptions,

@@ -178,7 +178,7 @@ export class HttpWorkerStore implements WorkerStore {
     }
   }
 
-  async holdings(workerId: string): Promise<Readonly<Record<string, string>>> {
+  async heldClaims(workerId: string): Promise<Readonly<Record<string, string>>> {
     return (await this.#post<{ held: Record<string, string> }>("holdings", { workerId })).held;
   }
 
