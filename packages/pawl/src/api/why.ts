@@ -115,7 +115,7 @@ function describe(runId: string, why: WhyReason, facts: WhyFacts): string {
         const match = why.matches[name];
         return `the signal "${name}"${match === undefined ? "" : ` matching ${JSON.stringify(match)}`}`;
       });
-      const ends = why.children.map((runId) => `the end of run ${runId}`);
+      const ends = why.children.map((childId) => `the end of run ${childId}`);
       const times = why.until === null ? [] : [iso(why.until)];
       const inbox = Object.entries(why.inbox).map(([name, count]) => `${count} × "${name}"`);
       const has =
