@@ -113,33 +113,34 @@ export class EngineWorker implements LocalWorker {
     const begun = [...this.#open.executions].map(({ runId, queue, control }) => {
       return { runId, queue, isAtRest: control.isAtRest };
     });
-    const unstarted = [...this.#open.claimers].flatMap(([queue, { slots }]) =>
+    const unstarted = [...this.#open.claimers].flatMap(({ queue, slots }) =>
       slots.unstartedIds().map((runId) => ({ runId, queue, isAtRest: true })),
     );
     return [...begun, ...unstarted];
   }
 
   reserve({ name, version, queue }: { name: string; version: number; queue: string }): Reservation | null {
-    if (this.#open === undefined || !this.#served.has(`${name}@${version}`)) return null;
-    return this.#open.reservations.reserve(this.#workerId, this.#claimer(queue));
+    const definition = this.#served.get(`${name}@${version}`);
+    if (this.#open === undefined || definition === undefined) return null;
+    const { reservations, claimers } = this.#open;
+    return reservations.reserve(this.#workerId, claimers.find(queue, definition));
   }
 
   offer(): Slots | null {
     if (this.#open === undefined) return null;
-    return this.#open.reservations.reserveEach(this.#workerId, this.#open.claimers);
+    return this.#open.reservations.reserveEach(this.#workerId, this.#open.claimers.single);
   }
 
   hint(queue: string | null): void {
-    if (queue === null) for (const claimer of this.#claimers()) claimer.hint();
-    else this.#claimer(queue)?.hint();
+    for (const claimer of this.#claimers(queue)) claimer.hint();
   }
 
   lower(claimable: Claimable): void {
-    this.#claimer(claimable.queue)?.lower(claimable);
+    for (const claimer of this.#claimers(claimable.queue)) claimer.lower(claimable);
   }
 
   expect(queue: string, delayMs: number): void {
-    this.#claimer(queue)?.expect(delayMs);
+    for (const claimer of this.#claimers(queue)) claimer.expect(delayMs);
   }
 
   delivered(runId: string): void {
@@ -150,18 +151,15 @@ export class EngineWorker implements LocalWorker {
     this.#open?.executions.cancel(runId, reason);
   }
 
-  #claimer(queue: string): Claimer | undefined {
-    return this.#open?.claimers.get(queue);
-  }
-
-  #claimers(): Claimer[] {
-    return [...(this.#open?.claimers.values() ?? [])];
+  /** The claimers of a queue, or (null) all. */
+  #claimers(queue: string | null): Iterable<Claimer> {
+    if (this.#open === undefined) return [];
+    return queue === null ? this.#open.claimers : this.#open.claimers.of(queue);
   }
 
   /** Older runs of this queue, or (null) of any, may have become claimable. */
   #rewind(queue: string | null): void {
-    if (queue === null) for (const claimer of this.#claimers()) claimer.rewind();
-    else this.#claimer(queue)?.rewind();
+    for (const claimer of this.#claimers(queue)) claimer.rewind();
   }
 
   /** The runs that it executes, by definition; 0 for definitions without any. */
@@ -199,7 +197,7 @@ export class EngineWorker implements LocalWorker {
     transport.hub.workers.add(this);
     transport.hub.listeners.add(this.events);
     if (transport.sweeps) this.#sweeper = this.#startSweeper(transport);
-    for (const claimer of open.claimers.values()) claimer.start();
+    for (const claimer of open.claimers) claimer.start();
   }
 
   /** Takes a new worker id and its lease. */
@@ -236,7 +234,7 @@ export class EngineWorker implements LocalWorker {
     this.events.emit("lease.lost", { reason });
     this.#workerId = null;
     open.executions.abortAll(new Error(`the worker lost its lease: ${reason}`));
-    for (const claimer of open.claimers.values()) claimer.endWait();
+    for (const claimer of open.claimers) claimer.endWait();
     this.#registering = this.#registerAgain(open);
   }
 
@@ -267,11 +265,12 @@ export class EngineWorker implements LocalWorker {
     await this.#begun.catch(() => {});
     if (this.#open === undefined) return;
     const { transport, releaser, inboxes, executions, registration } = this.#open;
-    const claimers = this.#claimers();
+    const claimers = [...this.#open.claimers];
     transport.hub.workers.delete(this);
     transport.hub.listeners.delete(this.events);
     await this.#registering;
     await giveUpAfter(closeMs, Promise.all(claimers.map((claimer) => claimer.stop())));
+    for (const batches of this.#open.claimers.batches()) batches.stop();
     await releaser.releaseAndWait(claimers.flatMap(({ slots }) => slots.takeUnstarted()));
     await this.#drain(this.#open, this.#settings.drainMs);
     for (const { control } of executions) control.stop();
@@ -294,7 +293,7 @@ export class EngineWorker implements LocalWorker {
     const { transport, releaser, inboxes, executions, registration } = this.#open;
     transport.hub.workers.delete(this);
     this.#workerId = null;
-    for (const claimer of this.#claimers()) void claimer.stop();
+    for (const claimer of this.#claimers(null)) void claimer.stop();
     executions.abortAll(new Error("the worker has died"));
     releaser.stop();
     inboxes.stop();
