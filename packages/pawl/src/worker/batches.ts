@@ -63,10 +63,12 @@ export class Batches implements BatchJoin {
     });
   }
 
-  /** Does not wait for more runs. */
-  hurry(): void {
-    this.#isDue = this.#collected.size > 0;
+  /** Does not wait for more runs. Answers whether it called some. */
+  hurry(): boolean {
+    const waiting = this.#collected.size;
+    this.#isDue = waiting > 0;
     this.#callNext();
+    return this.#collected.size < waiting;
   }
 
   /** The worker stops: the runs that wait for a call are released with their attempt unchanged. */

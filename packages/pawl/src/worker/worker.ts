@@ -106,17 +106,28 @@ export class EngineWorker implements LocalWorker {
 
   /**
    * The runs that it executes, or has claimed. At rest are those that only wait: in their slot for
-   * a time or a signal, or for a slot.
+   * a time or a signal, for a slot, or for their batch.
    */
-  executing(): { readonly runId: string; readonly queue: string; readonly isAtRest: boolean }[] {
+  executing(): { readonly runId: string; readonly isAtRest: boolean }[] {
     if (this.#open === undefined) return [];
-    const begun = [...this.#open.executions].map(({ runId, queue, control }) => {
-      return { runId, queue, isAtRest: control.isAtRest };
+    const begun = [...this.#open.executions].map(({ runId, control }) => {
+      return { runId, isAtRest: control.isAtRest };
     });
-    const unstarted = [...this.#open.claimers].flatMap(({ queue, slots }) =>
-      slots.unstartedIds().map((runId) => ({ runId, queue, isAtRest: true })),
+    const unstarted = [...this.#open.claimers].flatMap(({ slots }) =>
+      slots.unstartedIds().map((runId) => ({ runId, isAtRest: true })),
     );
     return [...begun, ...unstarted];
+  }
+
+  /** Whether it has a free slot in this queue. Batch jobs have slots of their own. */
+  hasSlot(queue: string): boolean {
+    const slots = this.#open?.claimers.single.get(queue)?.slots;
+    return slots !== undefined && slots.free > 0;
+  }
+
+  /** Calls the batches that wait for more runs. Answers whether there were any. */
+  hurryBatches(): boolean {
+    return [...(this.#open?.claimers.batches() ?? [])].map((batches) => batches.hurry()).includes(true);
   }
 
   reserve({ name, version, queue }: { name: string; version: number; queue: string }): Reservation | null {
