@@ -55,9 +55,10 @@ export class LocalSchedules implements ScheduleTransport {
     return found === undefined ? null : toDetail(found, now);
   }
 
-  async list(after: string | null, limit: number): Promise<Schedule[]> {
+  async list(after: string | null, limit: number): ReturnType<ScheduleTransport["list"]> {
     const { schedules } = await this.#store.schedules({ name: null, after, limit });
-    return schedules.map(toView);
+    const last = schedules.length === limit ? schedules.at(-1) : undefined;
+    return { schedules: schedules.map(toView), cursor: last?.name ?? null };
   }
 
   async pause(name: string, paused: boolean): Promise<boolean> {

@@ -3,8 +3,7 @@
  * anything is sent. Used by the client; its transport carries the calls.
  */
 
-import type { RunId } from "../define/definition.js";
-import type { StartTarget } from "../define/definition.js";
+import type { RunId, StartTarget } from "../define/definition.js";
 import { checkDate } from "../run/new-run.js";
 import type { ScheduleTransport } from "../store/client-transport.js";
 import type { Schedule, ScheduleDetail, TickRun } from "../store/schedule-store.js";
@@ -80,10 +79,10 @@ export function schedulesOver(
     list: async () => {
       const schedules = await transport();
       const all: Schedule[] = [];
-      for (let found = page; found === page;) {
-        const next = await schedules.list(all.at(-1)?.name ?? null, page);
-        all.push(...next);
-        found = next.length;
+      for (let after: string | null | undefined; after !== null;) {
+        const next = await schedules.list(after ?? null, page);
+        all.push(...next.schedules);
+        after = next.cursor;
       }
       return all;
     },

@@ -86,8 +86,8 @@ export interface ScheduleTransport {
   set(schedule: NewSchedule): Promise<ScheduleDetail & { readonly changed: boolean }>;
   /** null: there is no such schedule. */
   get(name: string): Promise<ScheduleDetail | null>;
-  /** A page in order of names, after this one. */
-  list(after: string | null, limit: number): Promise<Schedule[]>;
+  /** A page in order of names, after this name; `cursor` is the name for the next page. */
+  list(after: string | null, limit: number): Promise<{ schedules: Schedule[]; cursor: string | null }>;
   /** Whether there is such a schedule. */
   pause(name: string, paused: boolean): Promise<boolean>;
   /** Whether there was such a schedule. */

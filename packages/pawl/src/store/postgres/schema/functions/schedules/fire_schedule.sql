@@ -12,7 +12,7 @@ returns table (at timestamptz, id bigint, created boolean) language plpgsql as $
 begin
   return query
     select p_ticks[s.position], s.id, s.created
-    from new_runs((select jsonb_agg(p_run || jsonb_build_object('idempotencyKey', schedule_key(p_name, u.at) || p_suffix) order by u.o)
+    from new_runs((select jsonb_agg(p_run || jsonb_build_object('idempotency_key', schedule_key(p_name, u.at) || p_suffix) order by u.o)
       from unnest(p_ticks) with ordinality u(at, o)), null, null, null) s
     order by s.position;
 end $f$;

@@ -16,8 +16,8 @@ declare
 begin
   perform require_read_committed();
   perform require_durable_commit();
-  if v_run ->> 'rateLimit' is not null then
-    perform require_limits(array[v_run ->> 'rateLimit'], array[(v_run ->> 'weight')::int]);
+  if v_run ->> 'rate_limit' is not null then
+    perform require_limits(array[v_run ->> 'rate_limit'], array[(v_run ->> 'weight')::int]);
   end if;
   v_paused_at := case when p_paused then v_now end;
   insert into schedules (name, run, cron, every_ms, time_zone, jitter_ms, offset_ms, overlap, catch_up, given_paused,
