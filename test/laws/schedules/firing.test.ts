@@ -50,14 +50,14 @@ describe("a schedule", () => {
       name: "flow",
       run: async (ctx) => {
         await ctx.step.sleep("nap", "1m");
-        return ctx.schedule;
+        return ctx.schedule?.at.toISOString() ?? null;
       },
     });
     await t.serve([flow]);
     await t.pawl.schedules.set("flow", { every: "1h", start: flow });
     await t.advance("62m");
     const { runs } = await t.pawl.runs.list({ name: "flow" });
-    expect(runs.map(({ output }) => output)).toEqual([{ name: "flow", at: "2030-01-01T01:00:00.000Z" }]);
+    expect(runs.map(({ output }) => output)).toEqual(["2030-01-01T01:00:00.000Z"]);
     const { runId } = await t.pawl.start(flow);
     await t.advance("2m");
     expect(await t.pawl.result(runId)).toBe(null);
@@ -189,19 +189,22 @@ describe("after a downtime, catchUp", () => {
     ["last", midnights(8, 8)],
     ["none", []],
     ["all", midnights(2, 8)],
-  ] as const)("%s also decides about the ticks of a week in which it was paused", async (catchUp, expected) => {
-    const t = await aTest({ now: newYear });
-    await t.serve([work]);
-    await t.pawl.schedules.set("daily", { cron: "@daily", start: work, catchUp });
-    await t.pawl.schedules.pause("daily");
-    await t.advance("7d");
-    await t.advance("6h");
-    expect(await ticksOf(t, "work")).toEqual([]);
-    expect(await t.pawl.schedules.get("daily")).toMatchObject({ paused: true, nextAt: null });
-    await t.pawl.schedules.resume("daily");
-    await t.drain();
-    expect(await ticksOf(t, "work")).toEqual(expected);
-    await t.advance("1d");
-    expect(await ticksOf(t, "work")).toEqual([...expected, ...midnights(9, 9)]);
-  });
+  ] as const)(
+    "%s also decides about the ticks of a week in which it was paused",
+    async (catchUp, expected) => {
+      const t = await aTest({ now: newYear });
+      await t.serve([work]);
+      await t.pawl.schedules.set("daily", { cron: "@daily", start: work, catchUp });
+      await t.pawl.schedules.pause("daily");
+      await t.advance("7d");
+      await t.advance("6h");
+      expect(await ticksOf(t, "work")).toEqual([]);
+      expect(await t.pawl.schedules.get("daily")).toMatchObject({ paused: true, nextAt: null });
+      await t.pawl.schedules.resume("daily");
+      await t.drain();
+      expect(await ticksOf(t, "work")).toEqual(expected);
+      await t.advance("1d");
+      expect(await ticksOf(t, "work")).toEqual([...expected, ...midnights(9, 9)]);
+    },
+  );
 });

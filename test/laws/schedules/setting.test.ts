@@ -75,9 +75,17 @@ describe("schedules.set", () => {
     ["an unknown overlap", { every: "1h", overlap: "queue" }, /overlap must be one of skip, allow, cancel/],
     ["an unknown catchUp", { every: "1h", catchUp: "first" }, /catchUp must be one of last, none, all/],
     ["a long jitter", { every: "1h", jitter: "2d" }, /jitter must be at most a day/],
-    ["an idempotency key", { every: "1h", options: { idempotencyKey: "k" } }, /sets idempotencyKey of its runs/],
+    [
+      "an idempotency key",
+      { every: "1h", options: { idempotencyKey: "k" } },
+      /sets idempotencyKey of its runs/,
+    ],
     ["a start time", { every: "1h", options: { at: new Date() } }, /sets at of its runs itself/],
-    ["an unknown option", { every: "1h", timezone: "UTC" }, /unknown option "timezone".*did you mean "timeZone"/],
+    [
+      "an unknown option",
+      { every: "1h", timezone: "UTC" },
+      /unknown option "timezone".*did you mean "timeZone"/,
+    ],
     ["an unknown limit", { every: "1h", options: { rateLimit: "none-such" } }, /none-such/],
   ])("refuses %s, before anything is written", async (_why, options, message) => {
     const t = await aTest({ now: newYear });
@@ -91,7 +99,11 @@ describe("schedules.set", () => {
     const t = await aTest({ now: newYear });
     const strict = job({ name: "strict", input: z.object({ days: z.number() }), run: () => null });
     await t.pawl.schedules.set("good", { every: "1h", start: strict, input: { days: 1 } });
-    const setting = t.pawl.schedules.set("bad", { every: "1h", start: strict, input: { days: "one" as never } });
+    const setting = t.pawl.schedules.set("bad", {
+      every: "1h",
+      start: strict,
+      input: { days: "one" as never },
+    });
     await expect(setting).rejects.toBeInstanceOf(InvalidInput);
     expect((await t.pawl.schedules.list()).map(({ name }) => name)).toEqual(["good"]);
   });
@@ -167,7 +179,8 @@ describe("a schedule that does not exist", () => {
     const t = await aTest({ now: newYear });
     const { get, pause, resume, trigger, backfill, remove } = t.pawl.schedules;
     const fill = (name: string) => backfill(name, { from: "2029-01-01", to: newYear });
-    for (const call of [get, pause, resume, trigger, fill]) await expect(call("nobody")).rejects.toBeInstanceOf(RunNotFound);
+    for (const call of [get, pause, resume, trigger, fill])
+      await expect(call("nobody")).rejects.toBeInstanceOf(RunNotFound);
     expect(await remove("nobody")).toEqual({ removed: false });
   });
 
@@ -197,7 +210,10 @@ describe("a schedule whose run the database refuses", () => {
     expect(bad.nextAt?.toISOString()).toBe(minutes(120));
     await t.pawl.limits.set("gone", { allowed: 100, period: "1s" });
     await t.advance("1h");
-    expect(await t.pawl.schedules.get("bad")).toMatchObject({ problem: null, lastAt: new Date(minutes(120)) });
+    expect(await t.pawl.schedules.get("bad")).toMatchObject({
+      problem: null,
+      lastAt: new Date(minutes(120)),
+    });
   });
 });
 

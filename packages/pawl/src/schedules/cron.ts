@@ -115,7 +115,8 @@ function parse(cron: string): Cron {
 function reasonOf(error: unknown): string {
   const text = error instanceof Error ? error.message.replace(/^Cron\w*: /, "") : String(error);
   // croner counts days and months from 0 in this message.
-  if (/^Invalid value for \w+: /.test(text)) return `${text.replace(/^Invalid value for (\w+): .*$/, "the $1")} is out of range`;
+  if (/^Invalid value for \w+: /.test(text))
+    return `${text.replace(/^Invalid value for (\w+): .*$/, "the $1")} is out of range`;
   return text.slice(0, 1).toLowerCase() + text.slice(1);
 }
 

@@ -45,7 +45,8 @@ export class LocalSchedules implements ScheduleTransport {
     const changed = await this.#store.setSchedule(schedule, new Date(next));
     if (changed) this.#hub.scheduled();
     const found = await this.get(schedule.name);
-    if (found === null) throw new InvalidOption(`the schedule ${schedule.name} was removed at the same moment`);
+    if (found === null)
+      throw new InvalidOption(`the schedule ${schedule.name} was removed at the same moment`);
     return { ...found, changed };
   }
 
@@ -119,7 +120,11 @@ async function ticksWithin(schedule: StoredSchedule, from: Date, to: Date): Prom
 }
 
 function toDetail(stored: StoredSchedule, now: Date): ScheduleDetail {
-  return { ...toView(stored), next: nextTicks(stored, stored.nextAt, now) };
+  return {
+    ...toView(stored),
+    input: fromJson(stored.run.input ?? "null"),
+    next: nextTicks(stored, stored.nextAt, now),
+  };
 }
 
 /** The next ticks, also of a paused schedule whose next tick has passed. */
@@ -140,7 +145,6 @@ function toView(stored: StoredSchedule): Schedule {
     definition: run.name,
     version: run.version,
     queue: run.queue,
-    input: fromJson(run.input),
     cron: stored.cron,
     everyMs: stored.everyMs,
     timeZone: stored.timeZone,

@@ -36,8 +36,8 @@ export interface NewSchedule extends StoredTiming {
 /** A schedule, as the database has it. */
 export interface StoredSchedule extends StoredTiming {
   readonly name: string;
-  /** The run that it starts. */
-  readonly run: Pick<NewRun, "name" | "version" | "queue" | "input">;
+  /** The run that it starts; `input` is left out in a page. */
+  readonly run: Pick<NewRun, "name" | "version" | "queue"> & { readonly input?: string };
   readonly jitterMs: number;
   readonly offsetMs: number;
   readonly overlap: Overlap;
@@ -68,7 +68,6 @@ export interface Schedule extends StoredTiming {
   readonly version: number | null;
   /** null: the queue of the definition. */
   readonly queue: string | null;
-  readonly input: Json;
   readonly jitterMs: number;
   /** It fires so long after each tick. 0 without jitter. */
   readonly offsetMs: number;
@@ -93,6 +92,8 @@ export interface Schedule extends StoredTiming {
 
 /** A schedule, as `schedules.set` and `schedules.get` return it. */
 export interface ScheduleDetail extends Schedule {
+  /** The input of its runs. */
+  readonly input: Json;
   /** Its next five ticks. */
   readonly next: readonly Date[];
 }

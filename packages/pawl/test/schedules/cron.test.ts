@@ -100,8 +100,8 @@ describe("the latest tick", () => {
   it("is found without walking over all ticks, for every kind of timing", () => {
     const now = Date.parse("2026-10-25T02:10:07.500Z");
     const timings = [
-      ...["* * * * * *", "*/7 * * * *", "30 2 * * *", "0 0 L * *", "0 0 1 1 *", "*/10 * 3 * * *"].map((cron) =>
-        cronTicks(cron, "Europe/Berlin"),
+      ...["* * * * * *", "*/7 * * * *", "30 2 * * *", "0 0 L * *", "0 0 1 1 *", "*/10 * 3 * * *"].map(
+        (cron) => cronTicks(cron, "Europe/Berlin"),
       ),
       ticksOf({ cron: null, everyMs: 1_500, timeZone: "UTC" }),
       ticksOf({ cron: null, everyMs: 86_400_000, timeZone: "UTC" }),

@@ -47,7 +47,10 @@ export const runSchema = Type.Unsafe<Run>(
       parentId: nullable(Type.String()),
       idempotencyKey: nullable(Type.String()),
       schedule: nullable(
-        strict({ name: Type.String(), at: date }, { description: "The schedule that started it, and its tick" }),
+        strict(
+          { name: Type.String(), at: date },
+          { description: "The schedule that started it, and its tick" },
+        ),
       ),
       startedAt: date,
       completedAt: nullable(date),

@@ -14,7 +14,6 @@ const members = {
   definition: Type.String({ description: "The name of the definition that it starts" }),
   version: nullable(Type.Integer()),
   queue: nullable(Type.String()),
-  input: json("The input of its runs"),
   cron: nullable(Type.String()),
   everyMs: nullable(Type.Integer()),
   timeZone: Type.String(),
@@ -32,7 +31,10 @@ const members = {
   skippedAt: nullable(date),
   problem: nullable(Type.String({ description: "What is wrong with it" })),
 };
-const next = Type.Array(date, { description: "Its next five ticks" });
+const details = {
+  input: json("The input of its runs"),
+  next: Type.Array(date, { description: "Its next five ticks" }),
+};
 
 export const schedulesSchema = strict({
   schedules: Type.Array(Type.Unsafe<Schedule>(strict(members, { title: "Schedule" }))),
@@ -40,13 +42,13 @@ export const schedulesSchema = strict({
 });
 
 export const detailSchema = Type.Unsafe<ScheduleDetail>(
-  strict({ ...members, next }, { title: "ScheduleDetail" }),
+  strict({ ...members, ...details }, { title: "ScheduleDetail" }),
 );
 
 export const setSchema = Type.Unsafe<ScheduleDetail & { readonly changed: boolean }>(
   strict({
     ...members,
-    next,
+    ...details,
     changed: Type.Boolean({ description: "False: it had this content before" }),
   }),
 );

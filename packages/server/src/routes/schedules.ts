@@ -3,7 +3,7 @@
  * reaches the schedules whose definition and queue it may start.
  */
 
-import type { ScheduleDetail } from "pawl";
+import { RunNotFound, type ScheduleDetail } from "pawl";
 import { check } from "pawl/engine";
 import { type Static, Type } from "typebox";
 import type { Backend } from "../backend/backend.js";
@@ -41,7 +41,10 @@ export function scheduleRoutes(app: App, { pawl, engine }: Backend): void {
       },
     },
     async ({ query, caller }) => {
-      const { schedules, cursor } = await engine.schedules.list(query.cursor ?? null, query.limit ?? pageSize);
+      const { schedules, cursor } = await engine.schedules.list(
+        query.cursor ?? null,
+        query.limit ?? pageSize,
+      );
       return { schedules: schedules.filter((schedule) => caller.allows(namesOf(schedule))), cursor };
     },
   );
@@ -108,7 +111,7 @@ export function scheduleRoutes(app: App, { pawl, engine }: Backend): void {
     },
     async ({ params, caller }) => {
       const found = await engine.schedules.get(params.name);
-      if (found !== null) caller.require(namesOf(found));
+      if (found === null || !caller.allows(namesOf(found))) return { removed: false };
       return pawl.schedules.remove(params.name);
     },
   );
@@ -176,11 +179,11 @@ export function scheduleRoutes(app: App, { pawl, engine }: Backend): void {
     },
   );
 
-  /** The schedule, if the caller may start its runs. */
+  /** The schedule, if the caller may start its runs. The others do not exist for it. */
   async function find(name: string, caller: Caller): Promise<ScheduleDetail> {
     const found = await pawl.schedules.get(name);
-    caller.require(namesOf(found));
-    return found;
+    if (caller.allows(namesOf(found))) return found;
+    throw new RunNotFound(`there is no schedule "${name}"`);
   }
 
   async function set(name: string, body: Static<typeof scheduleBody>, caller: Caller) {
@@ -192,7 +195,12 @@ export function scheduleRoutes(app: App, { pawl, engine }: Backend): void {
     if (before !== null) caller.require(namesOf(before));
     const of = "the schedule";
     check.scheduledOptions(options);
-    const run = await toNewRun(engine, start, { ...options, ...(input === undefined ? {} : { input }) }, { of });
+    const run = await toNewRun(
+      engine,
+      start,
+      { ...options, ...(input === undefined ? {} : { input }) },
+      { of },
+    );
     return engine.schedules.set({ ...times, run });
   }
 }

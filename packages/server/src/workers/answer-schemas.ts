@@ -134,7 +134,9 @@ const claimedRun = strict(
       [
         strict({
           schedule: Type.Optional(
-            Type.String({ description: "schedule/<name>/<time>: the schedule that started it, and its tick" }),
+            Type.String({
+              description: "schedule/<name>/<time>: the schedule that started it, and its tick",
+            }),
           ),
         } satisfies Members<ClaimExtra>),
         Type.Null(),

@@ -20,8 +20,7 @@ export function httpSchedules(caller: Caller): ScheduleTransport {
       const body = scheduleBody(schedule);
       return toSet(await caller.call<SentDetail>("PUT", pathOf(schedule.name), { body }));
     },
-    get: (name) =>
-      orNull(async () => readScheduleDetail(await caller.call<SentDetail>("GET", pathOf(name)))),
+    get: (name) => orNull(async () => readScheduleDetail(await caller.call<SentDetail>("GET", pathOf(name)))),
     async list(after, limit) {
       type Page = { schedules: DatesAsText<Schedule>[]; cursor: string | null };
       const page = await caller.call<Page>("GET", "/v1/schedules", { query: { cursor: after, limit } });
@@ -38,10 +37,14 @@ export function httpSchedules(caller: Caller): ScheduleTransport {
     backfill: (name, from, to) =>
       orNull(async () => {
         // The keys of the ticks make a second call harmless.
-        const answer = await caller.call<{ runs: DatesAsText<TickRun>[] }>("POST", `${pathOf(name)}/backfill`, {
-          body: { from: from.toISOString(), to: to.toISOString() },
-          repeatable: true,
-        });
+        const answer = await caller.call<{ runs: DatesAsText<TickRun>[] }>(
+          "POST",
+          `${pathOf(name)}/backfill`,
+          {
+            body: { from: from.toISOString(), to: to.toISOString() },
+            repeatable: true,
+          },
+        );
         return answer.runs.map((run) => ({ ...run, at: new Date(run.at) }));
       }),
   };
@@ -52,7 +55,9 @@ export function workerSchedules(caller: Caller): Pick<ScheduleTransport, "set"> 
   return {
     async set(schedule) {
       const body = { name: schedule.name, ...scheduleBody(schedule) };
-      return toSet(await caller.call<SentDetail>("POST", "/v1/workers/schedules", { body, repeatable: true }));
+      return toSet(
+        await caller.call<SentDetail>("POST", "/v1/workers/schedules", { body, repeatable: true }),
+      );
     },
   };
 }

@@ -1,6 +1,6 @@
 -- pawl: call
 -- Schedules as JSON, with the time of the database: the one of this name, or (null) a page in order
--- of names after p_after. Includes the last run, and whether a live worker serves the definition.
+-- of names after p_after, without inputs, which may be large. Includes the last run, and whether a live worker serves the definition.
 create or replace function get_schedules(p_name text, p_after text, p_limit int) returns table (now text, schedules text)
 language plpgsql stable as $f$
 declare
@@ -9,7 +9,7 @@ declare
 begin
   now := iso(v_now);
   schedules := (
-    select jsonb_agg(jsonb_build_object('name', s.name, 'run', s.run, 'cron', s.cron, 'everyMs', s.every_ms, 'timeZone', s.time_zone,
+    select jsonb_agg(jsonb_build_object('name', s.name, 'run', case when p_name is null then s.run - 'input' else s.run end, 'cron', s.cron, 'everyMs', s.every_ms, 'timeZone', s.time_zone,
         'jitterMs', s.jitter_ms, 'offsetMs', s.offset_ms, 'overlap', s.overlap, 'catchUp', s.catch_up, 'setAt', s.set_at,
         'pausedAt', s.paused_at, 'nextAt', s.next_at, 'lateMs', ms_until(v_now, s.due_at), 'lastAt', s.last_at,
         'lastRun', case when r.id is not null then jsonb_build_object('runId', r.id::text, 'phase', r.status, 'error', r.error) end,
