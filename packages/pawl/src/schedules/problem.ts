@@ -3,13 +3,13 @@
  * serves its definition, or its last run failed. Pure. Used by `schedules.get` and `pawl doctor`.
  */
 
-import type { StoredSchedule } from "../store/schedule-store.js";
+import type { ScheduleHealth } from "../store/schedule-store.js";
 
 /** A schedule that should have fired longer ago is fired by nobody. */
 const lateMs = 60_000;
 
 /** null: nothing is wrong. */
-export function problemOf(schedule: StoredSchedule): string | null {
+export function problemOf(schedule: ScheduleHealth): string | null {
   const { run, failures, error, lastRun, lastRunId } = schedule;
   const definition = run.version === null ? run.name : `${run.name}@${run.version}`;
   if (failures > 0) {

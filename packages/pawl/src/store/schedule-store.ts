@@ -59,6 +59,12 @@ export interface StoredSchedule extends StoredTiming {
   readonly isServed: boolean;
 }
 
+/** What decides whether something is wrong with a schedule. */
+export type ScheduleHealth = Pick<
+  StoredSchedule,
+  "name" | "run" | "lateMs" | "lastRunId" | "lastRun" | "failures" | "error" | "isServed"
+>;
+
 /** A schedule, as `schedules.list` returns it. */
 export interface Schedule extends StoredTiming {
   readonly name: string;
