@@ -112,7 +112,7 @@ describe("schedules.set", () => {
 describe("a user's idempotency key", () => {
   it("must not be one of a schedule", async () => {
     const t = await aTest({ now: newYear });
-    const starting = t.pawl.start(work, undefined as never, { idempotencyKey: "schedule/nightly/x" });
+    const starting = t.pawl.start(work, undefined, { idempotencyKey: "schedule/nightly/x" });
     await expect(starting).rejects.toThrow(/reserved for the runs of schedules/);
   });
 });

@@ -35,6 +35,24 @@ export interface NewRun {
   readonly trace: string | null;
   /** Insert the run already claimed, with the claim of the call. */
   readonly direct: boolean;
+  /** The options that few runs have; null: none of them. */
+  readonly options: RareOptions | null;
+}
+
+/** The options of a start that few runs have. They travel as one JSON text, so others cost nothing. */
+export interface RareOptions {
+  /** Missing: a child takes those of its parent. */
+  readonly tags?: Readonly<Record<string, string>>;
+  /** From when the run may begin. */
+  readonly timeoutMs?: number;
+  readonly debounce?: {
+    readonly key: string;
+    readonly delayMs: number;
+    readonly maxDelayMs?: number;
+  };
+  readonly correlationKey?: string;
+  /** `limit`, or `limit:key`. */
+  readonly concurrency?: string;
 }
 
 export interface StartedRun {

@@ -4,7 +4,7 @@
  */
 
 import type {
-  BeatAnswer,
+  HeartbeatAnswer,
   ClaimedRun,
   ClaimExtra,
   ListedStep,
@@ -274,7 +274,7 @@ export const heartbeat = strict(
           "The timeline of the database server; when it changes, compare your claims with holdings",
       }),
     ),
-  } satisfies Members<BeatAnswer>,
+  } satisfies Members<HeartbeatAnswer>,
   { title: "Beat" },
 );
 
