@@ -114,6 +114,25 @@ export class Metrics {
       help: "Outcomes dropped because the worker had lost its claim.",
       labels: ["workflow"],
     });
+    const scheduled = new Counter({
+      name: "pawl_schedule_fired_total",
+      help: "Runs that this process started for ticks of schedules.",
+      labels: ["schedule"],
+    });
+    const scheduleSkipped = new Counter({
+      name: "pawl_schedule_skipped_total",
+      help: "Ticks that started no run, because the last run of the schedule was not terminal.",
+      labels: ["schedule"],
+    });
+    const scheduleFailed = new Counter({
+      name: "pawl_schedule_failures_total",
+      help: "Ticks whose run the database refused to start.",
+      labels: ["schedule"],
+    });
+    const scheduleLateness = new Histogram(
+      { name: "pawl_schedule_lateness_seconds", help: "How late after its tick a schedule fired." },
+      stepSeconds,
+    );
     const reaped = new Counter({
       name: "pawl_reaped_runs_total",
       help: "Runs reclaimed from dead workers.",
@@ -158,6 +177,10 @@ export class Metrics {
       flushDuration,
       called,
       stale,
+      scheduled,
+      scheduleSkipped,
+      scheduleFailed,
+      scheduleLateness,
       reaped,
       throttled,
       uniqueLost,
@@ -198,6 +221,12 @@ export class Metrics {
       }),
       events.on("batch", ({ name, size }) => called.observe(size, name)),
       events.on("commit.stale", ({ name }) => stale.add(1, name)),
+      events.on("schedule.fired", ({ schedule, lateMs }) => {
+        scheduled.add(1, schedule);
+        scheduleLateness.observe(lateMs / 1_000);
+      }),
+      events.on("schedule.skipped", ({ schedule }) => scheduleSkipped.add(1, schedule)),
+      events.on("schedule.failed", ({ schedule }) => scheduleFailed.add(1, schedule)),
       events.on("reaper.reaped", ({ runs }) => reaped.add(runs)),
       events.on("run.throttled", ({ queue, runs }) => throttled.add(runs, queue)),
       events.on("run.unique_lost", ({ name }) => uniqueLost.add(1, name)),

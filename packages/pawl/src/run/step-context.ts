@@ -6,6 +6,7 @@
 
 import type { JobContext, StepContext } from "../define/context.js";
 import { stepHelpers } from "../define/outcome.js";
+import { readScheduleKey, type ScheduleTick } from "../define/schedule-key.js";
 import type { WorkflowContext, WorkflowSteps } from "../define/workflow-context.js";
 import { isThenable, withinTime } from "../timing/deadline.js";
 import type { Logger, LogMethod } from "../values/logger.js";
@@ -25,6 +26,10 @@ class RunContext {
     this.version = execution.definition.version;
     this.attempt = execution.progress.attempt;
     this.#execution = execution;
+  }
+
+  get schedule(): ScheduleTick | null {
+    return readScheduleKey(this.#execution.claim.run.extra?.schedule ?? null);
   }
 
   get signal(): AbortSignal {

@@ -68,6 +68,7 @@ export async function settle(
   let repairedAt = -1;
   activity.countSteps();
   await workers.revive();
+  await workers.fireSchedules();
   workers.wake({ clockMoved });
   for (;;) {
     if (workers.isCrashed) await workers.revive();

@@ -13,6 +13,8 @@ import { type Hub, hubOf } from "../local/hub.js";
 import { checkServe, type ServeSettings } from "../worker/options.js";
 import { EngineWorker } from "../worker/worker.js";
 import type { Worker } from "../api/serve.js";
+import { fireDue } from "../schedules/firer.js";
+import { LocalSchedules } from "../schedules/local-schedules.js";
 import { addressKey } from "../store/postgres/database.js";
 import { PostgresStore } from "../store/postgres/postgres-store.js";
 import { Activity } from "./activity.js";
@@ -142,6 +144,16 @@ export class TestWorkers {
     while (last !== null && !this.#isClosed);
   }
 
+  /** Fires the schedules that are due, as a worker or a server does. */
+  async fireSchedules(): Promise<void> {
+    const [serving] = this.#servings;
+    const events = serving?.events ?? new Events(this.#logger);
+    const [store, hub, logger] = [this.store, this.#hub, this.#logger];
+    for (let fired = 1; fired > 0 && !this.#isClosed;) {
+      ({ fired } = await fireDue({ store, hub, events, logger }));
+    }
+  }
+
   /** Makes all workers poll, because the clock moved or because of something they cannot know. */
   wake({ clockMoved }: { clockMoved: boolean }): void {
     if (clockMoved) this.#hub.clock.moved();
@@ -191,6 +203,7 @@ export class TestWorkers {
         hub: this.#hub,
         heartbeat: null,
         sweeps: false,
+        schedules: new LocalSchedules(this.store, this.#hub),
         waitMs: null,
         close: async () => {},
       }),

@@ -12,6 +12,8 @@ import { setLimit } from "../local/limits.js";
 import { Events } from "../observe/events.js";
 import type { Reading } from "../observe/exposition.js";
 import { Observer } from "../observe/observer.js";
+import { ScheduleFirer } from "../schedules/firer.js";
+import { checkSchedule } from "../schedules/options.js";
 import { isUnreachable } from "../store/errors.js";
 import type { Claimable } from "../store/store.js";
 import { giveUpAfter } from "../timing/deadline.js";
@@ -42,6 +44,7 @@ export class EngineWorker implements LocalWorker {
   readonly #begun: Promise<void>;
   #open: OpenWorker | undefined;
   #sweeper: Sweeper | undefined;
+  #firer: ScheduleFirer | undefined;
   /** null while there is no lease. */
   #workerId: string | null = null;
   #isServing = false;
@@ -203,12 +206,22 @@ export class EngineWorker implements LocalWorker {
     await this.#metrics.open(transport, logger);
     await this.#register(open);
     for (const limit of limits) await this.#retry("set its limits", () => setLimit(transport.store, limit));
+    await this.#setSchedules(transport);
     if (this.#isStopping) throw stopped();
     this.#isServing = true;
     transport.hub.workers.add(this);
     transport.hub.listeners.add(this.events);
     if (transport.sweeps) this.#sweeper = this.#startSweeper(transport);
+    this.#firer = this.#startFirer(transport);
     for (const claimer of open.claimers) claimer.start();
+  }
+
+  async #setSchedules({ schedules }: WorkerTransport): Promise<void> {
+    const { schedules: declared, maxPayloadBytes: maxBytes } = this.#settings;
+    for (const [name, options] of declared) {
+      const schedule = await checkSchedule(name, options, { what: `the schedule "${name}"`, maxBytes });
+      await this.#retry("set its schedules", () => schedules.set(schedule));
+    }
   }
 
   /** Takes a new worker id and its lease. */
@@ -290,6 +303,7 @@ export class EngineWorker implements LocalWorker {
     executions.abortAll(new Error("the worker has stopped"));
     await releaser.releaseAndWait(left);
     inboxes.stop();
+    if (this.#firer !== undefined) await giveUpAfter(closeMs, this.#firer.stop());
     if (this.#sweeper !== undefined) await giveUpAfter(closeMs, this.#sweeper.stop());
     await registration.close();
     await giveUpAfter(closeMs, this.#unregister(transport));
@@ -309,6 +323,7 @@ export class EngineWorker implements LocalWorker {
     releaser.stop();
     inboxes.stop();
     void this.#sweeper?.stop();
+    void this.#firer?.stop();
     await registration.close();
     await transport.close();
   }
@@ -344,6 +359,18 @@ export class EngineWorker implements LocalWorker {
       };
     });
     this.#onIdle = undefined;
+  }
+
+  /** Schedules are fired by workers that reach the database, unless it is too new for them. */
+  #startFirer({ firing, hub }: WorkerTransport): ScheduleFirer | undefined {
+    if (firing === undefined) return undefined;
+    return new ScheduleFirer({
+      store: firing,
+      hub,
+      events: this.events,
+      logger: this.#settings.logger,
+      mayFire: () => !this.#isStopping && !this.#database.isTooNew,
+    });
   }
 
   #startSweeper({ store }: WorkerTransport): Sweeper {

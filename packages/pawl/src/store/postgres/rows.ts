@@ -9,6 +9,7 @@ import type {
   Claim,
   Claimable,
   ClaimedRun,
+  ClaimExtra,
   NewRun,
   NewSignal,
   StartedRun,
@@ -132,6 +133,7 @@ export interface ClaimRow {
   unique_lost: boolean;
   started_ms: number;
   trace: string | null;
+  extra: string | null;
   meta: string | null;
 }
 
@@ -261,6 +263,7 @@ export function toClaimedRun(row: ClaimRow): ClaimedRun {
     uniqueLost: row.unique_lost,
     startedMs: row.started_ms,
     trace: row.trace,
+    extra: row.extra === null ? null : (JSON.parse(row.extra) as ClaimExtra),
   };
 }
 
