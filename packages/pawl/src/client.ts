@@ -50,6 +50,10 @@ export type {
   ResumeOptions,
   RunPauses,
 } from "./api/pauses.js";
+export type { ScheduleTick } from "./define/schedule-key.js";
+export type { ScheduledStartOptions, ScheduleOptions, ScheduleTimes } from "./schedules/options.js";
+export type { Backfilled, BackfillOptions, Schedules } from "./schedules/schedules.js";
+export type { CatchUp, Overlap, Schedule, ScheduleDetail, TickRun } from "./store/schedule-store.js";
 export type { Cancelled, CancelOptions, Limit, Pawl, ResultOptions } from "./api/pawl.js";
 export type { CountOptions, ListOptions, Page, Pause, Run } from "./api/runs.js";
 export type {

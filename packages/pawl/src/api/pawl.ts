@@ -12,6 +12,7 @@ import type { Definitions, QueuePauses, RunPauses } from "./pauses.js";
 import type { Queues } from "./queues.js";
 import type { CountOptions, ListOptions, Page, Run } from "./runs.js";
 import type { StoredLimit } from "../store/runs.js";
+import type { Schedules } from "../schedules/schedules.js";
 import type { Sender } from "./send.js";
 import type { Step } from "./steps.js";
 import type { OpenTransaction } from "../store/postgres/callers.js";
@@ -82,6 +83,8 @@ export interface Pawl {
   readonly queues: Queues & QueuePauses;
   /** Pauses of definitions. */
   readonly definitions: Definitions;
+  /** Start runs by cron or at an interval. */
+  readonly schedules: Schedules;
   /** Publish to subscribers. */
   readonly topics: Topics;
   /** Subscribe workflows, queues and URLs to topics. */

@@ -19,8 +19,10 @@ import type {
   QueueTransport,
   RunPageQuery,
   RunQuery,
+  ScheduleTransport,
   TopicTransport,
 } from "../store/client-transport.js";
+import { LocalSchedules } from "../schedules/local-schedules.js";
 import { addressKey } from "../store/postgres/database.js";
 import { isBusy, isOutage } from "../store/postgres/database-errors.js";
 import { PostgresStore } from "../store/postgres/postgres-store.js";
@@ -55,6 +57,7 @@ class PostgresTransport implements ClientTransport {
   readonly queues: QueueTransport;
   readonly topics: TopicTransport;
   readonly pauses: PauseTransport;
+  readonly schedules: ScheduleTransport;
   readonly #database: Located;
   readonly #store: PostgresStore;
   readonly #hub: Hub;
@@ -80,6 +83,7 @@ class PostgresTransport implements ClientTransport {
     this.queues = this.#queues(new Messages(store, hub, { isOutage, isBusy, lanes }));
     this.topics = this.#topics();
     this.pauses = pausesOver(store.pausing, hub);
+    this.schedules = new LocalSchedules(store, hub);
   }
 
   start(run: NewRun): Promise<StartedRun> {

@@ -3,6 +3,8 @@
  * `pawl doctor` judges them. Times are by the database clock. Types only.
  */
 
+import type { ScheduleHealth } from "./schedule-store.js";
+
 /**
  * A transaction that has been open for long. Vacuum cannot remove rows that died since it began.
  */
@@ -119,6 +121,8 @@ export interface SchemaHealth {
   readonly pauses: readonly PauseFact[];
   /** Runs that are paused themselves, up to 10,000. */
   readonly pausedRuns: number;
+  /** Schedules that nobody fires or serves, that cannot start their runs, or whose last run failed. */
+  readonly schedules: readonly ScheduleHealth[];
   /** The run of a served definition that has been due for the longest time. */
   readonly oldestDue: DueFact | null;
 }

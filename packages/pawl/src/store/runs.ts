@@ -101,6 +101,14 @@ export interface ClaimedRun {
   /** When it was started, by the database clock. */
   readonly startedMs: number;
   readonly trace: string | null;
+  /** null: it has none of these facts. */
+  readonly extra: ClaimExtra | null;
+}
+
+/** Facts that few runs have. */
+export interface ClaimExtra {
+  /** The idempotency key of a run that a schedule started. */
+  readonly schedule?: string | undefined;
 }
 
 /** A signal in an inbox. */

@@ -9,6 +9,7 @@ import { metricsRoutes } from "./metrics.js";
 import { pauseRoutes } from "./pauses.js";
 import { queueRoutes } from "./queues.js";
 import { runRoutes } from "./runs.js";
+import { scheduleRoutes } from "./schedules.js";
 import { startRoutes } from "./starts.js";
 import { topicRoutes } from "./topics.js";
 
@@ -19,6 +20,7 @@ export function addRoutes(app: App, backend: Backend, { metricsOpen }: { metrics
   listingRoutes(app, backend);
   limitRoutes(app, backend);
   pauseRoutes(app, backend);
+  scheduleRoutes(app, backend);
   metricsRoutes(app, backend, metricsOpen);
   queueRoutes(app, backend);
   topicRoutes(app, backend);

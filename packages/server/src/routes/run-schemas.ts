@@ -56,6 +56,12 @@ export const runSchema = Type.Unsafe<Run>(
       error: nullable(errorRecord),
       parentId: nullable(Type.String()),
       idempotencyKey: nullable(Type.String()),
+      schedule: nullable(
+        strict(
+          { name: Type.String(), at: date },
+          { description: "The schedule that started it, and its tick" },
+        ),
+      ),
       startedAt: date,
       completedAt: nullable(date),
       eligibleAt: nullable(date),
@@ -157,7 +163,7 @@ export const countsSchema = strict({
   ),
 });
 
-const duration = (description: string) =>
+export const duration = (description: string) =>
   Type.Union([Type.Number({ minimum: 0 }), Type.String()], {
     description: `${description}: milliseconds, or a text such as "30s"`,
   });

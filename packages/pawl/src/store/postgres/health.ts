@@ -19,6 +19,7 @@ import type {
   TableFact,
   UnservedFact,
 } from "../health.js";
+import type { ScheduleHealth } from "../schedule-store.js";
 import { type Address, connectionOptions, types } from "./database.js";
 import { explain } from "./database-errors.js";
 import { quoteName } from "./literals.js";
@@ -154,6 +155,7 @@ export function readSchemaHealth(address: Address): Promise<SchemaHealth> {
       blockedKeys: await findBlockedKeys(query),
       pauses: await findPauses(query),
       pausedRuns: await countPausedRuns(query),
+      schedules: await findTroubledSchedules(query),
       oldestDue: oldestDue ?? null,
     };
   });
@@ -251,6 +253,21 @@ async function countPausedRuns(query: Query): Promise<number> {
     "select count(*)::int4 as runs from (select 1 from runs r where (r.hold & 16) <> 0 limit 10000) p",
   );
   return row!.runs;
+}
+
+/** Finds schedules with a problem, as get_schedules answers them. Reads all schedules. */
+async function findTroubledSchedules(query: Query): Promise<ScheduleHealth[]> {
+  const rows = await query<{ schedule: string }>(
+    `select (g.schedules::jsonb -> 0)::text as schedule from (
+      select s.name from schedules s where s.due_at is not null and (s.failures > 0 or s.due_at < clock() - interval '1 minute'
+        or (select r.status from runs r where r.id = s.last_run_id) = 'failed'
+        or not exists (select 1 from workers w, unnest(w.serves) d(served)
+          where w.seen_at + w.lease > transaction_timestamp() and (d.served = (s.run ->> 'name') || '@' || (s.run ->> 'version')
+            or (s.run ->> 'version' is null and starts_with(d.served, (s.run ->> 'name') || '@')))))
+      order by s.name limit 20) t
+    cross join lateral get_schedules(t.name, null, 1) g`,
+  );
+  return rows.map(({ schedule }) => JSON.parse(schedule) as ScheduleHealth);
 }
 
 /**

@@ -9,6 +9,7 @@ import type {
   Claim,
   Claimable,
   ClaimedRun,
+  ClaimExtra,
   NewRun,
   NewSignal,
   StartedRun,
@@ -133,6 +134,7 @@ export interface ClaimRow {
   unique_lost: boolean;
   started_ms: number;
   trace: string | null;
+  extra: string | null;
   meta: string | null;
 }
 
@@ -265,6 +267,7 @@ export function toClaimedRun(row: ClaimRow): ClaimedRun {
     uniqueLost: row.unique_lost,
     startedMs: row.started_ms,
     trace: row.trace,
+    extra: row.extra === null ? null : (JSON.parse(row.extra) as ClaimExtra),
   };
 }
 
