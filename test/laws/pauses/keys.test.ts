@@ -186,10 +186,12 @@ it("a pause by SQL, which no process is told of, stops every worker, and its end
   );
   for (let round = 0; round < 5; round++) {
     await sql("select add_pause('queue', 'many', null, 'sql', null)");
-    await until("claims that began before it have ended", async () => {
+    const [paused] = await sql<{ at: string }>("select clock_timestamp()::text as at");
+    await until("claims that began before it was committed have ended", async () => {
       const [row] = await sql<{ n: string }>(
-        `select count(*) as n from pg_stat_activity, pauses
-         where datname = current_database() and pid <> pg_backend_pid() and state = 'active' and xact_start < paused_at`,
+        `select count(*) as n from pg_stat_activity
+         where datname = current_database() and pid <> pg_backend_pid() and state = 'active' and xact_start < $1`,
+        [paused!.at],
       );
       return row!.n === "0";
     });

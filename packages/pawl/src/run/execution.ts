@@ -107,14 +107,14 @@ export class Execution {
    * for a while, as when a claimed run had to wait for its slot.
    */
   mayBeginStep(): boolean | Promise<boolean> {
-    if (this.control.isPaused) return false;
-    return performance.now() - this.#toldAtMs < pauseKnownMs || this.#askIfPaused();
+    const { control } = this;
+    if (control.isPaused) return false;
+    return this.isTold || askIfPaused([this]).then(() => !control.isAborted && !control.isPaused);
   }
 
-  async #askIfPaused(): Promise<boolean> {
-    const paused = await this.repeatWhileClaimed(() => this.services.store.paused([this]));
-    if (paused !== undefined) this.told(paused.includes(this.runId));
-    return !this.control.isAborted && !this.control.isPaused;
+  /** Whether the database has said lately whether the run is paused. */
+  get isTold(): boolean {
+    return performance.now() - this.#toldAtMs < pauseKnownMs;
   }
 
   /**
@@ -129,6 +129,14 @@ export class Execution {
         this.services.logger.warn({ err, runId: this.runId }, "pawl: a call for a run failed, trying again"),
     );
   }
+}
+
+/** Asks the database which of these runs are paused, in one call, and tells them. */
+export async function askIfPaused(executions: readonly Execution[]): Promise<void> {
+  const [first] = executions;
+  const paused = await first?.repeatWhileClaimed(() => first.services.store.paused(executions));
+  if (paused === undefined) return;
+  for (const execution of executions) execution.told(paused.includes(execution.runId));
 }
 
 function observedOf(run: ClaimedRun, definition: AnyDefinition, queue: string): Observed {
