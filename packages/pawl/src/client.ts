@@ -49,7 +49,7 @@ export type {
   QueuePauses,
   ResumeOptions,
   RunPauses,
-} from "./api/pauses.js";
+} from "./api/cancel-and-pause.js";
 export type { ScheduleTick } from "./define/schedule-key.js";
 export type { ScheduledStartOptions, ScheduleOptions, ScheduleTimes } from "./schedules/options.js";
 export type { Backfilled, BackfillOptions, Schedules } from "./schedules/schedules.js";

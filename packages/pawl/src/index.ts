@@ -73,7 +73,7 @@ export type {
   QueuePauses,
   ResumeOptions,
   RunPauses,
-} from "./api/pauses.js";
+} from "./api/cancel-and-pause.js";
 export type { Cancelled, CancelOptions, Limit, Pawl, ResultOptions } from "./api/pawl.js";
 export type {
   Acked,

@@ -12,9 +12,14 @@ import type { PauseTransport } from "../store/pauses.js";
 import type { OpenTransaction } from "../store/postgres/callers.js";
 import { NotSupported, Unavailable } from "../values/errors.js";
 import { checkDefinitions } from "../worker/options.js";
-import { checkCancel, toCancelled } from "./cancel.js";
 import { type Checked, checkRuns } from "./check.js";
-import { definitionsOver, queuePausesOver, runPausesOver } from "./pauses.js";
+import {
+  checkCancel,
+  definitionsOver,
+  queuePausesOver,
+  runPausesOver,
+  toCancelled,
+} from "./cancel-and-pause.js";
 import type { Cancelled, CancelOptions, Pawl, ResultOptions } from "./pawl.js";
 import { queuesOver } from "./queues.js";
 import { checkTimeout, toOutput } from "./result.js";

@@ -8,7 +8,7 @@ import type { Checked } from "./check.js";
 import type { AnyDefinition, DefinitionOfRun, OutputOf, RunId } from "../define/definition.js";
 import type { Duration } from "../values/duration.js";
 import type { LimitOptions } from "../local/limits.js";
-import type { Definitions, QueuePauses, RunPauses } from "./pauses.js";
+import type { Definitions, QueuePauses, RunPauses } from "./cancel-and-pause.js";
 import type { Queues } from "./queues.js";
 import type { CountOptions, ListOptions, Page, Run } from "./runs.js";
 import type { StoredLimit } from "../store/runs.js";

@@ -1,49 +1,27 @@
 /**
- * `pawl runs pause`, `pawl queues` and `pawl definitions`: pause and resume runs, queues and
- * definitions, and list what is paused.
+ * `pawl queues` and `pawl definitions`: pause and resume queues and definitions, and list the paused
+ * ones.
  */
 
 import type { Command } from "commander";
-import type { PausedDefinition, PausedQueue, PauseOptions } from "pawl";
-import { type ConnectionOptions, addConnectionOptions, withPawl } from "./terminal/connection.js";
+import type { PausedDefinition, PausedQueue } from "pawl";
+import {
+  addPauseOptions,
+  addResumeOptions,
+  type Flags,
+  optionsOf,
+  type PauseFlags,
+  print,
+  resumedText,
+} from "./runs/pause.js";
+import { addConnectionOptions, withPawl } from "./terminal/connection.js";
 import { integer } from "./terminal/input.js";
 import { action, addCommand, addGroup, type Session } from "./terminal/session.js";
-import type { Shell } from "./terminal/shell.js";
 import { table } from "./terminal/table.js";
 import { moment, prettyJson, printable } from "./terminal/text.js";
 
-type Flags = ConnectionOptions & { readonly json?: true };
-type PauseFlags = Flags & PauseOptions;
 interface Versioned {
   readonly version?: number;
-}
-
-export function addRunsPause(runs: Command, session: Session): void {
-  const command = addCommand(runs, session, {
-    name: "pause",
-    description: "pause a run: it finishes its present step and then stays",
-    examples: ["pawl runs pause 64", 'pawl runs pause 64 --reason "wrong address"'],
-  }).argument("<run>", "the id of the run");
-  addPauseOptions(command).action(
-    action(session, async (runId: string, flags: PauseFlags) => {
-      const answer = await withPawl(flags, (pawl) => pawl.runs.pause(runId, optionsOf(flags)));
-      print(session.shell, flags, answer, `run ${runId} is ${answer.changed ? "" : "already "}paused`);
-    }),
-  );
-}
-
-export function addRunsResume(runs: Command, session: Session): void {
-  const command = addCommand(runs, session, {
-    name: "resume",
-    description: "resume a paused run where it stopped",
-    examples: ["pawl runs resume 64"],
-  }).argument("<run>", "the id of the run");
-  addResumeOptions(command).action(
-    action(session, async (runId: string, flags: Flags) => {
-      const answer = await withPawl(flags, (pawl) => pawl.runs.resume(runId));
-      print(session.shell, flags, answer, resumedText(`run ${runId}`, answer.changed));
-    }),
-  );
 }
 
 export function addPauses(program: Command, session: Session): void {
@@ -156,30 +134,5 @@ function addPaused(parent: Command, session: Session, what: "queues" | "definiti
   );
 }
 
-function addPauseOptions(command: Command): Command {
-  return addConnectionOptions(
-    command
-      .option("--reason <text>", "why, for the people who ask")
-      .option("--by <who>", "who pauses it (default: the name of your token, or you and this machine)")
-      .option("--json", "print JSON: { changed }"),
-  );
-}
-
-function addResumeOptions(command: Command): Command {
-  return addConnectionOptions(command.option("--json", "print JSON: { changed }"));
-}
-
-function optionsOf({ reason, by }: PauseFlags): PauseOptions {
-  return { reason, by };
-}
-
 const nameOf = (name: string, version: number | undefined): string =>
   version === undefined ? name : `${name}@${version}`;
-
-function resumedText(what: string, changed: boolean): string {
-  return changed ? `${what} is resumed` : `${what} is not paused: nothing to do`;
-}
-
-function print(shell: Shell, { json }: Flags, answer: object, text: string): void {
-  shell.print(json === true ? prettyJson(answer) : text);
-}

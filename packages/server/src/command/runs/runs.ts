@@ -3,7 +3,7 @@
 import type { Command } from "commander";
 import { addRunsCancel, addRunsSignal } from "./signal-and-cancel.js";
 import { addRunsList } from "./list.js";
-import { addRunsPause, addRunsResume } from "../pauses.js";
+import { addRunsPause, addRunsResume } from "./pause.js";
 import { addRunsShow, addRunsWhy } from "./show.js";
 import { addRunsStart } from "./start.js";
 import { addRunsTail } from "./tail.js";
