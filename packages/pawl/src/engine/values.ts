@@ -5,6 +5,7 @@
 
 export { isDefinition, reserve } from "../define/definition.js";
 export { toMilliseconds } from "../values/duration.js";
+export { errorLines } from "../values/error-record.js";
 export { toJson } from "../values/json.js";
 export { isObject, suggest } from "../values/options.js";
 export { statusOf } from "../values/phase.js";

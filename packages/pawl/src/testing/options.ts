@@ -42,6 +42,7 @@ export type TestServeOptions = Pick<
   | "maxStepDuration"
   | "limits"
   | "maxPayloadBytes"
+  | "recordStacks"
   | "logger"
 >;
 
@@ -65,6 +66,7 @@ const serveNames = [
   "maxStepDuration",
   "limits",
   "maxPayloadBytes",
+  "recordStacks",
   "logger",
 ] as const;
 

@@ -47,7 +47,7 @@ export interface OpenWorkerHost
 
 export function openWorker(transport: WorkerTransport, host: OpenWorkerHost): OpenWorker {
   const { settings, served, events, observer } = host;
-  const { logger, maxStepMs, maxPayloadBytes, drainMs } = settings;
+  const { logger, recordStacks, maxStepMs, maxPayloadBytes, drainMs } = settings;
   const { store, hub } = transport;
   const claiming = new Set<string>();
   const claimers = new Map<string, Claimer>();
@@ -73,6 +73,7 @@ export function openWorker(transport: WorkerTransport, host: OpenWorkerHost): Op
       hub,
       observer,
       logger,
+      recordStacks,
       limits: { maxStepMs, maxPayloadBytes },
       worker: {
         workerId: () => host.workerId(),
