@@ -1,12 +1,20 @@
 /** `pawl runs start`: starts a run by name and, with `--wait`, waits for its end. */
 
 import type { Command } from "commander";
-import { type Duration, type Phase, type RateLimit, RunCancelled, RunFailed, type StartOptions } from "pawl";
+import {
+  type Duration,
+  type Phase,
+  type RateLimit,
+  RunCancelled,
+  RunFailed,
+  type Started,
+  type StartOptions,
+} from "pawl";
 import { type ConnectionOptions, addConnectionOptions, withPawl } from "../terminal/connection.js";
 import { type ExitCode, exitCode, UsageError } from "../terminal/failure.js";
 import { decimal, integer, readJson } from "../terminal/input.js";
 import { action, addCommand, type Session } from "../terminal/session.js";
-import { prettyJson, state } from "../terminal/text.js";
+import { prettyJson, printable, state } from "../terminal/text.js";
 
 interface Flags extends ConnectionOptions {
   readonly version?: number;
@@ -55,7 +63,7 @@ export function addRunsStart(runs: Command, session: Session): void {
     .option("--step <step>", "for machines: begin at this step")
     .option("--wait", "wait for the end and print the output; ends with 1 if the run does not complete")
     .option("--timeout <duration>", "with --wait: wait at most this long")
-    .option("--json", "print JSON: { runId, created, status }, with --wait also output or error");
+    .option("--json", "print JSON: { runId, created, status, served? }, with --wait also output or error");
   addConnectionOptions(command).action(
     action(session, async (name: string, input: string | undefined, flags: Flags) => {
       if (flags.timeout !== undefined && flags.wait !== true) {
@@ -71,6 +79,7 @@ function start(name: string, input: unknown, flags: Flags, { shell }: Session): 
   return withPawl(flags, async (pawl) => {
     const started = await pawl.start(name, input, optionsOf(flags));
     const { runId, created, status } = started;
+    if (started.served === false) shell.printError(unknownName(name, started));
     const printText = (text: string): void => {
       if (flags.json !== true) shell.print(text);
     };
@@ -95,6 +104,11 @@ function start(name: string, input: unknown, flags: Flags, { shell }: Session): 
       return exitCode.no;
     }
   });
+}
+
+function unknownName(name: string, { runId, nearest }: Started): string {
+  const meant = nearest === undefined ? "" : `; did you mean "${nearest}"?`;
+  return printable(`pawl: no worker has ever registered "${name}", so run ${runId} waits for one${meant}`);
 }
 
 function optionsOf(flags: Flags): StartOptions {
