@@ -230,9 +230,15 @@ export function errorLines({ name, message, code, stack, cause }: ErrorRecord): 
   const isCoded = code !== undefined && code !== name;
   return [
     ...`${name}${isCoded ? ` (${code})` : ""}: ${message}`.split("\n"),
-    ...framesOf(stack ?? ""),
+    ...stackLines(stack ?? ""),
     ...(cause === undefined
       ? []
       : errorLines(cause).map((line, index) => (index === 0 ? `caused by ${line}` : line))),
   ];
+}
+
+/** The frames of a stack; all of it if a worker in another language wrote it in another form. */
+function stackLines(stack: string): string[] {
+  const frames = framesOf(stack);
+  return frames.length > 0 || stack === "" ? frames : stack.split("\n");
 }

@@ -63,7 +63,7 @@ export function addRunsStart(runs: Command, session: Session): void {
     .option("--step <step>", "for machines: begin at this step")
     .option("--wait", "wait for the end and print the output; ends with 1 if the run does not complete")
     .option("--timeout <duration>", "with --wait: wait at most this long")
-    .option("--json", "print JSON: { runId, created, status, served? }, with --wait also output or error");
+    .option("--json", "print JSON: { runId, created, status }, with --wait also output or error");
   addConnectionOptions(command).action(
     action(session, async (name: string, input: string | undefined, flags: Flags) => {
       if (flags.timeout !== undefined && flags.wait !== true) {
