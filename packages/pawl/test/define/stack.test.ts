@@ -1,5 +1,9 @@
 /** The stacks of recorded errors: the frames that are kept, and the bound. */
 
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { describeError, type ErrorRecord, errorLines } from "../../dist/values/error-record.js";
 
@@ -79,6 +83,28 @@ describe("the stack of a recorded error", () => {
     const stored = describeError(errorWith(["a (/app/a.js:1:1)"]));
     expect(describeError(new Error("outer", { cause: stored })).cause?.stack).toBe(stored.stack);
   });
+});
+
+test("a stack names the sources when Node.js has source maps on, and the compiled file when not", () => {
+  const directory = mkdtempSync(join(tmpdir(), "pawl-stack-"));
+  try {
+    const lines = [
+      `import { describeError } from "${new URL("../../dist/values/error-record.js", import.meta.url).href}";`,
+      'const charge = () => { throw new Error("no card"); };',
+      "try { charge(); } catch (error) { console.log(describeError(error).stack); }",
+    ];
+    // The second line comes from the fourth line of charge.ts.
+    const map = { version: 3, sources: ["charge.ts"], names: [], mappings: "AAAA;AAGA;AACA" };
+    const url = `data:application/json;base64,${Buffer.from(JSON.stringify(map)).toString("base64")}`;
+    const file = join(directory, "charge.mjs");
+    writeFileSync(file, [...lines, `//# sourceMappingURL=${url}`].join("\n"));
+    const run = (...flags: string[]): string =>
+      spawnSync(process.execPath, [...flags, file], { encoding: "utf8" }).stdout;
+    expect(run("--enable-source-maps")).toMatch(/^Error: no card\n {4}at charge \(.*charge\.ts:4:/);
+    expect(run()).toMatch(/^Error: no card\n {4}at charge \(.*charge\.mjs:2:/);
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
 });
 
 test("an error is printed with its code, its frames and its causes", () => {
