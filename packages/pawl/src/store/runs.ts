@@ -35,6 +35,24 @@ export interface NewRun {
   readonly trace: string | null;
   /** Insert the run already claimed, with the claim of the call. */
   readonly direct: boolean;
+  /** The options that few runs have; null: none of them. */
+  readonly options: RareOptions | null;
+}
+
+/** The options of a start that few runs have. They travel as one JSON text, so others cost nothing. */
+export interface RareOptions {
+  /** Missing: a child takes those of its parent. */
+  readonly tags?: Readonly<Record<string, string>>;
+  /** From when the run may begin. */
+  readonly timeoutMs?: number;
+  readonly debounce?: {
+    readonly key: string;
+    readonly delayMs: number;
+    readonly maxDelayMs?: number;
+  };
+  readonly correlationKey?: string;
+  /** `limit`, or `limit:key`. */
+  readonly concurrency?: string;
 }
 
 export interface StartedRun {
@@ -88,6 +106,14 @@ export interface ClaimedRun {
   /** When it was started, by the database clock. */
   readonly startedMs: number;
   readonly trace: string | null;
+  /** null: it has none of these facts. */
+  readonly extra: ClaimExtra | null;
+}
+
+/** Facts that few runs have. */
+export interface ClaimExtra {
+  /** The idempotency key of a run that a schedule started. */
+  readonly schedule?: string | undefined;
 }
 
 /** A signal in an inbox. */

@@ -41,6 +41,7 @@ export type TestServeOptions = Pick<
   | "drainTimeout"
   | "maxStepDuration"
   | "limits"
+  | "schedules"
   | "maxPayloadBytes"
   | "recordStacks"
   | "logger"
@@ -65,6 +66,7 @@ const serveNames = [
   "drainTimeout",
   "maxStepDuration",
   "limits",
+  "schedules",
   "maxPayloadBytes",
   "recordStacks",
   "logger",

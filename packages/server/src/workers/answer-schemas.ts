@@ -6,6 +6,7 @@
 import type {
   HeartbeatAnswer,
   ClaimedRun,
+  ClaimExtra,
   ListedStep,
   RecordVerdict,
   StoredChild,
@@ -129,6 +130,19 @@ const claimedRun = strict(
     }),
     startedMs: Type.Number({ description: "When the run was started, in milliseconds since 1970" }),
     trace: Type.Union([Type.String(), Type.Null()], { description: "The traceparent of the run" }),
+    extra: Type.Union(
+      [
+        strict({
+          schedule: Type.Optional(
+            Type.String({
+              description: "schedule/<name>/<time>: the schedule that started it, and its tick",
+            }),
+          ),
+        } satisfies Members<ClaimExtra>),
+        Type.Null(),
+      ],
+      { description: "Facts that few runs have; null: none" },
+    ),
   } satisfies Members<ClaimedRun>,
   {
     title: "ClaimedRun",

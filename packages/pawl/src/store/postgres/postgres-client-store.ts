@@ -56,7 +56,8 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
       runs.length === 1 &&
       only.version !== null &&
       only.kind !== null &&
-      only.rateLimit === null
+      only.rateLimit === null &&
+      only.options === null
     ) {
       const [row] = await this.call<{ id: string }>(
         "start_one",

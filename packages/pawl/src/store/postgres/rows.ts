@@ -9,6 +9,7 @@ import type {
   Claim,
   Claimable,
   ClaimedRun,
+  ClaimExtra,
   NewRun,
   NewSignal,
   StartedRun,
@@ -74,9 +75,12 @@ function newRunFields(run: NewRun) {
     null,
     run.trace,
     run.direct,
-    null, // options
+    optionsOf(run),
   ];
 }
+
+/** The rare options as `read_options` takes them. */
+const optionsOf = ({ options }: NewRun): string | null => options && JSON.stringify(options);
 
 const scopeOf = ({ uniqueScope }: NewRun): string | null => uniqueScope && `{${uniqueScope.join(",")}}`;
 
@@ -129,6 +133,7 @@ export interface ClaimRow {
   unique_lost: boolean;
   started_ms: number;
   trace: string | null;
+  extra: string | null;
   meta: string | null;
 }
 
@@ -226,6 +231,7 @@ export function childOf(run: NewRun): object {
     rate_limit: run.rateLimit,
     weight: run.weight,
     trace: run.trace,
+    options: optionsOf(run),
   };
 }
 
@@ -257,6 +263,7 @@ export function toClaimedRun(row: ClaimRow): ClaimedRun {
     uniqueLost: row.unique_lost,
     startedMs: row.started_ms,
     trace: row.trace,
+    extra: row.extra === null ? null : (JSON.parse(row.extra) as ClaimExtra),
   };
 }
 
