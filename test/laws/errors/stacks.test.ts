@@ -51,6 +51,23 @@ describe("the stack of a failure is recorded without the frames of Pawl", () => 
     expectUserFrames(error?.stack, "TypeError: no card", "chargeCard");
   });
 
+  it("for a run of a batch job, whether the function throws or fails one item", async () => {
+    const many = job({
+      name: "many",
+      maxAttempts: 1,
+      batch: { size: 10, wait: 0 },
+      run: (ctx, items: readonly { input: { throws: boolean } }[]) => {
+        if (items.some(({ input }) => input.throws)) chargeCard();
+        return items.map(() => ctx.fail(readCause()));
+      },
+    });
+    await serve([many]);
+    const thrown = await failureOf((await pawl.start("many", { throws: true })).runId);
+    expectUserFrames(thrown.stack, "TypeError: no card", "chargeCard");
+    const given = await failureOf((await pawl.start("many", { throws: false })).runId);
+    expectUserFrames(given.stack, "RangeError: the wallet is empty", "readCause");
+  });
+
   it("for a step of a machine, also one that handle retries", async () => {
     const fails = machine({ name: "fails", steps: { start: () => chargeCard() } });
     const retries = machine({
