@@ -24,6 +24,7 @@ events.emit("signal.delivered", { runId: "64", name: "a", event: "e" });
 for (const runs of [0, 1]) events.emit("claim", { queue: "q", runs, durationMs: 1 });
 events.emit("run.throttled", { queue: "q", runs: 1 });
 events.emit("flush", { what: "commit", size: 1, durationMs: 1 });
+events.emit("batch", { name: "a", version: 1, queue: "q", size: 1, durationMs: 1 });
 events.emit("commit.stale", of);
 const gauges = new Gauges(async () =>
   (["depth", "age", "unserved", "throttled", "executing", "blocked", "workers"] as const).map((gauge) => {
