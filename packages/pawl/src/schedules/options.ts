@@ -17,7 +17,7 @@ import { checkCron, ticksOf } from "./cron.js";
 import { checkTimeZone } from "./time-zone.js";
 
 /** The options of `start` that a schedule may give. The schedule sets the rest. */
-export type ScheduledStartOptions = Omit<StartOptions, "at" | "idempotencyKey">;
+export type ScheduledStartOptions = Omit<StartOptions, "at" | "idempotencyKey" | "debounce">;
 
 /** When and how a schedule fires. */
 export interface ScheduleTimes {
@@ -69,7 +69,7 @@ export interface DeclaredSchedule extends ScheduleTimes {
 
 const timeNames = ["cron", "timeZone", "every", "overlap", "catchUp", "jitter", "paused"] as const;
 const names = [...timeNames, "start", "input", "options"] as const;
-const refused = ["at", "idempotencyKey"] as const;
+const refused = ["at", "idempotencyKey", "debounce"] as const;
 const overlaps: readonly Overlap[] = ["skip", "allow", "cancel"];
 const catchUps: readonly CatchUp[] = ["last", "none", "all"];
 const shortestMs = 1_000;
@@ -168,7 +168,7 @@ export function refuseOwnOptions(options: unknown): void {
   const found = refused.find((name) => options[name] !== undefined);
   if (found === undefined) return;
   throw new InvalidOption(
-    `a schedule sets ${found} of its runs itself: leave ${found} out of the options of the schedule`,
+    `a schedule decides itself when its runs start, and by which key: leave ${found} out of its options`,
   );
 }
 
