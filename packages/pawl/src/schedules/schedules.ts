@@ -111,7 +111,7 @@ export function schedulesOver(
   };
 }
 
-export function noSchedule(name: string): RunNotFound {
+function noSchedule(name: string): RunNotFound {
   return new RunNotFound(`there is no schedule "${name}"; list them with schedules.list()`);
 }
 
