@@ -5,6 +5,7 @@
 export { connect, type ConnectOptions } from "./api/connect.js";
 export type { BrokenRun, Checked } from "./api/check.js";
 export { child, type Child } from "./define/child.js";
+export type { BatchContext, BatchFailure, BatchItem, BatchOptions } from "./define/batch.js";
 export type { ChildRun, JobContext, StepContext } from "./define/context.js";
 export type { AnyDefinition, InputOf, Job, Machine, OutputOf, RunId, Workflow } from "./define/definition.js";
 export type { Duration } from "./values/duration.js";

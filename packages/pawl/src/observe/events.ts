@@ -100,6 +100,14 @@ export interface EventMap {
     readonly size: number;
     readonly durationMs: number;
   };
+  /** The code of a batch job was called with this many runs, and returned or threw. */
+  readonly batch: {
+    readonly name: string;
+    readonly version: number;
+    readonly queue: string;
+    readonly size: number;
+    readonly durationMs: number;
+  };
   /** The outcome of a step was not recorded, because the worker had lost its claim. */
   readonly "commit.stale": OfRun;
   /**
@@ -150,6 +158,7 @@ const names: Readonly<Record<EventName, true>> = {
   "run.throttled": true,
   "run.set_aside": true,
   flush: true,
+  batch: true,
   "commit.stale": true,
   "schedule.fired": true,
   "schedule.skipped": true,

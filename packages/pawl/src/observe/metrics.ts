@@ -11,6 +11,7 @@ const stepSeconds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30
 const runSeconds = [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3_600, 21_600, 86_400, 604_800];
 const callSeconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5];
 const batchSizes = [1, 2, 5, 10, 20, 50, 100, 200, 500];
+const calledSizes = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000];
 const lagResolutionMs = 20;
 
 export class Metrics {
@@ -104,6 +105,10 @@ export class Metrics {
       { name: "pawl_flush_duration_seconds", help: "Duration of the write of a batch.", labels: ["what"] },
       callSeconds,
     );
+    const called = new Histogram(
+      { name: "pawl_batch_size", help: "Runs per call of a batch job.", labels: ["workflow"] },
+      calledSizes,
+    );
     const stale = new Counter({
       name: "pawl_stale_commits_total",
       help: "Outcomes dropped because the worker had lost its claim.",
@@ -170,6 +175,7 @@ export class Metrics {
       claimDuration,
       batch,
       flushDuration,
+      called,
       stale,
       scheduled,
       scheduleSkipped,
@@ -213,6 +219,7 @@ export class Metrics {
         batch.observe(size, what);
         flushDuration.observe(durationMs / 1_000, what);
       }),
+      events.on("batch", ({ name, size }) => called.observe(size, name)),
       events.on("commit.stale", ({ name }) => stale.add(1, name)),
       events.on("schedule.fired", ({ schedule, lateMs }) => {
         scheduled.add(1, schedule);

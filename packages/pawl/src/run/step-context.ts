@@ -40,7 +40,7 @@ class RunContext {
     const { runId, name, attempt } = this;
     const { progress, services } = this.#execution;
     const { step } = progress;
-    return (this.#log ??= bind(services.logger, {
+    return (this.#log ??= bindLogger(services.logger, {
       runId,
       name,
       attempt,
@@ -161,7 +161,7 @@ export function callCode({ observed, control, services }: Execution, code: () =>
 }
 
 /** A logger that adds these details to every line. */
-function bind(logger: Logger, bindings: object): Logger {
+export function bindLogger(logger: Logger, bindings: object): Logger {
   const method =
     (level: keyof Logger): LogMethod =>
     (given: object | string, message?: string) => {

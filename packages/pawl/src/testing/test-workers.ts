@@ -168,11 +168,12 @@ export class TestWorkers {
 
   /** Whether a worker has a free slot for a run of this queue. */
   hasSlot(queue: string): boolean {
-    for (const { settings, living } of this.#servings) {
-      const executed = living?.engine.executing().filter((execution) => execution.queue === queue) ?? [];
-      if (executed.length < (settings.queues.get(queue) ?? 0)) return true;
-    }
-    return false;
+    return [...this.#servings].some(({ living }) => living?.engine.hasSlot(queue));
+  }
+
+  /** Calls the batches that wait for more runs. Answers whether there were any. */
+  hurryBatches(): boolean {
+    return [...this.#servings].map(({ living }) => living?.engine.hurryBatches()).includes(true);
   }
 
   /** Abandons all workers without waiting for their steps. */
