@@ -26,6 +26,9 @@ events.emit("run.throttled", { queue: "q", runs: 1 });
 events.emit("flush", { what: "commit", size: 1, durationMs: 1 });
 events.emit("batch", { name: "a", version: 1, queue: "q", size: 1, durationMs: 1 });
 events.emit("commit.stale", of);
+events.emit("schedule.fired", { schedule: "s", runId: "64", name: "a", at: new Date(), lateMs: 1 });
+events.emit("schedule.skipped", { schedule: "s", at: new Date() });
+events.emit("schedule.failed", { schedule: "s", code: "c", message: "m" });
 const gauges = new Gauges(async () =>
   (["depth", "age", "unserved", "throttled", "executing", "blocked", "workers"] as const).map((gauge) => {
     return { gauge, first: "f", second: "s", value: 1 };

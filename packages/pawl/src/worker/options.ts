@@ -13,7 +13,7 @@ import { show } from "../values/show.js";
 import type { StoredLimit } from "../store/store.js";
 import { consoleLogger } from "../values/console-logger.js";
 import { checkLimits, type LimitOptions } from "../local/limits.js";
-import { checkDeclared, type DeclaredSchedules } from "../schedules/options.js";
+import { type CheckedDeclaration, checkDeclared, type DeclaredSchedules } from "../schedules/declared.js";
 
 export interface ServeOptions {
   /**
@@ -114,7 +114,7 @@ export interface ServeSettings {
   readonly drainMs: number;
   readonly maxStepMs: number | null;
   readonly limits: readonly StoredLimit[];
-  readonly schedules: ReturnType<typeof checkDeclared>;
+  readonly schedules: readonly CheckedDeclaration[];
   readonly maxPayloadBytes: number;
   /** null: no metrics. */
   readonly metrics: MetricsSettings | null;
