@@ -47,6 +47,8 @@ describe("docs/configuration.md", () => {
     ["queues.receive", () => client.queues.receive("a", wrong)],
     ["topics.publish", () => client.topics.publish("a", 1, wrong)],
     ["subscriptions.list", () => client.subscriptions.list(wrong)],
+    ["schedules.set", () => client.schedules.set("a", { mistaken: true, start: definition } as never)],
+    ["schedules.backfill", () => client.schedules.backfill("a", wrong as pawl.BackfillOptions)],
     ["limits.set", () => client.limits.set("a", wrong as pawl.LimitOptions)],
   ])("lists every option of %s, and no other", async (section, call) => {
     expect(rowNames(sectionOf("docs/configuration.md", section)).toSorted()).toEqual(await allowedBy(call));
@@ -63,7 +65,7 @@ describe("docs/configuration.md", () => {
 });
 
 describe("docs/configuration.md: the defaults of serve", () => {
-  const { definitions: _, queues, limits, ...settings } = checkServe([definition], {});
+  const { definitions: _, queues, limits, schedules, ...settings } = checkServe([definition], {});
   const documented = new Map(
     [...sectionOf("docs/configuration.md", "serve").matchAll(/^\| `(\w+)` +\| ([^|]*[^| ]) +\|/gm)].map(
       ([, name = "", value = ""]) => [name, value],
@@ -91,6 +93,8 @@ describe("docs/configuration.md: the defaults of serve", () => {
     expect(documented.get("queues")).toBe(`the queue of each definition, ${queues.get("default")}`);
     expect(documented.get("limits")).toBe("none");
     expect(limits).toEqual([]);
+    expect(documented.get("schedules")).toBe("none");
+    expect(schedules).toEqual([]);
   });
 });
 

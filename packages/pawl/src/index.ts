@@ -52,13 +52,8 @@ export { fork, type Adopted, type Forked, type ForkOptions } from "./api/fork.js
 export { databaseState, hold, type DatabaseOptions } from "./api/hold.js";
 export type { LimitOptions } from "./local/limits.js";
 export type { ScheduleTick } from "./define/schedule-key.js";
-export type {
-  DeclaredSchedule,
-  DeclaredSchedules,
-  ScheduledStartOptions,
-  ScheduleOptions,
-  ScheduleTimes,
-} from "./schedules/options.js";
+export type { DeclaredSchedule, DeclaredSchedules } from "./schedules/declared.js";
+export type { ScheduledStartOptions, ScheduleOptions, ScheduleTimes } from "./schedules/options.js";
 export type { Backfilled, BackfillOptions, Schedules } from "./schedules/schedules.js";
 export type { CatchUp, Overlap, Schedule, ScheduleDetail, TickRun } from "./store/schedule-store.js";
 export type { MetricsOptions, ServeOptions } from "./worker/options.js";
