@@ -31,6 +31,7 @@ describe("the programs of the guides", () => {
       "why",
       "transactions",
       "queues-and-topics",
+      "pausing-and-operating",
       "batch-jobs",
     ];
     const names = [...ofWorkflows, ...ofRuns];
