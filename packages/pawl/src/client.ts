@@ -36,9 +36,9 @@ export * from "./values/errors.js";
 export type { Json, Jsonify } from "./values/json-types.js";
 export type { Logger, LogMethod } from "./values/logger.js";
 export type { Phase, Status } from "./values/phase.js";
-export type { RateLimit } from "./define/rate-limit.js";
+export type { Concurrency, RateLimit } from "./define/rate-limit.js";
 export type { StartOptions } from "./define/start-options.js";
-export type { LimitOptions } from "./local/limits.js";
+export type { LimitOptions, RateOptions, SlotOptions } from "./local/limits.js";
 export type { Cancelled, CancelOptions, Limit, Pawl, ResultOptions } from "./api/pawl.js";
 export type { CountOptions, ListOptions, Page, Run } from "./api/runs.js";
 export type {

@@ -26,7 +26,7 @@ export type {
   Stop,
 } from "./define/outcome.js";
 export type { Phase, Status } from "./values/phase.js";
-export type { RateLimit } from "./define/rate-limit.js";
+export type { Concurrency, RateLimit } from "./define/rate-limit.js";
 export type { Backoff, Retries } from "./define/retry.js";
 export { type Schema, type } from "./define/schema.js";
 export {
@@ -49,7 +49,7 @@ export type {
 export type { EventListener, EventMap, EventName } from "./observe/events.js";
 export { fork, type Adopted, type Forked, type ForkOptions } from "./api/fork.js";
 export { databaseState, hold, type DatabaseOptions } from "./api/hold.js";
-export type { LimitOptions } from "./local/limits.js";
+export type { LimitOptions, RateOptions, SlotOptions } from "./local/limits.js";
 export type { MetricsOptions, ServeOptions } from "./worker/options.js";
 export { migrate, type MigrateOptions } from "./api/migrate.js";
 export type { Cancelled, CancelOptions, Limit, Pawl, ResultOptions } from "./api/pawl.js";

@@ -81,7 +81,7 @@ async function hotCalls(database: TestDatabase): Promise<string[]> {
   const ids = await started("hot");
   const released = await started("hot2");
   const parked = await started("hot3");
-  await database.store.setLimit({ name: "api", allowed: 5, periodMs: 1_000, burst: 5 });
+  await database.store.setLimit({ name: "api", allowed: 5, periodMs: 1_000, burst: 5, concurrent: null });
   const keyed = Array.from({ length: 50 }, (_, index) => {
     return aRun({
       queue: "keyed",

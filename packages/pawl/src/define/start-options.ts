@@ -5,7 +5,7 @@
 
 import type { Duration } from "../values/duration.js";
 import type { Phase } from "../values/phase.js";
-import type { RateLimit } from "./rate-limit.js";
+import type { Concurrency, RateLimit } from "./rate-limit.js";
 
 /** The options of `start` and `child`. */
 export interface StartOptions {
@@ -22,6 +22,11 @@ export interface StartOptions {
   readonly rateLimit?: RateLimit | undefined;
   /** How many tokens each attempt takes. Default 1. */
   readonly weight?: number | undefined;
+  /**
+   * The run holds a slot of this concurrency limit while it executes: a name, or `{ name, key }` for
+   * slots per key.
+   */
+  readonly concurrency?: Concurrency | undefined;
   /** Wait this long before the run begins. */
   readonly delay?: Duration | undefined;
   /** Do not begin before this time. */

@@ -94,8 +94,8 @@ export class Starter {
     if (version === null || queue === null || run.delayMs !== null || run.at !== null) return null;
     // A unique scope may distinguish runnable from executing, so such a run must be runnable first.
     if (run.uniqueScope !== null) return null;
-    // Only a claim decides which run gets a key or a token.
-    if (run.partitionKey !== null || run.rateLimit !== null) return null;
+    // Only a claim decides which run gets a key, a token or a slot of a limit.
+    if (run.partitionKey !== null || run.rateLimit !== null || run.concurrency != null) return null;
     for (const worker of this.#hub.workers) {
       const slot = worker.reserve({ name, version, queue });
       if (slot === null) continue;

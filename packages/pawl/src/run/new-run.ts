@@ -12,7 +12,7 @@ import { toJson, type Encoded } from "../values/json.js";
 import { checkName, checkStepName, checkVersion } from "../values/names.js";
 import { checkInteger, checkOneOf, checkOptions, checkString, suggest } from "../values/options.js";
 import type { Phase } from "../values/phase.js";
-import { checkRateLimit, type Tokens } from "../define/rate-limit.js";
+import { checkConcurrency, checkRateLimit, type Tokens, writeLimit } from "../define/rate-limit.js";
 import { checkStable, parse, type Schema } from "../define/schema.js";
 import { show } from "../values/show.js";
 import type { NewRun } from "../store/store.js";
@@ -23,6 +23,7 @@ const names = [
   "partitionKey",
   "rateLimit",
   "weight",
+  "concurrency",
   "delay",
   "at",
   "uniqueKey",
@@ -103,16 +104,16 @@ export async function newRun(
         ? null
         : checkString(given.partitionKey, "partitionKey", { maxBytes: 512 }),
     ...limitColumns(checkRateLimit(given.rateLimit, given.weight)),
+    concurrency: checkConcurrency(given.concurrency),
     trace: null,
     direct: false,
   };
 }
 
-/** A rate limit as it is stored: `limit`, or `limit:key`; names of limits have no colon. */
+/** A rate limit as it is stored. */
 export function limitColumns(tokens: Tokens | null): { rateLimit: string | null; weight: number | null } {
   if (tokens === null) return { rateLimit: null, weight: null };
-  const { name, key, weight } = tokens;
-  return { rateLimit: key === null ? name : `${name}:${key}`, weight };
+  return { rateLimit: writeLimit(tokens), weight: tokens.weight };
 }
 
 /** A point in time: a Date, or a text that a Date can parse. */

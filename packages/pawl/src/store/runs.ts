@@ -31,6 +31,8 @@ export interface NewRun {
   /** `limit`, or `limit:key`. */
   readonly rateLimit: string | null;
   readonly weight: number | null;
+  /** `limit`, or `limit:key`: the concurrency limit. */
+  readonly concurrency?: string | null;
   /** The trace of its spans, as a `traceparent`; null: a trace of its own. */
   readonly trace: string | null;
   /** Insert the run already claimed, with the claim of the call. */
@@ -105,10 +107,14 @@ export interface Claimable {
   readonly microseconds: number;
 }
 
-/** A rate limit: how many tokens per period, and how many at most at once. */
+/**
+ * A limit. Its rate: how many tokens per period, and how many at most at once; null: it has none.
+ * Its slots: how many runs of a key execute at once; null: any number.
+ */
 export interface StoredLimit {
   readonly name: string;
-  readonly allowed: number;
-  readonly periodMs: number;
-  readonly burst: number;
+  readonly allowed: number | null;
+  readonly periodMs: number | null;
+  readonly burst: number | null;
+  readonly concurrent: number | null;
 }

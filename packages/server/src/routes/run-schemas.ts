@@ -1,6 +1,6 @@
 /** Runs, steps and starts as schemas: the requests and answers of the routes about runs. */
 
-import type { Phase, RateLimit, Run, Started, Status, Step, StepKind, Why } from "pawl";
+import type { Concurrency, Phase, RateLimit, Run, Started, Status, Step, StepKind, Why } from "pawl";
 import { Type } from "typebox";
 import {
   date,
@@ -170,6 +170,14 @@ export const startFields = {
     Type.Unsafe<RateLimit>(
       Type.Union([Type.String(), strict({ name: Type.String(), key: Type.String() })], {
         description: "The name of a limit, or one bucket of it",
+      }),
+    ),
+  ),
+  concurrency: Type.Optional(
+    Type.Unsafe<Concurrency>(
+      Type.Union([Type.String(), strict({ name: Type.String(), key: Type.String() })], {
+        description:
+          "The concurrency limit: its name, or the slots of one key. The run holds a slot while it executes",
       }),
     ),
   ),

@@ -8,12 +8,12 @@ import { fromJson } from "../../values/json.js";
 import { isObject } from "../../values/options.js";
 import { show } from "../../values/show.js";
 import type { RunQuery } from "../client-transport.js";
-import type { NewRun } from "../runs.js";
+import type { RateLimit } from "../../define/rate-limit.js";
+import type { NewRun, StoredLimit } from "../runs.js";
 
 /** A run as the body of a start. JSON drops members that are undefined. */
 export function startBody(run: NewRun): { readonly name: string; readonly [option: string]: unknown } {
   const given = <T>(value: T | null): T | undefined => value ?? undefined;
-  const [limit, key] = splitLimit(run.rateLimit);
   return {
     name: run.name,
     version: given(run.version),
@@ -29,17 +29,24 @@ export function startBody(run: NewRun): { readonly name: string; readonly [optio
     uniqueKeyBase64: run.uniqueKey === null ? undefined : toBase64(run.uniqueKey),
     uniqueScope: given(run.uniqueScope),
     partitionKey: given(run.partitionKey),
-    rateLimit: limit === null ? undefined : key === null ? limit : { name: limit, key },
+    rateLimit: splitLimit(run.rateLimit),
+    concurrency: splitLimit(run.concurrency ?? null),
     weight: given(run.weight),
     traceparent: given(run.trace),
   };
 }
 
-/** `limit` or `limit:key`; names of limits contain no colon. */
-function splitLimit(rateLimit: string | null): [string | null, string | null] {
-  const at = rateLimit?.indexOf(":") ?? -1;
-  if (rateLimit === null || at === -1) return [rateLimit, null];
-  return [rateLimit.slice(0, at), rateLimit.slice(at + 1)];
+/** `limit` or `limit:key` as the option that it came from; names of limits contain no colon. */
+function splitLimit(written: string | null): RateLimit | undefined {
+  const at = written?.indexOf(":") ?? -1;
+  if (written === null || at === -1) return written ?? undefined;
+  return { name: written.slice(0, at), key: written.slice(at + 1) };
+}
+
+/** A limit as the body of a request that sets it. */
+export function limitBody({ allowed, periodMs, burst, concurrent }: Omit<StoredLimit, "name">): object {
+  const rate = allowed === null ? {} : { allowed, period: periodMs, burst };
+  return { ...rate, ...(concurrent === null ? {} : { concurrent }) };
 }
 
 /** The filters of a listing as query parameters. */

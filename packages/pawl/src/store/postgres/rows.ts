@@ -74,8 +74,13 @@ function newRunFields(run: NewRun) {
     null,
     run.trace,
     run.direct,
-    null, // options
+    optionsOf(run),
   ];
+}
+
+/** The options that few runs have, as JSON; null: none. */
+export function optionsOf({ concurrency = null }: NewRun): string | null {
+  return concurrency === null ? null : JSON.stringify({ concurrency });
 }
 
 const scopeOf = ({ uniqueScope }: NewRun): string | null => uniqueScope && `{${uniqueScope.join(",")}}`;
@@ -178,9 +183,11 @@ export function detailOf(transition: Transition): string | null {
     case "keep":
       return transition.consumed.length === 0 ? null : JSON.stringify({ consumed: transition.consumed });
     case "next": {
-      const { partitionKey, rateLimit, weight, consumed } = transition;
-      if (partitionKey === undefined && rateLimit === null && consumed.length === 0) return null;
-      return JSON.stringify({ partitionKey, ...(rateLimit === null ? {} : { rateLimit, weight }), consumed });
+      const { partitionKey, rateLimit, weight, concurrency, consumed } = transition;
+      const isPlain = partitionKey === undefined && rateLimit === null && concurrency === undefined;
+      if (isPlain && consumed.length === 0) return null;
+      const limit = rateLimit === null ? {} : { rateLimit, weight };
+      return JSON.stringify({ partitionKey, concurrency, ...limit, consumed });
     }
     case "await": {
       const { names, match, shown } = transition;
@@ -226,6 +233,7 @@ export function childOf(run: NewRun): object {
     rate_limit: run.rateLimit,
     weight: run.weight,
     trace: run.trace,
+    options: optionsOf(run),
   };
 }
 

@@ -14,6 +14,7 @@ interface Flags extends ConnectionOptions {
   readonly priority?: number;
   readonly partitionKey?: string;
   readonly rateLimit?: string;
+  readonly concurrency?: string;
   readonly weight?: number;
   readonly delay?: Duration;
   readonly at?: string;
@@ -45,6 +46,7 @@ export function addRunsStart(runs: Command, session: Session): void {
     .option("--priority <number>", "lower numbers run first (default: the definition's)", integer)
     .option("--partition-key <key>", "runs that share this key execute one at a time")
     .option("--rate-limit <name>", "the rate limit of its first step: name, or name:key for a bucket per key")
+    .option("--concurrency <name>", "the concurrency limit: name, or name:key for slots per key")
     .option("--weight <number>", "how many tokens of that limit each attempt takes", decimal)
     .option("--delay <duration>", "do not execute it before this time has passed, such as 30s or 5m")
     .option("--at <time>", "do not execute it before this time: ISO 8601")
@@ -98,7 +100,7 @@ function start(name: string, input: unknown, flags: Flags, { shell }: Session): 
 }
 
 function optionsOf(flags: Flags): StartOptions {
-  const { version, queue, priority, partitionKey, rateLimit, weight, delay, at } = flags;
+  const { version, queue, priority, partitionKey, rateLimit, weight, concurrency, delay, at } = flags;
   const { uniqueKey, uniqueScope, idempotencyKey, retention, step } = flags;
   return {
     version,
@@ -107,6 +109,7 @@ function optionsOf(flags: Flags): StartOptions {
     partitionKey,
     rateLimit: rateLimit === undefined ? undefined : limitOf(rateLimit),
     weight,
+    concurrency: concurrency === undefined ? undefined : limitOf(concurrency),
     delay,
     at,
     uniqueKey,
