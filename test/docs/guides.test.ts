@@ -26,6 +26,7 @@ describe("the programs of the guides", () => {
       "timers",
       "children",
       "keys-and-limits",
+      "concurrency-and-fairness",
       "cancellation",
       "why",
       "transactions",

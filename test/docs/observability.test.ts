@@ -26,9 +26,11 @@ events.emit("run.throttled", { queue: "q", runs: 1 });
 events.emit("flush", { what: "commit", size: 1, durationMs: 1 });
 events.emit("commit.stale", of);
 const gauges = new Gauges(async () =>
-  (["depth", "age", "unserved", "throttled", "executing", "blocked", "workers"] as const).map((gauge) => {
-    return { gauge, first: "f", second: "s", value: 1 };
-  }),
+  (["depth", "age", "unserved", "throttled", "slots", "executing", "blocked", "workers"] as const).map(
+    (gauge) => {
+      return { gauge, first: "f", second: "s", value: 1 };
+    },
+  ),
 );
 const { types, series } = readExposition(metrics.text() + (await gauges.text()));
 metrics.close();

@@ -35,7 +35,7 @@ export function checkRateLimit(rateLimit: unknown, weight: unknown): Tokens | nu
     );
   }
   return {
-    ...checkLimitKey(rateLimit, "rateLimit", "a bucket per key"),
+    ...checkLimitKey(rateLimit, "rateLimit", "bucket"),
     weight: weight === undefined ? 1 : checkInteger(weight, "weight", { min: 1, max: 1_000_000 }),
   };
 }
@@ -46,7 +46,7 @@ export function checkRateLimit(rateLimit: unknown, weight: unknown): Tokens | nu
  */
 export function checkConcurrency(concurrency: unknown): string | null {
   if (concurrency === undefined) return null;
-  return writeLimit(checkLimitKey(concurrency, "concurrency", "slots per key"));
+  return writeLimit(checkLimitKey(concurrency, "concurrency", "set of slots"));
 }
 
 /** A limit as it is stored: `limit`, or `limit:key`. Names of limits have no colon. */
@@ -58,14 +58,14 @@ function checkLimitKey(given: unknown, option: string, what: string): Omit<Token
   if (typeof given === "string") return { name: checkName("limit", given), key: null };
   if (!isObject(given)) {
     throw new InvalidOption(
-      `${option} must be the name of a limit such as "stripe", or { name: "stripe", key: "eu" } for ${what}; ` +
+      `${option} must be the name of a limit such as "stripe", or { name: "stripe", key: "eu" } for a ${what} per key; ` +
         `not ${show(given)}`,
     );
   }
   const { name, key } = checkOptions(given, ["name", "key"], option);
   if (key === undefined) {
     throw new InvalidOption(
-      `${option} ${show(given)} has no key; pass the name alone, or add a key for ${what}`,
+      `${option} ${show(given)} has no key; pass the name alone for one ${what}, or add a key for a ${what} per key`,
     );
   }
   return {

@@ -98,7 +98,7 @@ export interface RunCounts {
 
 /** A gauge of the metrics that only the database knows, with the values of its labels. */
 export interface StoredGauge {
-  readonly gauge: "depth" | "age" | "unserved" | "throttled" | "executing" | "blocked" | "workers";
+  readonly gauge: "depth" | "age" | "unserved" | "throttled" | "slots" | "executing" | "blocked" | "workers";
   readonly first: string | null;
   readonly second: string | null;
   readonly value: number;
