@@ -160,7 +160,11 @@ function describe(why: WhyReason, facts: WhyFacts): string {
         ? `waits for its partition key "${why.partitionKey}": run ${why.holder} is before it in line`
         : `waits for its partition key "${why.partitionKey}", which run ${why.holder} holds on worker ${why.worker}`;
     case "limit_full": {
-      const line = why.ahead === 0 ? "it is first in line" : `${why.ahead} runs are before it in line`;
+      const { ahead } = why;
+      const line =
+        ahead === 0
+          ? "it is first in line"
+          : `${ahead} ${ahead === 1 ? "run is" : "runs are"} before it in line`;
       const slots = `${why.held} of ${why.concurrent} slots are held`;
       const by = why.holders.length === 0 ? "" : ` by run ${shorten(why.holders, why.held)}`;
       return `waits for a slot of the concurrency limit "${why.concurrency}": ${slots}${by}; ${line}`;
