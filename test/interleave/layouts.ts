@@ -77,14 +77,14 @@ const onOneSlot =
   async (scene) => {
     const noRate = { allowed: null, periodMs: null, burst: null };
     await scene.database.store.setLimit({ name: "slot", ...noRate, concurrent: 1 });
-    return inLine(scene, first, second, { concurrency: `slot:${scene.queue}` });
+    return inLine(scene, first, second, { options: { concurrency: `slot:${scene.queue}` } });
   };
 
 async function inLine(
   scene: Scene,
   first: Phase,
   second: Phase,
-  given: { partitionKey?: string; concurrency?: string },
+  given: { partitionKey?: string; options?: { concurrency: string } },
 ): ReturnType<Prepare> {
   const bring = async (phase: Phase): Promise<Subject> =>
     scene.bring(await scene.start(given), phase, { partitionKey: given.partitionKey ?? null });

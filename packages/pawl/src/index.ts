@@ -26,7 +26,7 @@ export type {
   Stop,
 } from "./define/outcome.js";
 export type { Phase, Status } from "./values/phase.js";
-export type { Concurrency, RateLimit } from "./define/rate-limit.js";
+export type { ConcurrencyLimit, RateLimit } from "./define/rate-limit.js";
 export type { Backoff, Retries } from "./define/retry.js";
 export { type Schema, type } from "./define/schema.js";
 export {
@@ -36,7 +36,7 @@ export {
   type SignalOptions,
   type SignalType,
 } from "./define/signal.js";
-export type { StartOptions } from "./define/start-options.js";
+export type { Debounce, StartOptions, Tags } from "./define/start-options.js";
 export type { Transaction } from "./define/transaction.js";
 export { workflow, type WorkflowOptions } from "./define/workflow.js";
 export type {

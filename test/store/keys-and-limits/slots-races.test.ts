@@ -79,7 +79,10 @@ async function drain(count: number, end: (run: Claimed) => Promise<"ended" | "go
 const crowd = (count: number, keys: number, given = {}): Promise<string[]> =>
   start(
     database,
-    ...Array.from({ length: count }, (_, n) => ({ concurrency: `tenant:${n % keys}`, ...given })),
+    ...Array.from({ length: count }, (_, n) => ({
+      options: { concurrency: `tenant:${n % keys}` },
+      ...given,
+    })),
   );
 
 describe("several claimers at once", () => {

@@ -40,7 +40,8 @@ afterEach(async () => {
 /** Starts runs that name a limit, one call each, as different callers would. */
 async function line(concurrency: string, count: number, given: Partial<NewRun> = {}): Promise<string[]> {
   const ids: string[] = [];
-  for (let n = 0; n < count; n++) ids.push(...(await start(database, { concurrency, ...given })));
+  for (let n = 0; n < count; n++)
+    ids.push(...(await start(database, { options: { concurrency }, ...given })));
   return ids;
 }
 const claimedIds = async (options = {}): Promise<string[]> =>
@@ -345,7 +346,10 @@ describe("while another transaction", () => {
 
 describe("start", () => {
   it("inserts the runs beyond the slots as waiting, in one call, and they get their slots in order", async () => {
-    const runs = await start(database, ...Array.from({ length: 8 }, () => ({ concurrency: "gpu:bulk" })));
+    const runs = await start(
+      database,
+      ...Array.from({ length: 8 }, () => ({ options: { concurrency: "gpu:bulk" } })),
+    );
     expect(await waiting()).toEqual(runs.slice(3));
     const order: string[] = [];
     for (;;) {
@@ -358,7 +362,7 @@ describe("start", () => {
   });
 
   it("never inserts a run with a concurrency limit already claimed", async () => {
-    const runs = [aRun({ concurrency: "gpu", direct: true }), aRun({ direct: true })];
+    const runs = [aRun({ options: { concurrency: "gpu" }, direct: true }), aRun({ direct: true })];
     const started = await store.start(runs, {
       allOrNothing: false,
       claim: { workerId: "worker", claimId: "77" },
@@ -371,7 +375,7 @@ describe("start", () => {
     ["rated", /"rated" has no concurrent/],
   ])("refuses the limit %s", async (concurrency, message) => {
     await limit("rated", null, true);
-    await expect(start(database, { concurrency })).rejects.toThrow(message);
+    await expect(start(database, { options: { concurrency } })).rejects.toThrow(message);
     await expect(start(database, { rateLimit: "gpu" })).rejects.toThrow(/"gpu" has no rate/);
   });
 });

@@ -92,7 +92,7 @@ async function hotCalls(database: TestDatabase): Promise<string[]> {
   await database.store.start(keyed, { allOrNothing: true, claim: null });
   await database.store.setLimit({ name: "gpu", allowed: null, periodMs: null, burst: null, concurrent: 3 });
   const slotted = Array.from({ length: 50 }, (_, index) => {
-    return aRun({ queue: "slotted", concurrency: `gpu:${index % 5}`, priority: index % 2 });
+    return aRun({ queue: "slotted", options: { concurrency: `gpu:${index % 5}` }, priority: index % 2 });
   });
   await database.store.start(slotted, { allOrNothing: true, claim: null });
   for (const run of slotted.slice(0, 10))

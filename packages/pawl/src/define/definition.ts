@@ -44,6 +44,8 @@ export interface DefinitionFields {
   readonly queue: string;
   readonly priority: number;
   readonly retentionMs: number;
+  /** Within this time after it could begin a run must end; `null`: any time. */
+  readonly timeoutMs: number | null;
   /** How many crashes without progress a run survives; `null` means any number. */
   readonly maxCrashes: number | null;
   readonly [types]?: Types<unknown, unknown, SignalMap>;

@@ -47,7 +47,7 @@ export function checkNextOptions(given: unknown): void {
     checkString(partitionKey, "partitionKey", { maxBytes: 512 });
   }
   checkRateLimit(rateLimit, weight);
-  if (concurrency !== null) checkConcurrency(concurrency);
+  if (concurrency !== undefined && concurrency !== null) checkConcurrency(concurrency);
 }
 
 /** The signals that an outcome waits for. */

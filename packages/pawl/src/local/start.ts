@@ -94,8 +94,10 @@ export class Starter {
     if (version === null || queue === null || run.delayMs !== null || run.at !== null) return null;
     // A unique scope may distinguish runnable from executing, so such a run must be runnable first.
     if (run.uniqueScope !== null) return null;
-    // Only a claim decides which run gets a key, a token or a slot of a limit.
-    if (run.partitionKey !== null || run.rateLimit !== null || run.concurrency != null) return null;
+    // Only a claim decides which run gets a key or a token.
+    if (run.partitionKey !== null || run.rateLimit !== null) return null;
+    // The claim tells the worker of rare options, and gives slots of concurrency limits.
+    if (run.options !== null) return null;
     for (const worker of this.#hub.workers) {
       const slot = worker.reserve({ name, version, queue });
       if (slot === null) continue;
@@ -127,7 +129,10 @@ export class Starter {
       if (slot !== undefined && created && phase !== "executing") {
         slot.cancel();
       } else if (slot === undefined) {
-        const delayMs = run.delayMs ?? (run.at === null ? 0 : run.at.getTime() - Date.now());
+        const delayMs =
+          run.delayMs ??
+          run.options?.debounce?.delayMs ??
+          (run.at === null ? 0 : run.at.getTime() - Date.now());
         if (!created) continue;
         // For a start by name, only the database knows the queue.
         if (delayMs <= 0) hinted.add(run.queue);

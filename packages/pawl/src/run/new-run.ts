@@ -12,10 +12,11 @@ import { toJson, type Encoded } from "../values/json.js";
 import { checkName, checkStepName, checkVersion } from "../values/names.js";
 import { checkInteger, checkOneOf, checkOptions, checkString, suggest } from "../values/options.js";
 import type { Phase } from "../values/phase.js";
-import { checkConcurrency, checkRateLimit, type Tokens, writeLimit } from "../define/rate-limit.js";
+import { checkRateLimit, limitText, type Tokens } from "../define/rate-limit.js";
 import { checkStable, parse, type Schema } from "../define/schema.js";
 import { show } from "../values/show.js";
 import type { NewRun } from "../store/store.js";
+import { checkRareOptions, rareOptionNames } from "./rare-options.js";
 
 const names = [
   "queue",
@@ -23,7 +24,6 @@ const names = [
   "partitionKey",
   "rateLimit",
   "weight",
-  "concurrency",
   "delay",
   "at",
   "uniqueKey",
@@ -32,6 +32,7 @@ const names = [
   "retention",
   "step",
   "version",
+  ...rareOptionNames,
 ] as const;
 
 const phases = [
@@ -104,16 +105,16 @@ export async function newRun(
         ? null
         : checkString(given.partitionKey, "partitionKey", { maxBytes: 512 }),
     ...limitColumns(checkRateLimit(given.rateLimit, given.weight)),
-    concurrency: checkConcurrency(given.concurrency),
     trace: null,
     direct: false,
+    options: checkRareOptions(given, { of, timeoutMs: definition?.timeoutMs ?? null }),
   };
 }
 
 /** A rate limit as it is stored. */
 export function limitColumns(tokens: Tokens | null): { rateLimit: string | null; weight: number | null } {
   if (tokens === null) return { rateLimit: null, weight: null };
-  return { rateLimit: writeLimit(tokens), weight: tokens.weight };
+  return { rateLimit: limitText(tokens), weight: tokens.weight };
 }
 
 /** A point in time: a Date, or a text that a Date can parse. */

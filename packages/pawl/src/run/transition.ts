@@ -94,7 +94,7 @@ function decideNext(at: Situation, { step, state: given, options }: Next): Decis
     priority: priority ?? null,
     partitionKey,
     ...limitColumns(checkRateLimit(rateLimit, weight)),
-    concurrency: concurrency && checkConcurrency(concurrency),
+    concurrency: concurrency == null ? concurrency : checkConcurrency(concurrency),
     consumed: at.awaited,
   });
 }

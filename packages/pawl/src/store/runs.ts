@@ -31,12 +31,28 @@ export interface NewRun {
   /** `limit`, or `limit:key`. */
   readonly rateLimit: string | null;
   readonly weight: number | null;
-  /** `limit`, or `limit:key`: the concurrency limit. */
-  readonly concurrency?: string | null;
   /** The trace of its spans, as a `traceparent`; null: a trace of its own. */
   readonly trace: string | null;
   /** Insert the run already claimed, with the claim of the call. */
   readonly direct: boolean;
+  /** The options that few runs have; null: none of them. */
+  readonly options: RareOptions | null;
+}
+
+/** The options of a start that few runs have. They travel as one JSON text, so others cost nothing. */
+export interface RareOptions {
+  /** Missing: a child takes those of its parent. */
+  readonly tags?: Readonly<Record<string, string>>;
+  /** From when the run may begin. */
+  readonly timeoutMs?: number;
+  readonly debounce?: {
+    readonly key: string;
+    readonly delayMs: number;
+    readonly maxDelayMs?: number;
+  };
+  readonly correlationKey?: string;
+  /** `limit`, or `limit:key`. */
+  readonly concurrency?: string;
 }
 
 export interface StartedRun {

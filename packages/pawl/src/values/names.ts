@@ -74,6 +74,11 @@ export function checkStepName(value: unknown): string {
   return check(rules.long, "step", value);
 }
 
+/** Checks the name of a tag. */
+export function checkTagName(value: unknown): string {
+  return check(rules.long, "tag", value);
+}
+
 /** Checks the name of a signal. */
 export function checkSignalName(value: unknown): string {
   return check(rules.long, "signal", value);

@@ -21,7 +21,7 @@ const everyMs = 120_000;
 const restFactor = 10;
 
 export interface LeaseCheckHost {
-  readonly store: Pick<WorkerStore, "held" | "holdings">;
+  readonly store: Pick<WorkerStore, "held" | "heldClaims">;
   readonly logger: Logger;
   readonly releaser: Releaser;
   readonly executions: Executions;
@@ -70,7 +70,7 @@ export class LeaseCheck {
     const askedAtMs = monotonicMs();
     this.#dueAtMs = askedAtMs + everyMs * (0.75 + Math.random() / 2);
     try {
-      const claims = await this.#host.store.holdings(workerId);
+      const claims = await this.#host.store.heldClaims(workerId);
       // The claims of a lost lease expire like those of a dead worker.
       if (this.#host.workerId() === workerId) this.#compareClaims(claims, 0n, askedAtMs);
       const nowMs = monotonicMs();

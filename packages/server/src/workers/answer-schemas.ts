@@ -4,7 +4,7 @@
  */
 
 import type {
-  BeatAnswer,
+  HeartbeatAnswer,
   ClaimedRun,
   ListedStep,
   RecordVerdict,
@@ -260,7 +260,7 @@ export const heartbeat = strict(
           "The timeline of the database server; when it changes, compare your claims with holdings",
       }),
     ),
-  } satisfies Members<BeatAnswer>,
+  } satisfies Members<HeartbeatAnswer>,
   { title: "Beat" },
 );
 

@@ -80,7 +80,7 @@ export class HttpTransport implements ClientTransport {
 
   start(run: NewRun): Promise<StartedRun> {
     return this.#trace([run], async ([traced]) => {
-      if (run.uniqueKey !== null || run.idempotencyKey !== null) {
+      if (run.uniqueKey !== null || run.idempotencyKey !== null || run.options?.debounce !== undefined) {
         return this.#keyed.run(() => this.#startOne(traced!));
       }
       const started = await this.#starts.add(traced!);

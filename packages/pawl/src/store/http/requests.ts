@@ -8,12 +8,12 @@ import { fromJson } from "../../values/json.js";
 import { isObject } from "../../values/options.js";
 import { show } from "../../values/show.js";
 import type { RunQuery } from "../client-transport.js";
-import type { RateLimit } from "../../define/rate-limit.js";
 import type { NewRun, StoredLimit } from "../runs.js";
 
 /** A run as the body of a start. JSON drops members that are undefined. */
 export function startBody(run: NewRun): { readonly name: string; readonly [option: string]: unknown } {
   const given = <T>(value: T | null): T | undefined => value ?? undefined;
+  const { tags, timeoutMs, debounce, correlationKey, concurrency } = run.options ?? {};
   return {
     name: run.name,
     version: given(run.version),
@@ -29,18 +29,22 @@ export function startBody(run: NewRun): { readonly name: string; readonly [optio
     uniqueKeyBase64: run.uniqueKey === null ? undefined : toBase64(run.uniqueKey),
     uniqueScope: given(run.uniqueScope),
     partitionKey: given(run.partitionKey),
-    rateLimit: splitLimit(run.rateLimit),
-    concurrency: splitLimit(run.concurrency ?? null),
+    rateLimit: limitOf(run.rateLimit),
     weight: given(run.weight),
     traceparent: given(run.trace),
+    tags,
+    timeout: timeoutMs,
+    debounce: debounce && { key: debounce.key, delay: debounce.delayMs, maxDelay: debounce.maxDelayMs },
+    correlationKey,
+    concurrency: limitOf(concurrency ?? null),
   };
 }
 
-/** `limit` or `limit:key` as the option that it came from; names of limits contain no colon. */
-function splitLimit(written: string | null): RateLimit | undefined {
-  const at = written?.indexOf(":") ?? -1;
-  if (written === null || at === -1) return written ?? undefined;
-  return { name: written.slice(0, at), key: written.slice(at + 1) };
+/** `limit` or `limit:key`; names of limits contain no colon. */
+function limitOf(limit: string | null): string | { name: string; key: string } | undefined {
+  if (limit === null) return undefined;
+  const at = limit.indexOf(":");
+  return at === -1 ? limit : { name: limit.slice(0, at), key: limit.slice(at + 1) };
 }
 
 /** A limit as the body of a request that sets it. */

@@ -32,7 +32,6 @@ import { PostgresQueueStore } from "./postgres-queue-store.js";
 import {
   type ClaimRow,
   type RunRow,
-  optionsOf,
   signalValues,
   type StartRow,
   startOneValues,
@@ -58,7 +57,7 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
       only.version !== null &&
       only.kind !== null &&
       only.rateLimit === null &&
-      optionsOf(only) === null
+      only.options === null
     ) {
       const [row] = await this.call<{ id: string }>(
         "start_one",

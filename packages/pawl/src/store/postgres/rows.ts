@@ -78,10 +78,8 @@ function newRunFields(run: NewRun) {
   ];
 }
 
-/** The options that few runs have, as JSON; null: none. */
-export function optionsOf({ concurrency = null }: NewRun): string | null {
-  return concurrency === null ? null : JSON.stringify({ concurrency });
-}
+/** The rare options as `read_options` takes them. */
+const optionsOf = ({ options }: NewRun): string | null => options && JSON.stringify(options);
 
 const scopeOf = ({ uniqueScope }: NewRun): string | null => uniqueScope && `{${uniqueScope.join(",")}}`;
 

@@ -3,7 +3,8 @@
 -- due runs behind as many of their concurrency limit as it has slots (with slot 0). So a claim never
 -- walks over a large batch of one key: the runs ahead of them, in the same transaction, let them in
 -- when they end.
-create or replace function first_holds(p_runs new_run[], p_worker text, p_now timestamptz) returns smallint[] language plpgsql stable as $f$
+create or replace function first_holds(p_runs new_run[], p_options jsonb[], p_worker text, p_now timestamptz) returns smallint[]
+language plpgsql stable as $f$
 begin
   return array(
     select case when k.is_behind then 1 when k.concurrency is not null and k.is_due
@@ -14,10 +15,10 @@ begin
       select u.*, u.partition_key is not null and u.is_due
         and count(*) filter (where u.is_due) over (partition by u.partition_key order by u.priority, u.at, u.o) > 1 as is_behind
       from (
-        select r.partition_key, r.options::jsonb ->> 'concurrency' as concurrency, r.queue, r.name, r.version,
+        select r.partition_key, p_options[r.ordinality] ->> 'concurrency' as concurrency, r.queue, r.name, r.version,
           coalesce(r.priority, 0) as priority, coalesce(r.at, p_now) as at, r.ordinality as o,
           r.kind is not null and first_status(r.direct, p_worker) = 'runnable'
-            and coalesce(r.at <= p_now, coalesce(r.delay_ms, 0) = 0) as is_due
+            and coalesce(r.at <= p_now, coalesce(r.delay_ms, 0) = 0) and (p_options[r.ordinality] ? 'debounce') is not true as is_due
         from unnest(p_runs) with ordinality r) u) k
     order by k.o)::smallint[];
 end $f$;

@@ -10,7 +10,7 @@
 -- With p_worker it inserts a `direct` run already claimed, unless the database is held. If several
 -- due runs share a partition key, only the first may be claimed at once. The others are inserted
 -- blocked, as claim_keyed would leave them, and let in one by one. The same goes for more due runs
--- of a concurrency limit than it has slots.
+-- of a concurrency limit than it has slots (first_holds).
 -- commit starts children through it (spawn_children). Rides runs_unique and runs_idempotency.
 create or replace function start_runs(
   p_runs new_run[], p_input text[], p_all_or_nothing boolean, p_patient boolean, p_worker text, p_claim_id bigint
@@ -22,6 +22,7 @@ declare
   v_ceiling interval;
   v_is_held boolean;
   v_given record;            -- how many of the runs have a field
+  v_options jsonb[];         -- their rare options; null: none has any
   v_ids bigint[];
   v_pending int[];           -- null: all
   v_only int[];              -- which of them to insert; null: all
@@ -39,16 +40,16 @@ begin
   end if;
   perform require_names(p_runs);
   select count(*) - count(u.kind) as without_kind, count(u.unique_key) + count(u.idempotency_key) as keys, count(u.unique_scope) as scopes,
-    count(u.partition_key) as partition_keys, count(u.rate_limit) as rate_limits, count(u.at) as times,
-    count(u.options) as options
+    count(u.partition_key) as partition_keys, count(u.rate_limit) as rate_limits, count(u.at) as times, count(u.options) as options
   into v_given from unnest(p_runs) u;
   if v_given.rate_limits > 0 then
     perform require_limits(array_agg(u.rate_limit), array_agg(u.weight)) from unnest(p_runs) u;
   end if;
   if v_given.options > 0 then
-    perform require_concurrency(array_agg(u.options::jsonb ->> 'concurrency')) from unnest(p_runs) u;
+    v_options := read_options(p_runs);
+    perform require_concurrency(array_agg(u.more ->> 'concurrency')) from unnest(v_options) u(more);
     -- only a claim gives slots
-    perform 1 from unnest(p_runs) u where u.direct and u.options::jsonb ->> 'concurrency' is not null;
+    perform 1 from unnest(p_runs) with ordinality u where u.direct and v_options[u.ordinality] ? 'concurrency';
     if found then
       p_worker := null;
     end if;
@@ -72,12 +73,13 @@ begin
   -- without keys there is no conflict, and a plain insert is cheaper
   if v_given.keys = 0 then
     if v_given.partition_keys > 0 or v_given.options > 0 then
-      v_hold := first_holds(p_runs, p_worker, v_now);
+      v_hold := first_holds(p_runs, v_options, p_worker, v_now);
     end if;
     insert into runs (id, status, hold, name, version, kind, queue, priority, input, step,
       eligible_at, inserted_at, retention, idempotency_key, unique_key, unique_scope, partition_key, rate_limit, weight,
-      parent_id, child_of, position, trace, locked_by, claim_id, concurrency, slot)
-    select n.* from new_rows(v_ids, p_runs, p_input, v_hold, null, v_known, v_now, v_ceiling, p_worker, p_claim_id) n;
+      parent_id, child_of, position, trace, locked_by, claim_id,
+      deadline_at, debounce_until, debounce_key, correlation_key, concurrency, tagged, slot)
+    select n.* from new_rows(v_ids, p_runs, p_input, v_options, v_hold, null, v_known, v_now, v_ceiling, p_worker, p_claim_id) n;
     return query
       select u.ordinality::int, v_ids[u.ordinality], true, first_status(u.direct, p_worker), null::bigint from unnest(p_runs) with ordinality u;
     return;
@@ -95,8 +97,9 @@ begin
     end if;
     insert into runs (id, status, hold, name, version, kind, queue, priority, input, step,
       eligible_at, inserted_at, retention, idempotency_key, unique_key, unique_scope, partition_key, rate_limit, weight,
-      parent_id, child_of, position, trace, locked_by, claim_id, concurrency, slot)
-    select n.* from new_rows(v_ids, p_runs, p_input, v_hold, v_only, v_known, v_now, v_ceiling, p_worker, p_claim_id) n
+      parent_id, child_of, position, trace, locked_by, claim_id,
+      deadline_at, debounce_until, debounce_key, correlation_key, concurrency, tagged, slot)
+    select n.* from new_rows(v_ids, p_runs, p_input, v_options, v_hold, v_only, v_known, v_now, v_ceiling, p_worker, p_claim_id) n
     order by n.unique_key nulls first, n.name, n.idempotency_key nulls first, n.id
     on conflict do nothing;
     get diagnostics v_inserted = row_count;
