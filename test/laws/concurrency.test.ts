@@ -137,7 +137,7 @@ describe("a concurrency limit", () => {
       },
     });
     await serve([flow], { ...rarely, queues: { flow: 10 } });
-    const start = () => pawl.start(flow, null as never, { concurrency: "flow" });
+    const start = () => pawl.start(flow, null, { concurrency: "flow" });
     const runs = [await start(), await start(), await start()];
     for (const { runId } of runs) {
       await until("it waits", async () => (await pawl.runs.get(runId)).phase === "awaiting_signal");
@@ -172,7 +172,7 @@ describe("a concurrency limit", () => {
     });
     await serve([leaf, parent, invoking], { ...rarely, queues: { family: 20 } });
     const one = await pawl.start(parent, null);
-    const other = await pawl.start(invoking, null as never);
+    const other = await pawl.start(invoking, null);
     await pawl.result(one.runId);
     await pawl.result(other.runId);
     expect(meter.most.get("")).toBe(2);
@@ -204,7 +204,7 @@ describe("a concurrency limit", () => {
     const open = gate();
     const work = job({ name: "raised", queue: "raised", run: () => open.pass() });
     await serve([work], { queues: { raised: 10 } });
-    const start = () => pawl.start(work, undefined as never, { concurrency: "raised" });
+    const start = () => pawl.start(work, undefined, { concurrency: "raised" });
     const runs = [await start(), await start(), await start()];
     const last = runs[2]!.runId;
     await until("it waits for a slot", async () => (await pawl.why(last)).reason === "limit_full");

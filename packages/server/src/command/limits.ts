@@ -3,6 +3,7 @@
 import type { Command } from "commander";
 import type { Duration, LimitOptions } from "pawl";
 import { type ConnectionOptions, addConnectionOptions, withPawl } from "./terminal/connection.js";
+import { UsageError } from "./terminal/failure.js";
 import { decimal, integer } from "./terminal/input.js";
 import { action, addCommand, addGroup, type Session } from "./terminal/session.js";
 import { table } from "./terminal/table.js";
@@ -73,6 +74,9 @@ function addSet(limits: Command, session: Session): void {
   addConnectionOptions(command).action(
     action(session, async (name: string, flags: SetFlags) => {
       const { allowed, period, burst, concurrent } = flags;
+      if (allowed === undefined && concurrent === undefined) {
+        throw new UsageError("a limit needs a rate or slots: add --allowed and --period, or --concurrent");
+      }
       const all = await withPawl(flags, async (pawl) => {
         // The client checks which of them belong together.
         await pawl.limits.set(name, { allowed, period, burst, concurrent } as LimitOptions);
