@@ -24,6 +24,7 @@ describe("the programs of the guides", () => {
     const ofRuns = [
       "signals",
       "timers",
+      "schedules",
       "children",
       "keys-and-limits",
       "concurrency-and-fairness",
@@ -31,6 +32,7 @@ describe("the programs of the guides", () => {
       "why",
       "transactions",
       "queues-and-topics",
+      "batch-jobs",
     ];
     const names = [...ofWorkflows, ...ofRuns];
     expect(withPrograms.map(({ page }) => page)).toEqual(

@@ -260,6 +260,19 @@ describe("a run that leaves the line", () => {
     expect(await ids("throttled")).toEqual([throttled]);
   });
 
+  it("lets the next one in: it is paused; when it is resumed, it goes first again", async () => {
+    const [, first, second] = await line("one", 3);
+    const [run] = await fill();
+    await sql("select pause_runs(array[$1::bigint], 'me', null)", [first]);
+    await commit(database, run!, done());
+    expect(await claimable()).toEqual([second]);
+    const other = await claimOne(database);
+    await sql("select resume_runs(array[$1::bigint])", [first]);
+    expect(await claimable()).toEqual([]);
+    await commit(database, other, done());
+    expect(await claimedIds()).toEqual([first]);
+  });
+
   it("keeps its place in line for its partition key while it waits for a slot", async () => {
     await line("one", 1);
     const [run] = await fill();

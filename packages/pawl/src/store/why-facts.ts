@@ -2,6 +2,7 @@
 
 import type { ErrorRecord } from "../values/error-record.js";
 import type { Json } from "../values/json-types.js";
+import type { Pause } from "./views.js";
 import type { Phase } from "../values/phase.js";
 
 /** The answer of the SQL function `why`. */
@@ -53,4 +54,5 @@ export interface WhyFacts {
     /** How many runs are before it in line, at most 1,000. */
     readonly ahead: number;
   } | null;
+  readonly paused: (Omit<Pause, "since"> & { readonly since: string }) | null;
 }

@@ -43,5 +43,6 @@ begin
         and (h.locked_by is not null or h.lease_expires_at is not null) limit 1),
     'first', first_of_key(v_run.partition_key, v_now)::text,
     'concurrency', v_run.concurrency,
-    'slots', case when v_run.concurrency is not null then slot_facts(v_run) end);
+    'slots', case when v_run.concurrency is not null then slot_facts(v_run) end,
+    'paused', pause_of(v_run));
 end $f$;
