@@ -27,6 +27,7 @@ describe("the programs of the guides", () => {
       "schedules",
       "children",
       "keys-and-limits",
+      "concurrency-and-fairness",
       "cancellation",
       "why",
       "transactions",
