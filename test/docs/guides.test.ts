@@ -31,6 +31,7 @@ describe("the programs of the guides", () => {
       "why",
       "transactions",
       "queues-and-topics",
+      "batch-jobs",
     ];
     const names = [...ofWorkflows, ...ofRuns];
     expect(withPrograms.map(({ page }) => page)).toEqual(

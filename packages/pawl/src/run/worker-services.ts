@@ -59,6 +59,8 @@ export interface WorkerServices {
   readonly hub: Hub;
   readonly observer: Observer;
   readonly logger: Logger;
+  /** Whether recorded errors have their stacks. */
+  readonly recordStacks: boolean;
   readonly limits: { readonly maxStepMs: number | null; readonly maxPayloadBytes: number };
   readonly worker: WorkerState;
 }

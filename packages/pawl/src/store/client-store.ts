@@ -151,4 +151,9 @@ export interface ClientStore {
    * again for the rest.
    */
   ended(runIds: readonly string[]): Promise<{ runs: EndedRun[]; more: boolean }>;
+  /**
+   * The names among these that no worker has ever registered, each with registered names of about
+   * its length.
+   */
+  unregistered(names: readonly string[]): Promise<{ name: string; known: readonly string[] }[]>;
 }

@@ -207,7 +207,8 @@ export class Body {
       if (this.#isDead) this.#resolveIfQuiet();
       return;
     }
-    const { entry, value } = performed;
+    const { entry, value, thrown } = performed;
+    call.thrown = thrown;
     if (entry.error !== null && control.isStopping) {
       // An error of a step that was told to stop says nothing about it.
       observer.stepDropped(call);
@@ -219,7 +220,8 @@ export class Body {
       observer.stepDropped(call);
       return;
     }
-    observer.stepEnded(observed, call, call, "step.retried", pending.dueMs ?? 0);
+    observer.stepEnded(observed, call, call, "step.retried", { delayMs: pending.dueMs ?? 0, error: thrown });
+    this.#journal.logFailure(call, "attempt", thrown);
     call.attempt++;
     this.#wait(call, pending);
   }

@@ -75,6 +75,14 @@ export const startedSchema = Type.Unsafe<Started>(
       runId: Type.String(),
       created: Type.Boolean({ description: "False: another run holds the key, and this is that run" }),
       status: oneOf(statuses),
+      served: Type.Optional(
+        Type.Literal(false, {
+          description: "No worker has ever registered this name: perhaps a typo. The run waits for one",
+        }),
+      ),
+      nearest: Type.Optional(
+        Type.String({ description: "With served: false, a registered name that is similar" }),
+      ),
     },
     { title: "Started" },
   ),

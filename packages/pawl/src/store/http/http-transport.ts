@@ -45,6 +45,8 @@ interface SentStart {
   readonly runId: string;
   readonly created: boolean;
   readonly status: Status;
+  readonly served?: false;
+  readonly nearest?: string;
 }
 
 interface SentEnd {
@@ -95,7 +97,7 @@ export class HttpTransport implements ClientTransport {
   startMany(runs: readonly NewRun[]): Promise<StartedRun[]> {
     return this.#trace(runs, async (traced) => {
       const { runs: started } = await this.#startBatch<SentStart>(traced, { atomic: true });
-      return started.map(toStarted);
+      return started.map((one, index) => toStarted(one, traced[index]!));
     });
   }
 
@@ -181,15 +183,17 @@ export class HttpTransport implements ClientTransport {
       body,
       repeatable: run.idempotencyKey !== null,
     });
-    return toStarted(started);
+    return toStarted(started, run);
   }
 
   /** Each by itself: the started run, or its error. */
   async #startEach(runs: readonly NewRun[]): Promise<(StartedRun | PawlError)[]> {
     type Answer = SentStart | { error: { status?: number } };
     const { runs: started } = await this.#startBatch<Answer>(runs, { atomic: false });
-    return started.map((one) =>
-      "error" in one ? toError(one.error.status ?? 500, one.error, "the server") : toStarted(one),
+    return started.map((one, index) =>
+      "error" in one
+        ? toError(one.error.status ?? 500, one.error, "the server")
+        : toStarted(one, runs[index]!),
     );
   }
 
@@ -210,8 +214,12 @@ export class HttpTransport implements ClientTransport {
   }
 }
 
-function toStarted({ runId, created, status }: SentStart): StartedRun {
-  return { runId, created, phase: phasesOf[status][0]!, conflict: null };
+/** For a server every start is one by name: here it is known whether this was. */
+function toStarted({ runId, created, status, served, nearest }: SentStart, { kind }: NewRun): StartedRun {
+  const started = { runId, created, phase: phasesOf[status][0]!, conflict: null };
+  return served === false && kind === null
+    ? { ...started, unregistered: { nearest: nearest ?? null } }
+    : started;
 }
 
 function toEnded({ runId, status, output, error }: SentEnd): EndedRun {

@@ -246,6 +246,13 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
     return rows.map(({ id, name, queue }) => ({ runId: id, name, queue }));
   }
 
+  async unregistered(names: readonly string[]): Promise<{ name: string; known: readonly string[] }[]> {
+    const rows = await this.call<{ name: string; known: string }>("unregistered", [
+      column(names, (name) => name),
+    ]);
+    return rows.map(({ name, known }) => ({ name, known: JSON.parse(known) as string[] }));
+  }
+
   /** Returns the values for the metrics. Counts stop at `most`. */
   gauges(most: number): Promise<StoredGauge[]> {
     return this.callAside<StoredGauge>("gauges", [most]);
