@@ -30,7 +30,19 @@ events.emit("schedule.fired", { schedule: "s", runId: "64", name: "a", at: new D
 events.emit("schedule.skipped", { schedule: "s", at: new Date() });
 events.emit("schedule.failed", { schedule: "s", code: "c", message: "m" });
 const gauges = new Gauges(async () =>
-  (["depth", "age", "unserved", "throttled", "executing", "blocked", "workers"] as const).map((gauge) => {
+  (
+    [
+      "depth",
+      "age",
+      "unserved",
+      "throttled",
+      "executing",
+      "blocked",
+      "paused",
+      "pause_age",
+      "workers",
+    ] as const
+  ).map((gauge) => {
     return { gauge, first: "f", second: "s", value: 1 };
   }),
 );

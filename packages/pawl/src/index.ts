@@ -58,6 +58,17 @@ export type { Backfilled, BackfillOptions, Schedules } from "./schedules/schedul
 export type { CatchUp, Overlap, Schedule, ScheduleDetail, TickRun } from "./store/schedule-store.js";
 export type { MetricsOptions, ServeOptions } from "./worker/options.js";
 export { migrate, type MigrateOptions } from "./api/migrate.js";
+export type {
+  DefinitionPauseOptions,
+  Definitions,
+  PauseChange,
+  PausedDefinition,
+  PausedQueue,
+  PauseOptions,
+  QueuePauses,
+  ResumeOptions,
+  RunPauses,
+} from "./api/cancel-and-pause.js";
 export type { Cancelled, CancelOptions, Limit, Pawl, ResultOptions } from "./api/pawl.js";
 export type {
   Acked,
@@ -71,7 +82,7 @@ export type {
   SendOptions,
   SentMessage,
 } from "./api/queues.js";
-export type { CountOptions, ListOptions, Page, Run } from "./api/runs.js";
+export type { CountOptions, ListOptions, Page, Pause, Run } from "./api/runs.js";
 export type { Signalled, Started, StartItem } from "./api/send.js";
 export { serve, type Worker } from "./api/serve.js";
 export type { OpenTransaction } from "./store/postgres/callers.js";

@@ -79,6 +79,10 @@ export interface EventMap {
    * worker moved it, the next claim of the run emits it.
    */
   readonly "run.unique_lost": OfRun;
+  /** A client of this process paused a run. */
+  readonly "run.paused": { readonly runId: string; readonly name: string; readonly by: string };
+  /** A client of this process resumed a run. */
+  readonly "run.resumed": { readonly runId: string; readonly name: string };
   /** The worker is about to call the function of a step. Not emitted for waits. */
   readonly "step.started": OfStep;
   /** A step has completed. */
@@ -175,6 +179,8 @@ const names: Readonly<Record<EventName, true>> = {
   "run.completed": true,
   "run.failed": true,
   "run.unique_lost": true,
+  "run.paused": true,
+  "run.resumed": true,
   "step.started": true,
   "step.completed": true,
   "step.failed": true,

@@ -174,7 +174,8 @@ function apply(execution: Execution, item: Commit, verdict: Committed, decision:
   }
   sendHints(services.hub, item, effects);
   if (failure !== null) logFailure(logger, effects.ended === null ? "attempt" : "run", failure);
-  progress.advance(item.transition, verdict.inboxSeq, successorOf(execution, item, verdict));
+  execution.told(verdict.paused);
+  progress.advance(item.transition, verdict, successorOf(execution, item, verdict));
 }
 
 function failedAt({ step, attempt, error }: Failure, thrown: unknown): FailedAt {
@@ -185,7 +186,12 @@ function failedAt({ step, attempt, error }: Failure, thrown: unknown): FailedAt 
 function successorOf({ claim }: Execution, { next }: Commit, verdict: Committed): RunClaim | null {
   if (verdict.kind !== "committed" || verdict.handed === null || next === null) return null;
   const { sinceMs, count } = claim.chain;
-  return { run: verdict.handed, claimId: next.claimId, chain: { sinceMs, count: count + 1 } };
+  return {
+    run: verdict.handed,
+    claimId: next.claimId,
+    claimedAtMs: performance.now(),
+    chain: { sinceMs, count: count + 1 },
+  };
 }
 
 /**

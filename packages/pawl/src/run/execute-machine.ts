@@ -61,7 +61,7 @@ export async function executeMachine(execution: Execution, definition: MachineDe
     };
     const isNew = state === null && count === 1;
     const next = await executeStep({ execution, definition, stored, at, isNew });
-    if (control.isAborted || next === null) return;
+    if (control.isAborted || next === null || progress.isSettled) return;
     stored = next;
   }
 }

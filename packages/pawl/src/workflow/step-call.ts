@@ -24,7 +24,7 @@ export interface StepCall extends Watched {
   /**
    * running: its function runs, or its next attempt follows within a second. asking: the database
    * is asked about it. waiting: the database knows what it waits for, and the run need not stay.
-   * held: the worker stops, so it does not begin.
+   * held: the worker stops or the run is paused, so it does not begin.
    */
   state: "running" | "asking" | "waiting" | "held";
   work: Work | null;

@@ -121,6 +121,7 @@ export class StepJournal {
     error: string | null,
   ): Pending | null {
     const { observed, services } = this.#execution;
+    if (verdict.kind !== "stale") this.#execution.told(verdict.paused);
     switch (verdict.kind) {
       case "recorded":
         if (error === null) {

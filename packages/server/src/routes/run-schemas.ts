@@ -27,6 +27,16 @@ const phases: readonly Phase[] = [
 const kinds = ["job", "machine", "workflow"] as const;
 const stepKinds: readonly StepKind[] = ["run", "sleep", "wait", "invoke", "transaction"];
 
+const pauseSchema = strict(
+  {
+    scope: oneOf(["run", "queue", "definition"] as const),
+    by: Type.String(),
+    reason: nullable(Type.String()),
+    since: date,
+  },
+  { title: "Pause" },
+);
+
 export const runSchema = Type.Unsafe<Run>(
   strict(
     {
@@ -56,6 +66,9 @@ export const runSchema = Type.Unsafe<Run>(
       completedAt: nullable(date),
       eligibleAt: nullable(date),
       expiresAt: nullable(date),
+      paused: Type.Union([pauseSchema, Type.Null()], {
+        description: "Who paused the run, its queue or its definition; null: it is not paused",
+      }),
     },
     { title: "Run" },
   ),
@@ -254,6 +267,9 @@ export const listQuery = Type.Object(
       Type.String({ description: "Failed with this code, or with this error name if the error has no code" }),
     ),
     parentId: Type.Optional(Type.String({ description: "Children of this run" })),
+    paused: Type.Optional(
+      Type.Boolean({ description: "true: Paused themselves, not by their queue or definition" }),
+    ),
     since: Type.Optional(Type.String({ description: "Started at this time or later, ISO 8601" })),
     until: Type.Optional(Type.String({ description: "Started before this time" })),
     cursor: pageCursor,

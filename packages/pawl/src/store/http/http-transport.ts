@@ -19,6 +19,7 @@ import type { ServerAddress } from "./address.js";
 import { Caller } from "./caller.js";
 import { type DatesAsText, readRun, readStep, readWhy } from "./dates.js";
 import type { Hints } from "./hints.js";
+import { httpPauses } from "./http-pauses.js";
 import { httpQueues, httpTopics } from "./http-queues.js";
 import { httpSchedules } from "./http-schedules.js";
 import { HttpResults } from "./http-results.js";
@@ -59,6 +60,7 @@ interface SentEnd {
 export class HttpTransport implements ClientTransport {
   readonly queues: ClientTransport["queues"];
   readonly topics: ClientTransport["topics"];
+  readonly pauses: ClientTransport["pauses"];
   readonly schedules: ClientTransport["schedules"];
   readonly #caller: Caller;
   readonly #hints: Hints;
@@ -73,6 +75,7 @@ export class HttpTransport implements ClientTransport {
     this.#trace = trace;
     this.queues = httpQueues(this.#caller);
     this.topics = httpTopics(this.#caller);
+    this.pauses = httpPauses(this.#caller);
     this.schedules = httpSchedules(this.#caller);
     this.#results = new HttpResults((...asked) => this.#ended(...asked), hints, logger);
     this.#starts = new Batcher({
