@@ -303,5 +303,10 @@ begin
   end if;
   meta := jsonb_build_object('floor', v_floor, 'due_ms', v_due_ms, 'busy', v_busy_lines, 'throttled', v_throttled,
     'more', v_found >= p_limit or v_is_full is true or v_is_stopped and (v_found > 0 or v_is_decided))::text;
+  if v_found = 0 then
+    -- an idle worker need not ask for schedules separately
+    meta := (meta::jsonb || jsonb_build_object('schedule_ms', (
+      select ms_until(s.due_at, v_now) from schedules s where s.due_at is not null order by s.due_at limit 1)))::text;
+  end if;
   return next;
 end $f$;
