@@ -85,7 +85,7 @@ export class Executions implements Iterable<Execution> {
     if (this.#byRunId.size === 0) this.#host.onBusy();
     this.#byRunId.set(runId, execution);
     services.observer.begin(execution.observed);
-    const end = await execute(execution, (queue, job) => claimers.batchesOf(queue, job));
+    const end = await execute(execution, claimers);
     if (execution.control.isAborted && this.#isLeft(execution)) return "left";
     return this.#end(execution, end === "refused" ? refusedMs : 0);
   }
