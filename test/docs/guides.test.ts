@@ -24,6 +24,7 @@ describe("the programs of the guides", () => {
     const ofRuns = [
       "signals",
       "timers",
+      "schedules",
       "children",
       "keys-and-limits",
       "cancellation",

@@ -78,9 +78,9 @@ describe("schedules.set", () => {
     [
       "an idempotency key",
       { every: "1h", options: { idempotencyKey: "k" } },
-      /sets idempotencyKey of its runs/,
+      /leave idempotencyKey out/,
     ],
-    ["a start time", { every: "1h", options: { at: new Date() } }, /sets at of its runs itself/],
+    ["a start time", { every: "1h", options: { at: new Date() } }, /leave at out/],
     [
       "an unknown option",
       { every: "1h", timezone: "UTC" },

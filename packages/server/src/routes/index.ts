@@ -6,6 +6,7 @@ import { healthRoutes } from "./health.js";
 import { limitRoutes } from "./limits.js";
 import { listingRoutes } from "./listings.js";
 import { metricsRoutes } from "./metrics.js";
+import { pauseRoutes } from "./pauses.js";
 import { queueRoutes } from "./queues.js";
 import { runRoutes } from "./runs.js";
 import { scheduleRoutes } from "./schedules.js";
@@ -18,6 +19,7 @@ export function addRoutes(app: App, backend: Backend, { metricsOpen }: { metrics
   runRoutes(app, backend);
   listingRoutes(app, backend);
   limitRoutes(app, backend);
+  pauseRoutes(app, backend);
   scheduleRoutes(app, backend);
   metricsRoutes(app, backend, metricsOpen);
   queueRoutes(app, backend);
