@@ -23,6 +23,7 @@ const rooms = [
   "run",
   "workflow",
   "worker",
+  "operate",
   "api",
   "testing",
   "engine",

@@ -39,7 +39,8 @@ export type { Phase, Status } from "./values/phase.js";
 export type { RateLimit } from "./define/rate-limit.js";
 export type { StartOptions } from "./define/start-options.js";
 export type { LimitOptions } from "./local/limits.js";
-export type { Cancelled, CancelOptions, Limit, Pawl, ResultOptions } from "./api/pawl.js";
+export type { Cancelled, CancelOptions, Limit, Pawl, Rerun, ResultOptions } from "./api/pawl.js";
+export type { RerunOptions } from "./operate/rerun.js";
 export type { CountOptions, ListOptions, Page, Run } from "./api/runs.js";
 export type {
   Acked,

@@ -52,7 +52,8 @@ export { databaseState, hold, type DatabaseOptions } from "./api/hold.js";
 export type { LimitOptions } from "./local/limits.js";
 export type { MetricsOptions, ServeOptions } from "./worker/options.js";
 export { migrate, type MigrateOptions } from "./api/migrate.js";
-export type { Cancelled, CancelOptions, Limit, Pawl, ResultOptions } from "./api/pawl.js";
+export type { Cancelled, CancelOptions, Limit, Pawl, Rerun, ResultOptions } from "./api/pawl.js";
+export type { RerunOptions } from "./operate/rerun.js";
 export type {
   Acked,
   Extended,

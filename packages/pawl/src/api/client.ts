@@ -7,6 +7,7 @@
 
 import type { AnyDefinition, DefinitionOfRun, OutputOf, RunId } from "../define/definition.js";
 import { checkLimit } from "../local/limits.js";
+import { checkRerun, type RerunOptions, toRerun } from "../operate/rerun.js";
 import type { ClientTransport } from "../store/client-transport.js";
 import type { OpenTransaction } from "../store/postgres/callers.js";
 import { NotSupported, Unavailable } from "../values/errors.js";
@@ -64,6 +65,7 @@ export class Client implements Pawl {
       },
       steps: (runId) => this.#steps(runId),
       cancel: (runId, options) => this.#cancel(runId, options),
+      rerun: (runId: string, options: RerunOptions = {}) => this.#rerun(runId, options),
     };
     this.limits = {
       set: async (name, limit) => {
@@ -136,6 +138,13 @@ export class Client implements Pawl {
     const id = checkRunId(runId);
     const transport = await this.#transport();
     return toCancelled(runId, await transport.cancel(id, checked));
+  }
+
+  async #rerun(runId: string, options: RerunOptions): Promise<{ runId: string }> {
+    const request = checkRerun(options, this.#settings.maxPayloadBytes);
+    const id = checkRunId(runId);
+    const transport = await this.#transport();
+    return toRerun(runId, request, await transport.rerun(id, request));
   }
 
   /**

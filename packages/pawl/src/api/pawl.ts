@@ -8,6 +8,7 @@ import type { Checked } from "./check.js";
 import type { AnyDefinition, DefinitionOfRun, OutputOf, RunId } from "../define/definition.js";
 import type { Duration } from "../values/duration.js";
 import type { LimitOptions } from "../local/limits.js";
+import type { RerunOptions } from "../operate/rerun.js";
 import type { Queues } from "./queues.js";
 import type { CountOptions, ListOptions, Page, Run } from "./runs.js";
 import type { StoredLimit } from "../store/runs.js";
@@ -23,6 +24,11 @@ export interface CancelOptions {
   readonly reason?: string | undefined;
   /** Also cancel its children, and their children. Default false: the children continue. */
   readonly cascade?: boolean | undefined;
+}
+
+/** The run that repeats another one, of the same definition. */
+export interface Rerun<Definition extends AnyDefinition = AnyDefinition> {
+  readonly runId: RunId<Definition>;
 }
 
 export interface Cancelled {
@@ -70,6 +76,15 @@ export interface Pawl {
      * before. Throws `RunNotFound` or `RunEnded`.
      */
     cancel(runId: string, options?: CancelOptions): Promise<Cancelled>;
+    /**
+     * Runs an ended run again, as a new run that begins where the old one failed: a workflow keeps
+     * its recorded steps, a machine its state. Throws `RunActive` if the run has not ended, and
+     * `RunNotFound`.
+     */
+    rerun<Definition extends AnyDefinition>(
+      runId: RunId<Definition>,
+      options?: RerunOptions,
+    ): Promise<Rerun<Definition>>;
   };
   readonly limits: {
     /** Sets a rate limit for all workers. The last writer wins. */

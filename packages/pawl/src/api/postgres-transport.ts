@@ -12,7 +12,13 @@ import { Receiver } from "../local/receiver.js";
 import { Results } from "../local/results.js";
 import { Signaller } from "../local/signal.js";
 import { Starter } from "../local/start.js";
-import type { EndedRun, NewSignal, SignalVerdict } from "../store/client-store.js";
+import type {
+  EndedRun,
+  NewSignal,
+  RerunRequest,
+  RerunVerdict,
+  SignalVerdict,
+} from "../store/client-store.js";
 import type {
   ClientTransport,
   QueueTransport,
@@ -20,6 +26,7 @@ import type {
   RunQuery,
   TopicTransport,
 } from "../store/client-transport.js";
+import { currentActor } from "../operate/actor.js";
 import { addressKey } from "../store/postgres/database.js";
 import { isBusy, isOutage } from "../store/postgres/database-errors.js";
 import { PostgresStore } from "../store/postgres/postgres-store.js";
@@ -95,7 +102,8 @@ class PostgresTransport implements ClientTransport {
     options: { reason: string | null; cascade: boolean },
   ): ReturnType<ClientTransport["cancel"]> {
     const hub = this.#hub;
-    const answer = await this.#lanes.run(() => this.#store.cancel(runId, options));
+    const by = currentActor();
+    const answer = await this.#lanes.run(() => this.#store.cancel(runId, { ...options, by }));
     for (const [index, ended] of answer.runIds.entries()) {
       hub.cancel(ended, options.reason ?? undefined);
       const name = answer.names[index]!;
@@ -104,6 +112,16 @@ class PostgresTransport implements ClientTransport {
     for (const lost of answer.lost) hub.emit("run.unique_lost", lost);
     hub.claimable(answer.claimable);
     return { verdict: answer.verdict, phase: answer.phase, cancelled: answer.runIds.length };
+  }
+
+  async rerun(runId: string, request: RerunRequest): Promise<RerunVerdict> {
+    const rerun = await this.#store.rerun(runId, request, currentActor());
+    if (rerun.kind === "rerun") {
+      const { name, version } = rerun;
+      this.#hub.hint(rerun.queue);
+      this.#hub.emit("run.started", { runId: rerun.runId, name, version, parentId: null });
+    }
+    return rerun;
   }
 
   async get(runId: string): Promise<Run | null> {

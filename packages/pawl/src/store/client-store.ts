@@ -43,6 +43,44 @@ export interface Cancellation {
   readonly claimable: readonly Claimable[];
 }
 
+/** Who acts, for the action log. */
+export interface Actor {
+  /** The name of a token, or "local". */
+  readonly who: string;
+  /** The address of the caller, "cli" or "library". */
+  readonly from: string;
+}
+
+/** How to repeat a run; null: as it was. */
+export interface RerunRequest {
+  /** The step to begin with, or "start". */
+  readonly from: string | null;
+  readonly input: string | null;
+  readonly state: string | null;
+  readonly version: number | null;
+}
+
+/** The answer of a rerun, see `rerun.sql`. */
+export type RerunVerdict =
+  | {
+      readonly kind: "rerun";
+      readonly runId: string;
+      readonly name: string;
+      readonly version: number;
+      readonly queue: string;
+    }
+  | { readonly kind: "not_found" | "active" | "no_steps" | "no_state" | "no_input" }
+  /** `steps`: the steps of the journal, or the step at which the run ended. */
+  | {
+      readonly kind: "unknown_step" | "waited_for_children" | "signals_lost";
+      readonly steps: readonly string[];
+    };
+
+/** The same without what only the database's own process needs to know. */
+export type RerunAnswer =
+  | Exclude<RerunVerdict, { kind: "rerun" }>
+  | { readonly kind: "rerun"; readonly runId: string };
+
 export interface EndedRun {
   readonly runId: string;
   /** null: there is no such run. */
@@ -127,7 +165,13 @@ export interface ClientStore {
     claimable: Claimable[];
     handed: { queue: string; run: ClaimedRun } | null;
   }>;
-  cancel(runId: string, options: { reason: string | null; cascade: boolean }): Promise<Cancellation>;
+  /** With `by`, the action log gets a line. */
+  cancel(
+    runId: string,
+    options: { reason: string | null; cascade: boolean; by?: Actor },
+  ): Promise<Cancellation>;
+  /** Repeats an ended run as a new run. */
+  rerun(runId: string, request: RerunRequest, by: Actor): Promise<RerunVerdict>;
   why(runId: string): Promise<WhyFacts | null>;
   /**
    * Sets a limit. Answers whether the old limit has postponed runs that `bringForward` should move.

@@ -9,7 +9,14 @@
 
 import type { AnyDefinition } from "../define/definition.js";
 import type { Phase, Status } from "../values/phase.js";
-import type { Cancellation, EndedRun, NewSignal, SignalVerdict } from "./client-store.js";
+import type {
+  Cancellation,
+  EndedRun,
+  NewSignal,
+  RerunAnswer,
+  RerunRequest,
+  SignalVerdict,
+} from "./client-store.js";
 import type {
   NewMessage,
   Publication,
@@ -88,6 +95,7 @@ export interface ClientTransport extends SendTransport {
     runId: string,
     options: { reason: string | null; cascade: boolean },
   ): Promise<Pick<Cancellation, "verdict" | "phase"> & { readonly cancelled: number }>;
+  rerun(runId: string, request: RerunRequest): Promise<RerunAnswer>;
   /** null: there is no such run. */
   get(runId: string): Promise<Run | null>;
   list(query: RunPageQuery): Promise<Page>;

@@ -24,6 +24,7 @@ export type ErrorCode =
   | "NotSupported"
   | "PayloadTooLarge"
   | "ResultTimeout"
+  | "RunActive"
   | "RunCancelled"
   | "RunEnded"
   | "RunFailed"
@@ -47,6 +48,11 @@ export abstract class PawlError extends Error {
 /** No run has this id. */
 export class RunNotFound extends PawlError {
   override readonly code = "RunNotFound";
+}
+
+/** The run has not ended, and the call needs one that has. */
+export class RunActive extends PawlError {
+  override readonly code = "RunActive";
 }
 
 /** The run has ended, and the call needs one that has not. */
@@ -276,6 +282,7 @@ const classes: Record<ErrorCode, { readonly prototype: PawlError }> = {
   NotSupported,
   PayloadTooLarge,
   ResultTimeout,
+  RunActive,
   RunCancelled,
   RunEnded,
   RunFailed,

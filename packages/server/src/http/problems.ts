@@ -44,6 +44,7 @@ const statuses: Record<ErrorCode, number> = {
   NotSupported: 501,
   PayloadTooLarge: 413,
   ResultTimeout: 408,
+  RunActive: 409,
   RunCancelled: 408,
   RunEnded: 409,
   RunFailed: 408,

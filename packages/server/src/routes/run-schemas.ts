@@ -79,6 +79,17 @@ export const batchSchema = strict(
   { description: "In the order of the request" },
 );
 
+export const rerunFields = {
+  from: Type.Optional(
+    Type.String({ description: 'The step to begin with, or "start". Default: where the run failed' }),
+  ),
+  input: Type.Optional(Type.Unknown({ description: "Another input" })),
+  state: Type.Optional(Type.Unknown({ description: "Another state, for a machine" })),
+  version: Type.Optional(Type.Integer({ description: "Another version of the definition" })),
+};
+
+export const rerunSchema = strict(rerunFields, { title: "Rerun" });
+
 export const endedSchema = strict(
   {
     runs: Type.Array(

@@ -10,7 +10,7 @@ import type { Logger } from "../../values/logger.js";
 import { phasesOf, type Status } from "../../values/phase.js";
 import { Batcher } from "../../timing/batch.js";
 import { Lanes } from "../../timing/slow-lanes.js";
-import type { EndedRun, NewSignal, SignalVerdict } from "../client-store.js";
+import type { EndedRun, NewSignal, RerunAnswer, RerunRequest, SignalVerdict } from "../client-store.js";
 import type { ClientTransport, RunPageQuery, RunQuery } from "../client-transport.js";
 import { isUnreachable } from "../errors.js";
 import type { NewRun, StartedRun, StoredLimit } from "../runs.js";
@@ -121,6 +121,19 @@ export class HttpTransport implements ClientTransport {
     });
     if (cancelled > 0) this.#hints.cancel(runId, reason ?? undefined);
     return { verdict: cancelled > 0 ? "cancelled" : "already", phase: "cancelled", cancelled };
+  }
+
+  async rerun(runId: string, { from, input, state, version }: RerunRequest): Promise<RerunAnswer> {
+    const given = (text: string | null): unknown => (text === null ? undefined : JSON.parse(text));
+    const rerun = await this.#caller.call<{ runId: string }>("POST", `/v1/runs/${runId}/rerun`, {
+      body: {
+        from: from ?? undefined,
+        input: given(input),
+        state: given(state),
+        version: version ?? undefined,
+      },
+    });
+    return { kind: "rerun", runId: rerun.runId };
   }
 
   async get(runId: string): Promise<Run> {

@@ -69,6 +69,7 @@ const plainErrors: ReadonlyMap<string, new (message: string) => errors.PawlError
     NotSupported: errors.NotSupported,
     PayloadTooLarge: errors.PayloadTooLarge,
     ResultTimeout: errors.ResultTimeout,
+    RunActive: errors.RunActive,
     RunEnded: errors.RunEnded,
     RunNotFound: errors.RunNotFound,
     SchemaNotStable: errors.SchemaNotStable,

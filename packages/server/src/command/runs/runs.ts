@@ -1,7 +1,8 @@
-/** `pawl runs`: the commands that list, show, start, signal and cancel runs. */
+/** `pawl runs`: the commands that list, show, start, signal, cancel and rerun runs. */
 
 import type { Command } from "commander";
 import { addRunsCancel, addRunsSignal } from "./signal-and-cancel.js";
+import { addRunsRerun } from "./rerun.js";
 import { addRunsList } from "./list.js";
 import { addRunsShow, addRunsWhy } from "./show.js";
 import { addRunsStart } from "./start.js";
@@ -11,7 +12,7 @@ import { addGroup, type Session } from "../terminal/session.js";
 export function addRuns(program: Command, session: Session): void {
   const runs = addGroup(program, session, {
     name: "runs",
-    description: "list, show, start, signal and cancel runs",
+    description: "list, show, start, signal, cancel and rerun runs",
     examples: ["pawl runs list --status failed", "pawl runs why 64"],
   });
   addRunsList(runs, session);
@@ -19,6 +20,7 @@ export function addRuns(program: Command, session: Session): void {
   addRunsStart(runs, session);
   addRunsSignal(runs, session);
   addRunsCancel(runs, session);
+  addRunsRerun(runs, session);
   addRunsWhy(runs, session);
   addRunsTail(runs, session);
 }
