@@ -117,8 +117,7 @@ describe("spawn and park are one", () => {
     const client = await database.connect();
     await client.query("begin");
     await client.query(
-      `select from start('{counter}', '{1}', '{machine}', '{default}', null, array['{}'], null, null, null, null,
-         null, array['\\x6f70656e'::bytea], null, null, null, null, null, null, null, null, true, null, null, null)`,
+      `select from start_runs(array['(counter,1,machine,default,,,,,,,open,,,,,,,,,,)'::new_run], array['{}'], true, true, null, null)`,
     );
     const child = { uniqueKey: key("open") };
     expect(await commit(database, parent, spawn({}, child))).toEqual({ kind: "busy" });

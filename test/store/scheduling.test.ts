@@ -446,7 +446,7 @@ describe("uniqueness", () => {
     const client = await database.connect();
     await client.query("begin");
     const { rows } = await client.query(
-      "select id from start('{counter}', '{1}', '{machine}', '{default}', null, array['{}'], null, null, null, null, '{slow}', null, null, null, null, null, null, null, null, null, false, null, null, null)",
+      "select id from start_runs(array['(counter,1,machine,default,,,,,,slow,,,,,,,,,,,)'::new_run], array['{}'], false, true, null, null)",
     );
     const waiting = starting({ idempotencyKey: "slow" });
     await client.query("commit");

@@ -4,7 +4,7 @@
  */
 
 import { type LocalPostgres, startLocalPostgres } from "@pawl/local-postgres";
-import { migrate } from "pawl";
+import { migrate as migrateNow } from "pawl";
 import pg from "pg";
 import { afterAll, expect } from "vitest";
 import { lastingPort } from "../../support/lasting-port.js";
@@ -56,11 +56,13 @@ export async function makeArena(
     directory?: string;
     /** The address that workers and the client use instead of the server's. */
     through?: (url: string, chance: Chance) => Promise<string>;
+    /** Makes the schema; of another release, perhaps. */
+    migrate?: (options: { url: string }) => Promise<unknown>;
   } = {},
 ): Promise<Arena> {
   const chance = makeChance();
   console.log(`seed ${chance.seed} (PAWL_SEED repeats it)`);
-  const { settings = {}, directory } = options;
+  const { settings = {}, directory, migrate = migrateNow } = options;
   const server = await startLocalPostgres({
     port: await lastingPort(),
     settings,

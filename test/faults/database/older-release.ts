@@ -1,13 +1,13 @@
 /**
  * An older release of Pawl, as users have it installed: the packed tarball in `test/fixtures`, unpacked into a folder of
- * its own, with the worker program of the fault tests beside it. `npm run pack:release` makes the tarball of a release.
+ * its own, with the worker program and the load of the fault tests beside it. `npm run pack:release` makes the tarball of a release.
  */
 
 import { execFile } from "node:child_process";
 import { cp, mkdir, mkdtemp, readdir, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { afterAll } from "vitest";
 
@@ -18,6 +18,8 @@ export interface OlderRelease {
   readonly version: string;
   /** Its worker program, for `fleet.grow`. */
   readonly program: string;
+  /** Its client under load (`arena/load.ts`), as a module to import. */
+  readonly load: string;
   /** The folder of the package. */
   readonly package: string;
 }
@@ -36,10 +38,12 @@ export async function unpackOlderRelease(): Promise<OlderRelease> {
     await symlink(join(root, "node_modules", name), join(modules, name), "dir");
   }
   await cp(join(root, "test/dist/faults/programs"), join(folder, "programs"), { recursive: true });
+  await cp(join(root, "test/dist/faults/arena"), join(folder, "arena"), { recursive: true });
   await cp(join(root, "test/package.json"), join(folder, "package.json"));
   return {
     version: tarball.slice("pawl-".length, -".tgz".length),
     program: join(folder, "programs/worker.js"),
+    load: pathToFileURL(join(folder, "arena/load.js")).href,
     package: join(modules, "pawl"),
   };
 }

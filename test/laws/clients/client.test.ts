@@ -65,7 +65,7 @@ describe("start", () => {
     const user = await database.connect();
     await user.query("begin");
     await user.query(
-      "select start('{parked}', '{1}', '{job}', '{nobody}', '{0}', array['1'], null, null, null, '{1000}', '{held}', null, null, null, null, null, null, null, null, null, true, null, null, null)",
+      `select start_runs('{"(parked,1,job,nobody,0,,,,1000,held,,,,,,,,,,,)"}', array['1'], true, true, null, null)`,
     );
     let isHeld = true;
     const held = pawl.start(parked, null, { idempotencyKey: "held" }).finally(() => (isHeld = false));

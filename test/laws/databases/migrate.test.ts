@@ -17,14 +17,22 @@ const objects = async (schema: string): Promise<number> => {
 describe("migrate", () => {
   it("makes the schema, says what it did, and does nothing the second time", async () => {
     const first = await migrate({ url });
-    expect(first).toEqual({ schema: "pawl", from: 0, to: 1, steps: ['applied version 1 to schema "pawl"'] });
-    expect(await migrate({ url })).toEqual({ schema: "pawl", from: 1, to: 1, steps: [] });
+    expect(first).toEqual({
+      schema: "pawl",
+      from: 0,
+      to: 2,
+      steps: ['applied version 1 to schema "pawl"', 'applied version 2 to schema "pawl"'],
+    });
+    expect(await migrate({ url })).toEqual({ schema: "pawl", from: 2, to: 2, steps: [] });
   });
 
   it("run by many at once applies everything once", async () => {
     const results = await Promise.all(Array.from({ length: 8 }, () => migrate({ url, schema: "many" })));
     expect(results.filter(({ steps }) => steps.length > 0)).toHaveLength(1);
-    expect(await sql("select version from many.migrations")).toEqual([{ version: 1 }]);
+    expect(await sql("select version from many.migrations order by version")).toEqual([
+      { version: 1 },
+      { version: 2 },
+    ]);
   });
 
   it("a newer schema works if no version in between is breaking, and is left as it is", async () => {
@@ -123,7 +131,7 @@ describe("migrate", () => {
 
   it("down takes everything away and nothing else", async () => {
     await migrate({ url, schema: "leaving" });
-    expect(await migrate.down({ url, schema: "leaving" })).toMatchObject({ from: 1, to: 0 });
+    expect(await migrate.down({ url, schema: "leaving" })).toMatchObject({ from: 2, to: 0 });
     expect(await sql("select to_regnamespace('leaving') as there")).toEqual([{ there: null }]);
     await sql("create schema shared");
     await sql("create function shared.mine() returns int language sql as 'select 1'");
@@ -185,7 +193,7 @@ describe("migrate", () => {
     await client.query("set search_path = pg_temp, public");
     await client.query("select pawl.reap(10)");
     const { rows } = await client.query(
-      "select id from pawl.start('{x}', '{1}', '{job}', '{default}', null, array['1'], null, null, null, null, null, null, null, null, null, null, null, null, null, null, false, null, null, null)",
+      `select id from pawl.start_runs('{"(x,1,job,default,,,,,,,,,,,,,,,,,)"}', array['1'], false, true, null, null)`,
     );
     expect(rows).toHaveLength(1);
     await client.end();

@@ -44,8 +44,8 @@ describe("queues and slots", () => {
     await serve([polled], { maxPollInterval: "100ms" });
     const { runId } = (
       await sql<{ runId: string }>(
-        `select id as "runId" from start('{polled}', '{1}', '{job}', '{polled}', null, array['null'],
-           null, null, null, null, null, null, null, null, null, null, null, null, null, null, false, null, null, null)`,
+        `select id as "runId"
+         from start_runs('{"(polled,1,job,polled,,,,,,,,,,,,,,,,,)"}', array['null'], false, true, null, null)`,
       )
     )[0]!;
     expect(await pawl.result(runId)).toBe("found");

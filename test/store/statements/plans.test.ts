@@ -106,8 +106,7 @@ async function hotCalls(database: TestDatabase): Promise<string[]> {
   const claimFrom = (queue: string, claimId: number): string =>
     `select * from claim('${queue}', 'w', ${claimId}, 50, '{counter}', '{1}', null, null)`;
   return [
-    `select start_one('counter', 1, 'machine', 'hot5', null, '{}', null, null, null, null, 'once', 'unique', null, 'key',
-      null, true, null, null) from generate_series(1, 2)`,
+    "select start_one('(counter,1,machine,hot5,,,,,,once,unique,,key,,,,,,,,)', '{}', true, null, null) from generate_series(1, 2)",
     claimFrom("hot3", 81),
     commit("await", 0, { detail: '{"awaits": {"names": ["go"]}, "shown": []}' }),
     `select * from signal(${parked}, ${all("'go'::text")}, ${all("'{}'::text")}, null, false)`,
@@ -146,9 +145,9 @@ async function hotCalls(database: TestDatabase): Promise<string[]> {
     "select * from claim('hot', 'w', 75, 5, '{counter,foreign,nobody}', '{1,1,1}', null, null)",
     "select * from gauges(1000)",
     "update runs set name = 'counter', hold = 0, status = 'runnable', locked_by = null where queue = 'hot' and eligible_at < clock_timestamp()",
-    `select * from start(${all("'counter'::text")}, ${all("1")}, ${all("'machine'::text")}, ${all("'hot2'::text")}, null, ${all("'{}'::text")}, null, null, null, null, null, null, null, null, null, null, null, null, null, null, false, null, null, null)`,
-    "select * from start('{counter}', '{1}', '{machine}', '{hot2}', null, array['{}'], null, null, null, null, '{i}', '{u}', null, null, null, null, null, null, null, null, false, null, null, null)",
-    "select * from start('{counter}', '{1}', '{machine}', '{hot2}', null, array['{}'], null, null, null, null, '{i}', '{u}', null, null, null, null, null, null, null, null, false, null, null, null)",
+    `select * from start_runs(${all("'(counter,1,machine,hot2,,,,,,,,,,,,,,,,,)'::new_run")}, ${all("'{}'::text")}, false, true, null, null)`,
+    `select * from start_runs('{"(counter,1,machine,hot2,,,,,,i,u,,,,,,,,,,)"}', array['{}'], false, true, null, null)`,
+    `select * from start_runs('{"(counter,1,machine,hot2,,,,,,i,u,,,,,,,,,,)"}', array['{}'], false, true, null, null)`,
     "select * from claim('hot', 'w', 77, 50, '{counter}', '{1}', null, null)",
     "select * from claim('hot', 'w', 78, 50, '{counter}', '{1}', null, null)",
     `select * from commit(${ids}, ${all("77::bigint")}, ${all("0")}, ${all("'keep'::text")}, ${all("'two'::text")}, ${all("'{}'::text")}, null, null, null, null, null, null, null, null, null, null, true)`,
@@ -237,9 +236,9 @@ describe("the plans of the hot functions", () => {
     }
     await database.sql("analyze runs");
     const listed = await plansOf(await database.connect(), [
-      "select * from list('counter', null, null, null, null, null, null, null, null, null, null, null, 20)",
-      "select * from list('counter', null, '{done,failed}', null, null, null, null, null, null, null, null, null, 20)",
-      "select * from list(null, null, null, null, null, null, null, null, null, null, null, null, 20)",
+      "select * from list('counter', null, null, null, null, null, null, null, null, null, null, null, 20, null)",
+      "select * from list('counter', null, '{done,failed}', null, null, null, null, null, null, null, null, null, 20, null)",
+      "select * from list(null, null, null, null, null, null, null, null, null, null, null, null, 20, null)",
     ]);
     const sorted = listed
       .flatMap((plan) => [...nodes(plan)])

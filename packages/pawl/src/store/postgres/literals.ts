@@ -1,7 +1,7 @@
 /**
  * Builds PostgreSQL literals: quoted names and array texts. Arrays carry whole batches through
- * `unnest`, one array per column. This file builds them directly, without the driver's generic
- * conversion. Only the store calls it.
+ * `unnest`: one array per column, or one array of records. This file builds them directly, without
+ * the driver's generic conversion. Only the store calls it.
  */
 
 /** Quotes an identifier so that it is safe in SQL text. */
@@ -35,6 +35,24 @@ export function column<T>(rows: readonly T[], pick: (row: T) => Item): string | 
   }
   return empty ? null : `${text}}`;
 }
+
+/** Returns the array of records of a batch: each row's fields, in the order of the type. */
+export function records<T>(rows: readonly T[], fields: (row: T) => readonly Item[]): string {
+  return `{${rows.map((row) => quoteText(record(fields(row)))).join()}}`;
+}
+
+/** Returns one record: its fields, in the order of the type. */
+export function record(fields: readonly Item[]): string {
+  return `(${fields.map((field) => (field === null ? "" : encodeField(field))).join()})`;
+}
+
+function encodeField(item: NonNullable<Item>): string {
+  if (typeof item === "string") return plain.test(item) ? item : quoteText(item);
+  return encode(item);
+}
+
+/** Texts that need no quotes inside a record. */
+const plain = /^[\w.:@/+-]+$/;
 
 function encode(item: NonNullable<Item>): string {
   if (typeof item === "string") return quoteText(item);

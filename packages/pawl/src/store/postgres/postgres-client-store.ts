@@ -69,10 +69,10 @@ export class PostgresClientStore extends PostgresOperationsStore implements Clie
         ];
       }
     }
-    const rows = await this.call<StartRow>("start", [
-      ...startValues(runs, { allOrNothing, claim }),
-      false, // not patient
-    ]);
+    const rows = await this.call<StartRow>(
+      "start_runs",
+      startValues(runs, { allOrNothing, patient: false, claim }),
+    );
     return toStarted(rows);
   }
 
@@ -195,6 +195,7 @@ export class PostgresClientStore extends PostgresOperationsStore implements Clie
       filter.before?.runId,
       filter.input,
       filter.limit,
+      null, // filters of a later version
     ]);
     const { rows: listed, more } = cut(rows, "id");
     const last = more || listed.length === filter.limit ? listed.at(-1) : undefined;
@@ -202,7 +203,7 @@ export class PostgresClientStore extends PostgresOperationsStore implements Clie
   }
 
   async count(filter: RunFilter): Promise<number> {
-    const values = [...filterValues(filter), filter.input];
+    const values = [...filterValues(filter), filter.input, null];
     const [row] = await this.callAside<{ count_listed: string }>("count_listed", values);
     return Number(row?.count_listed ?? 0);
   }

@@ -18,40 +18,22 @@ import type {
   Verdict,
 } from "../store.js";
 import { toJournal } from "./journal-rows.js";
-import { column } from "./literals.js";
+import { column, record, records } from "./literals.js";
 
 type Value = string | number | boolean | null;
 
-/** Returns the arguments of `start`, which is patient unless told otherwise. */
+/** Returns the arguments of `start_runs`. */
 export function startValues(
   runs: readonly NewRun[],
-  { allOrNothing, claim }: { allOrNothing: boolean; claim: Claim | null },
+  { allOrNothing, patient, claim }: { allOrNothing: boolean; patient: boolean; claim: Claim | null },
 ): Value[] {
   return [
-    column(runs, (run) => run.name),
-    column(runs, (run) => run.version),
-    column(runs, (run) => run.kind),
-    column(runs, (run) => run.queue),
-    column(runs, (run) => run.priority),
+    records(runs, newRunFields),
     column(runs, (run) => run.input),
-    column(runs, (run) => run.step),
-    column(runs, (run) => run.delayMs),
-    column(runs, (run) => run.at),
-    column(runs, (run) => run.retentionMs),
-    column(runs, (run) => run.idempotencyKey),
-    column(runs, (run) => run.uniqueKey),
-    column(runs, (run) => run.uniqueScope && `{${run.uniqueScope.join(",")}}`),
-    column(runs, (run) => run.partitionKey),
-    column(runs, (run) => run.rateLimit),
-    column(runs, (run) => run.weight),
-    null,
-    null,
-    null,
-    column(runs, (run) => run.trace),
     allOrNothing,
+    patient,
     claim?.workerId ?? null,
     claim?.claimId ?? null,
-    column(runs, (run) => run.direct || null),
   ];
 }
 
@@ -61,26 +43,42 @@ export function startOneValues(
   { patient, claim }: { patient: boolean; claim: Claim | null },
 ): Value[] {
   return [
-    run.name,
-    run.version,
-    run.kind,
-    run.queue,
-    run.priority,
+    record(newRunFields(run)),
     run.input,
-    run.step,
-    run.delayMs,
-    run.at?.toISOString() ?? null,
-    run.retentionMs,
-    run.idempotencyKey,
-    run.uniqueKey && `\\x${Buffer.from(run.uniqueKey).toString("hex")}`,
-    run.uniqueScope && `{${run.uniqueScope.join(",")}}`,
-    run.partitionKey,
-    run.trace,
     patient,
     run.direct ? claim!.workerId : null,
     run.direct ? claim!.claimId : null,
   ];
 }
+
+/** The fields of the SQL type `new_run`, in its order. */
+function newRunFields(run: NewRun) {
+  return [
+    run.name,
+    run.version,
+    run.kind,
+    run.queue,
+    run.priority,
+    run.step,
+    run.delayMs,
+    run.at,
+    run.retentionMs,
+    run.idempotencyKey,
+    run.uniqueKey,
+    scopeOf(run),
+    run.partitionKey,
+    run.rateLimit,
+    run.weight,
+    null, // its parent, the number of its spawn and its place in it: new_runs sets them
+    null,
+    null,
+    run.trace,
+    run.direct,
+    null, // options
+  ];
+}
+
+const scopeOf = ({ uniqueScope }: NewRun): string | null => uniqueScope && `{${uniqueScope.join(",")}}`;
 
 export interface StartRow {
   position: number;
@@ -211,9 +209,23 @@ export function detailOf(transition: Transition): string | null {
 /** Returns a run to start, in the form that `new_runs` takes. */
 export function childOf(run: NewRun): object {
   return {
-    ...run,
-    uniqueKey: run.uniqueKey === null ? null : Buffer.from(run.uniqueKey).toString("hex"),
-    uniqueScope: run.uniqueScope && `{${run.uniqueScope.join(",")}}`,
+    name: run.name,
+    version: run.version,
+    kind: run.kind,
+    queue: run.queue,
+    priority: run.priority,
+    input: run.input,
+    step: run.step,
+    delay_ms: run.delayMs,
+    at: run.at,
+    retention_ms: run.retentionMs,
+    idempotency_key: run.idempotencyKey,
+    unique_key: run.uniqueKey && `\\x${Buffer.from(run.uniqueKey).toString("hex")}`,
+    unique_scope: scopeOf(run),
+    partition_key: run.partitionKey,
+    rate_limit: run.rateLimit,
+    weight: run.weight,
+    trace: run.trace,
   };
 }
 

@@ -25,12 +25,9 @@ import { signalValues, startValues, toStarted } from "./rows.js";
  * their arguments.
  */
 const functions = {
-  start: {
+  start_runs: {
     columns: ["position", "id", "created", "status", "conflict"],
-    types: (
-      "text[] int[] text[] text[] smallint[] text[] text[] bigint[] timestamptz[] bigint[] text[] bytea[] text[] " +
-      "text[] text[] int[] bigint[] int[] int[] text[] boolean text bigint boolean[]"
-    ).split(" "),
+    types: "new_run[] text[] boolean boolean text bigint".split(" "),
   },
   signal: {
     columns: ["position", "verdict"],
@@ -52,7 +49,10 @@ export class TransactionStore {
 
   /** Starts all the runs. If their keys conflict, the database aborts the transaction. */
   async start(runs: readonly NewRun[]): Promise<StartedRun[]> {
-    const rows = await this.#call("start", startValues(runs, { allOrNothing: true, claim: null }));
+    const rows = await this.#call(
+      "start_runs",
+      startValues(runs, { allOrNothing: true, patient: true, claim: null }),
+    );
     return toStarted(
       rows.map(([position, id, created, status, conflict]) => ({
         position: Number(position),
@@ -77,7 +77,9 @@ export class TransactionStore {
     const answer = columns.map((column) => `r.${column}::text`).join(", ");
     const fragments = [
       `select ${answer} from ${quoteName(this.#schema)}.${name}(`,
-      ...types.map((type, index) => `::text::${type}${index === types.length - 1 ? end : ", "}`),
+      ...types.map(
+        (type, index) => `::text::${this.#qualified(type)}${index === types.length - 1 ? end : ", "}`,
+      ),
     ];
     const values = given.map((value) => (value === null ? null : String(value)));
     try {
@@ -86,6 +88,11 @@ export class TransactionStore {
     } catch (error) {
       throw explainRefusal(error, this.#schema);
     }
+  }
+
+  /** The caller's search_path finds the types of PostgreSQL only. */
+  #qualified(type: string): string {
+    return type === "new_run[]" ? `${quoteName(this.#schema)}.${type}` : type;
   }
 }
 

@@ -111,14 +111,23 @@ create index runs_listing on runs (name, status, inserted_at desc, id desc) wher
 create index runs_failures on runs ((coalesce(error ->> 'code', error ->> 'name') collate "C"), inserted_at desc, id desc)
   where status = 'failed' and id < 4611686018427387904;
 
--- A run as people see it: the answer of get and list.
+-- A run to start. Its input travels beside it, so that a large text is quoted once. `options` is a
+-- JSON object for rare options: a later version reads more members without a new signature.
+create type new_run as (
+  name text, version int, kind text, queue text, priority smallint, step text, delay_ms bigint, at timestamptz, retention_ms bigint,
+  idempotency_key text, unique_key bytea, unique_scope text, partition_key text, rate_limit text, weight int,
+  parent_id bigint, child_of int, "position" int, trace text, direct boolean, options text);
+
+-- A run as people see it: the answer of get and list. `extra` is a JSON object,
+-- so that a later version can tell more.
 create type run_record as (
   id bigint, name text, version int, kind text, status run_status, step text, attempt int, queue text, priority smallint,
   input text, state text, result text, error text, parent_id bigint, idempotency_key text,
-  inserted_at text, completed_at text, eligible_at text, expires_at text);
+  inserted_at text, completed_at text, eligible_at text, expires_at text, extra text);
 
--- A run that has just been claimed, with all that a worker needs to execute it (take_claims).
+-- A run that has just been claimed, with all that a worker needs to execute it (take_claims). `extra` is
+-- a JSON object, as above.
 create type claimed_run as (
   id text, name text, version int, step text, priority smallint, attempt int, crashes int, parent_id text, partition_key text,
   timed_out boolean, children int, inbox_seq int, inbox text, input text, state text, journal text, waiting text,
-  unique_lost boolean, started_ms double precision, trace text);
+  unique_lost boolean, started_ms double precision, trace text, extra text);

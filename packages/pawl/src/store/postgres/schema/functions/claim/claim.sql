@@ -31,7 +31,8 @@ create or replace function claim(
 ) returns table (
   id text, name text, version int, step text, priority smallint, attempt int, crashes int,
   parent_id text, partition_key text, timed_out boolean, children int, inbox_seq int, inbox text,
-  input text, state text, journal text, waiting text, unique_lost boolean, started_ms double precision, trace text, meta text)
+  input text, state text, journal text, waiting text, unique_lost boolean, started_ms double precision, trace text,
+  extra text, meta text)
 language plpgsql as $f$
 #variable_conflict use_column
 declare

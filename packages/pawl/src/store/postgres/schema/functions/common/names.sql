@@ -1,9 +1,7 @@
 -- pawl: inner
 -- Raises if a name or key is too long. It is no constraint of runs, because PostgreSQL would
 -- prepare that anew for every statement that writes a run: a tenth of the time of a single commit.
-create or replace function require_names(
-  p_name text[], p_queue text[], p_step text[], p_idempotency_key text[], p_unique_key bytea[], p_partition_key text[], p_rate_limit text[]
-) returns void language plpgsql as $f$
+create or replace function require_names(p_runs new_run[]) returns void language plpgsql as $f$
 declare
   v_what text;
 begin
@@ -12,14 +10,13 @@ begin
       when octet_length(u.unique_key) > 512 then 'the unique key' when octet_length(u.partition_key) > 512 then 'the partition key'
       else 'the rate limit' end
   into v_what
-  from unnest(p_name, p_queue, p_step, p_idempotency_key, p_unique_key, p_partition_key, p_rate_limit)
-    u(name, queue, step, idempotency_key, unique_key, partition_key, rate_limit)
+  from unnest(p_runs) u
   where octet_length(u.name) > 256 or octet_length(u.queue) > 256 or octet_length(u.step) > 256
     or octet_length(u.idempotency_key) > 512 or octet_length(u.unique_key) > 512
     or octet_length(u.partition_key) > 512 or octet_length(u.rate_limit) > 512
   limit 1;
   if not found then
-    perform require_free_key(k.key) from unnest(p_partition_key) k(key) where starts_with(k.key, chr(1));
+    perform require_free_key(u.partition_key) from unnest(p_runs) u where starts_with(u.partition_key, chr(1));
   else
     raise exception '% is too long: shorten it, a name has at most 256 bytes, a key 512', v_what using errcode = 'PW422';
   end if;

@@ -28,8 +28,8 @@ begin
       on conflict (run_id, name) do update set attempt = excluded.attempt, error = excluded.error, due_at = excluded.due_at
       returning * into v_step;
   elsif v_step.run_id is null and p_op <> 'due' then
-    if p_op = 'invoke' and p_detail #>> '{children,0,rateLimit}' is null
-        and (p_detail #>> '{children,0,idempotencyKey}' is null or p_detail #>> '{children,0,uniqueKey}' is null) then
+    if p_op = 'invoke' and p_detail #>> '{children,0,rate_limit}' is null and p_detail #>> '{children,0,options}' is null
+        and (p_detail #>> '{children,0,idempotency_key}' is null or p_detail #>> '{children,0,unique_key}' is null) then
       select n.id, not n.created into v_child_id, v_is_taken
         from new_runs(p_detail -> 'children', array[p_run_id], array[null::int], array[null::int]) n;
     elsif p_op = 'invoke' then

@@ -3,7 +3,7 @@
 -- people, not for loops.
 create or replace function count_listed(
   p_name text, p_version int, p_status run_status[], p_queue text, p_kind text, p_error text, p_parent_id bigint,
-  p_since timestamptz, p_until timestamptz, p_input text
+  p_since timestamptz, p_until timestamptz, p_input text, p_more jsonb
 ) returns bigint language plpgsql stable as $f$
 declare
   v_input jsonb := p_input::jsonb;

@@ -1,7 +1,7 @@
 -- pawl: call; custom plans
 -- A page of runs, newest first, up to p_limit and 16 MiB (see get). Every filter may be null.
 -- p_error is the code of the error, or its name if it has none. p_input is JSON that the input
--- contains. The filters decide which index finds the runs:
+-- contains. p_more has the filters of later versions. The filters decide which index finds the runs:
 --   p_input      runs_input, if the operator has made it (docs/operations.md) and hits are rare
 --   p_parent_id  runs_children
 --   p_error      runs_failures
@@ -13,7 +13,8 @@
 -- call anew with the given filters, so that the others vanish.
 create or replace function list(
   p_name text, p_version int, p_status run_status[], p_queue text, p_kind text, p_error text, p_parent_id bigint,
-  p_since timestamptz, p_until timestamptz, p_before_at timestamptz, p_before_id bigint, p_input text, p_limit int
+  p_since timestamptz, p_until timestamptz, p_before_at timestamptz, p_before_id bigint, p_input text, p_limit int,
+  p_more jsonb
 ) returns setof run_record language plpgsql stable as $f$
 declare
   c_names constant int := 1000;

@@ -11,6 +11,7 @@ create or replace function start(
 declare
   c_bytes constant int := 16 * 1024 * 1024;      -- the most that one claim answers
   v_input text := coalesce(input, 'null')::text;
+  v_run new_run;
   v_id bigint;
 begin
   perform require_name('definition', name, true);
@@ -41,11 +42,20 @@ begin
     raise exception 'unique_scope must be a list of phases, one or more of %, not %',
       array_to_string(enum_range(null::run_status), ', '), left(unique_scope::text, 200) using errcode = 'PW422';
   end if;
-  select s.id into strict v_id from start(
-    array[name], array[version], null::text[], array[queue], array[priority]::smallint[], array[v_input], array[step],
-    array[extract(epoch from delay) * 1000]::bigint[], array[at], array[extract(epoch from retention) * 1000]::bigint[],
-    array[idempotency_key], array[convert_to(unique_key, 'UTF8')], array[unique_scope::text],
-    array[partition_key], array[rate_limit], array[weight], null::bigint[], null::int[], null::int[], null::text[],
-    true, null::text, null::bigint, null::boolean[], true) s;
+  v_run.name := name;
+  v_run.version := version;
+  v_run.queue := queue;
+  v_run.priority := priority;
+  v_run.step := step;
+  v_run.delay_ms := extract(epoch from delay) * 1000;
+  v_run.at := at;
+  v_run.retention_ms := extract(epoch from retention) * 1000;
+  v_run.idempotency_key := idempotency_key;
+  v_run.unique_key := convert_to(unique_key, 'UTF8');
+  v_run.unique_scope := unique_scope;
+  v_run.partition_key := partition_key;
+  v_run.rate_limit := rate_limit;
+  v_run.weight := weight;
+  select s.id into strict v_id from start_runs(array[v_run], array[v_input], true, true, null, null) s;
   return v_id;
 end $f$;

@@ -1,13 +1,9 @@
 -- pawl: call
 -- Starts one run of a known definition, without a rate limit, in one statement, because somebody
 -- waits for a lone start. Answers its id, or no row if one of its keys is taken: nothing was written,
--- and start tells by whom. With p_worker it is inserted already claimed; no row if the database is
--- held, and start inserts it unclaimed. Rides runs_unique and runs_idempotency.
-create or replace function start_one(
-  p_name text, p_version int, p_kind text, p_queue text, p_priority smallint, p_input text, p_step text,
-  p_delay_ms bigint, p_at timestamptz, p_retention_ms bigint, p_idempotency_key text, p_unique_key bytea, p_unique_scope text,
-  p_partition_key text, p_trace text, p_patient boolean, p_worker text, p_claim_id bigint
-) returns table (id bigint)
+-- and start_runs tells by whom. With p_worker it is inserted already claimed; no row if the database is
+-- held, and start_runs inserts it unclaimed. Rides runs_unique and runs_idempotency.
+create or replace function start_one(p_run new_run, p_input text, p_patient boolean, p_worker text, p_claim_id bigint) returns table (id bigint)
 language plpgsql as $f$
 declare
   v_now timestamptz := clock();
@@ -15,15 +11,14 @@ begin
   if current_setting('synchronous_commit') = 'off' then
     perform require_durable_commit();
   end if;
-  if octet_length(p_name) > 256 or octet_length(p_queue) > 256 or octet_length(p_step) > 256 or octet_length(p_idempotency_key) > 512
-      or octet_length(p_unique_key) > 512 or octet_length(p_partition_key) > 512 or starts_with(p_partition_key, chr(1)) then
-    perform require_names(array[p_name], array[p_queue], array[p_step], array[p_idempotency_key], array[p_unique_key],
-      array[p_partition_key], null);
+  if octet_length(p_run.name) > 256 or octet_length(p_run.queue) > 256 or octet_length(p_run.step) > 256 or octet_length(p_run.idempotency_key) > 512
+      or octet_length(p_run.unique_key) > 512 or octet_length(p_run.partition_key) > 512 or starts_with(p_run.partition_key, chr(1)) then
+    perform require_names(array[p_run]);
   end if;
-  if p_at is not null then
-    perform require_time('at', p_at);
+  if p_run.at is not null then
+    perform require_time('at', p_run.at);
   end if;
-  if not p_patient and (p_unique_key is not null or p_idempotency_key is not null) then
+  if not p_patient and (p_run.unique_key is not null or p_run.idempotency_key is not null) then
     perform set_config('lock_timeout', '100ms', true);
   end if;
   return query
@@ -31,17 +26,17 @@ begin
       idempotency_key, unique_key, unique_scope, partition_key, trace, locked_by, claim_id)
     select nextval('run_ids') << 6,
       case when p_worker is null then 'runnable'::run_status else 'executing'::run_status end,
-      p_name, p_version, p_kind, coalesce(p_queue, 'default'), coalesce(p_priority, 0::smallint), p_input::jsonb, p_step,
-      coalesce(p_at, v_now + coalesce(p_delay_ms, 0) * interval '1 millisecond'), v_now,
-      least(coalesce(p_retention_ms * interval '1 millisecond', '30 days'), s.retention_ceiling),
-      p_idempotency_key, p_unique_key,
-      case when p_unique_key is not null then
-        coalesce(p_unique_scope, '{runnable,executing,awaiting_signal,awaiting_children}')::run_status[] end,
-      p_partition_key, p_trace, p_worker, case when p_worker is not null then p_claim_id end
+      p_run.name, p_run.version, p_run.kind, coalesce(p_run.queue, 'default'), coalesce(p_run.priority, 0::smallint), p_input::jsonb, p_run.step,
+      coalesce(p_run.at, v_now + coalesce(p_run.delay_ms, 0) * interval '1 millisecond'), v_now,
+      least(coalesce(p_run.retention_ms * interval '1 millisecond', '30 days'), s.retention_ceiling),
+      p_run.idempotency_key, p_run.unique_key,
+      case when p_run.unique_key is not null then
+        coalesce(p_run.unique_scope, '{runnable,executing,awaiting_signal,awaiting_children}')::run_status[] end,
+      p_run.partition_key, p_run.trace, p_worker, case when p_worker is not null then p_claim_id end
     from settings s
     where (p_worker is null or not s.held)
       -- a scope of its own may leave out where the run begins: then nothing collides, and the holder is looked up
-      and (p_unique_scope is null or (select r.id from runs r where r.unique_guard = p_unique_key limit 1) is null)
+      and (p_run.unique_scope is null or (select r.id from runs r where r.unique_guard = p_run.unique_key limit 1) is null)
     on conflict do nothing
     returning runs.id;
 end $f$;

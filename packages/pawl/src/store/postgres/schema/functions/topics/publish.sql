@@ -18,7 +18,7 @@ declare
   v_body jsonb := p_body::jsonb;
   v_wanted bigint[];         -- the subscriptions
   v_each int := greatest(1, c_at_once / greatest(1, octet_length(p_body)));
-  v_names text[];
+  v_runs new_run[];
   v_inputs text[];
   v_queues text[];
 begin
@@ -57,18 +57,17 @@ begin
     end loop;
   end if;
   for v_from in 1 .. coalesce(cardinality(v_wanted), 0) by v_each loop
-    select array_agg(case when s.type = 'http' then 'pawl-delivery' else s.target ->> 'name' end order by s.id) filter (where s.type <> 'queue'),
+    select array_agg(jsonb_populate_record(null::new_run, jsonb_build_object(
+        'name', case when s.type = 'http' then 'pawl-delivery' else s.target ->> 'name' end)) order by s.id) filter (where s.type <> 'queue'),
       array_agg(case when s.type = 'http'
           then jsonb_build_object('subscription', s.id::text, 'topic', p_topic, 'body', v_body)::text
           else p_body end order by s.id) filter (where s.type <> 'queue'),
       array_agg(s.target ->> 'queue' order by s.id) filter (where s.type = 'queue')
-    into v_names, v_inputs, v_queues
+    into v_runs, v_inputs, v_queues
     from (select t.id, t.target, t.target ->> 'type' as type from subscriptions t
       where t.id = any (v_wanted[v_from : v_from + v_each - 1])) s;
-    if v_names is not null then
-      perform start(v_names, null::int[], null::text[], null::text[], null::smallint[], v_inputs, null::text[], null::bigint[],
-        null::timestamptz[], null::bigint[], null::text[], null::bytea[], null::text[], null::text[], null::text[], null::int[],
-        null::bigint[], null::int[], null::int[], null::text[], true, null::text, null::bigint, null::boolean[], true);
+    if v_runs is not null then
+      perform start_runs(v_runs, v_inputs, true, true, null, null);
     end if;
     if v_queues is not null then
       perform send(v_queues, array_fill(p_body, array[cardinality(v_queues)]), null::bigint[], null::text[], null::text[], true);

@@ -1,22 +1,18 @@
 -- pawl: call
--- Starts runs, one per position of the arrays (a missing array is all null), and answers one row
--- per position. Ids follow the order of the input. Inserts rows sorted by key, so that concurrent
--- batches cannot deadlock. A lone run of a known definition goes to start_one first.
+-- Starts runs, one per position, and answers one row per position. Ids follow the order of the
+-- input. Inserts rows sorted by key, so that concurrent batches cannot deadlock. A lone run of a
+-- known definition goes to start_one first.
 -- If a key is taken, starts nothing and answers the holder, also if the new run would begin outside
 -- of its unique scope. Two keys with different holders answer `conflict`, or raise if
 -- p_all_or_nothing. It waits for a key of an open transaction only if p_all_or_nothing and
 -- p_patient, as in a transaction of the caller. Otherwise the call fails with 55P03, and its
 -- callers are served one by one. An unknown rate limit raises.
--- With p_worker and p_direct it inserts a run already claimed, unless the database is held. If
--- several due runs share a partition key, only the first may be claimed at once. The others are
--- inserted blocked, as claim_keyed would leave them, and let in one by one.
+-- With p_worker it inserts a `direct` run already claimed, unless the database is held. If several
+-- due runs share a partition key, only the first may be claimed at once. The others are inserted
+-- blocked, as claim_keyed would leave them, and let in one by one.
 -- commit starts children through it (spawn_children). Rides runs_unique and runs_idempotency.
-create or replace function start(
-  p_name text[], p_version int[], p_kind text[], p_queue text[], p_priority smallint[], p_input text[],
-  p_step text[], p_delay_ms bigint[], p_at timestamptz[], p_retention_ms bigint[],
-  p_idempotency_key text[], p_unique_key bytea[], p_unique_scope text[],
-  p_partition_key text[], p_rate_limit text[], p_weight int[], p_parent_id bigint[], p_child_of int[], p_position int[], p_trace text[],
-  p_all_or_nothing boolean, p_worker text, p_claim_id bigint, p_direct boolean[], p_patient boolean default true
+create or replace function start_runs(
+  p_runs new_run[], p_input text[], p_all_or_nothing boolean, p_patient boolean, p_worker text, p_claim_id bigint
 ) returns table ("position" int, id bigint, created boolean, status run_status, conflict bigint)
 language plpgsql as $f$
 #variable_conflict use_column
@@ -24,6 +20,7 @@ declare
   v_now timestamptz := clock();
   v_ceiling interval;
   v_is_held boolean;
+  v_given record;            -- how many of the runs have a field
   v_ids bigint[];
   v_pending int[];           -- null: all
   v_only int[];              -- which of them to insert; null: all
@@ -39,66 +36,63 @@ begin
     -- a key of an open transaction must keep neither the other runs nor a connection waiting
     perform set_config('lock_timeout', '100ms', true);
   end if;
-  perform require_names(p_name, p_queue, p_step, p_idempotency_key, p_unique_key, p_partition_key, p_rate_limit);
-  if p_rate_limit is not null then
-    perform require_limits(p_rate_limit, p_weight);
+  perform require_names(p_runs);
+  select count(*) - count(u.kind) as without_kind, count(u.unique_key) + count(u.idempotency_key) as keys, count(u.unique_scope) as scopes,
+    count(u.partition_key) as partition_keys, count(u.rate_limit) as rate_limits, count(u.at) as times
+  into v_given from unnest(p_runs) u;
+  if v_given.rate_limits > 0 then
+    perform require_limits(array_agg(u.rate_limit), array_agg(u.weight)) from unnest(p_runs) u;
   end if;
-  if p_at is not null then
-    perform require_time('at', u.at) from unnest(p_at) u(at) where u.at <> within_reach(u.at);
+  if v_given.times > 0 then
+    perform require_time('at', u.at) from unnest(p_runs) u where u.at <> within_reach(u.at);
   end if;
   select s.retention_ceiling, s.held into strict v_ceiling, v_is_held from settings s;
   if v_is_held then
-    p_direct := null;
+    p_worker := null;
   end if;
-  v_ids := array(select nextval('run_ids') << 6 from generate_series(1, cardinality(p_name)));
+  v_ids := array(select nextval('run_ids') << 6 from generate_series(1, cardinality(p_runs)));
   -- starts by name: the definition to run, found once per name, or per name and version where one
   -- is given
-  if p_kind is null or array_position(p_kind, null) is not null then
+  if v_given.without_kind > 0 then
     select jsonb_object_agg(n.name || coalesce('@' || n.version, ''), to_jsonb(d)) into v_known
-    from (select distinct u.name, u.version from unnest(p_name, p_version, p_kind) u(name, version, kind) where u.kind is null) n
+    from (select distinct u.name, u.version from unnest(p_runs) u where u.kind is null) n
     cross join lateral resolve(n.name, n.version) d;
   end if;
 
   -- without keys there is no conflict, and a plain insert is cheaper
-  if p_unique_key is null and p_idempotency_key is null then
-    if p_partition_key is not null then
+  if v_given.keys = 0 then
+    if v_given.partition_keys > 0 then
       v_behind := array(
         select u.is_in_line and count(*) filter (where u.is_in_line) over (partition by u.key order by u.priority, u.at, u.o) > 1
-        from (select k.key, coalesce(k.priority, 0) as priority, coalesce(k.at, v_now) as at, k.o,
-            k.key is not null and k.kind is not null and k.direct is not true
+        from (select k.partition_key as key, coalesce(k.priority, 0) as priority, coalesce(k.at, v_now) as at, k.ordinality as o,
+            k.partition_key is not null and k.kind is not null and first_status(k.direct, p_worker) = 'runnable'
               and coalesce(k.at <= v_now, coalesce(k.delay_ms, 0) = 0) as is_in_line
-          from unnest(p_partition_key, p_kind, p_direct, p_priority, p_at, p_delay_ms) with ordinality
-            k(key, kind, direct, priority, at, delay_ms, o)) u
+          from unnest(p_runs) with ordinality k) u
         order by u.o);
     end if;
     insert into runs (id, status, hold, name, version, kind, queue, priority, input, step,
       eligible_at, inserted_at, retention, idempotency_key, unique_key, unique_scope, partition_key, rate_limit, weight,
       parent_id, child_of, position, trace, locked_by, claim_id)
-    select n.* from new_rows(v_ids, v_pending, v_known, v_now, v_ceiling, p_name, p_version, p_kind, p_queue, p_priority, p_input, p_step,
-      p_delay_ms, p_at, p_retention_ms, p_idempotency_key, p_unique_key, p_unique_scope, p_partition_key, p_rate_limit, p_weight, p_parent_id,
-      p_child_of, p_position, p_trace, p_worker, p_claim_id, p_direct, v_behind) n;
+    select n.* from new_rows(v_ids, p_runs, p_input, v_behind, null, v_known, v_now, v_ceiling, p_worker, p_claim_id) n;
     return query
-      select u.o::int, u.id, true, case when u.direct then 'executing'::run_status else 'runnable'::run_status end, null::bigint
-      from unnest(v_ids, p_direct) with ordinality u(id, direct, o);
+      select u.ordinality::int, v_ids[u.ordinality], true, first_status(u.direct, p_worker), null::bigint from unnest(p_runs) with ordinality u;
     return;
   end if;
 
   for v_round in 1 .. 20 loop
     v_only := v_pending;
-    if p_unique_scope is not null then
+    if v_given.scopes > 0 then
       -- a new run outside of its own scope collides with nothing: look up whether its key is taken
       v_only := array(
-        select u.o from unnest(p_unique_key, p_unique_scope, p_direct) with ordinality u(key, scope, direct, o)
-        where (v_pending is null or u.o = any (v_pending)) and not (u.key is not null
-          and case when u.direct then 'executing'::run_status else 'runnable'::run_status end <> all (u.scope::run_status[])
-          and (select r.id from runs r where r.unique_guard = u.key limit 1) is not null) is true);
+        select u.ordinality from unnest(p_runs) with ordinality u
+        where (v_pending is null or u.ordinality = any (v_pending)) and not (u.unique_key is not null
+          and first_status(u.direct, p_worker) <> all (u.unique_scope::run_status[])
+          and (select r.id from runs r where r.unique_guard = u.unique_key limit 1) is not null) is true);
     end if;
     insert into runs (id, status, hold, name, version, kind, queue, priority, input, step,
       eligible_at, inserted_at, retention, idempotency_key, unique_key, unique_scope, partition_key, rate_limit, weight,
       parent_id, child_of, position, trace, locked_by, claim_id)
-    select n.* from new_rows(v_ids, v_only, v_known, v_now, v_ceiling, p_name, p_version, p_kind, p_queue, p_priority, p_input, p_step,
-      p_delay_ms, p_at, p_retention_ms, p_idempotency_key, p_unique_key, p_unique_scope, p_partition_key, p_rate_limit, p_weight, p_parent_id,
-      p_child_of, p_position, p_trace, p_worker, p_claim_id, p_direct, v_behind) n
+    select n.* from new_rows(v_ids, p_runs, p_input, v_behind, v_only, v_known, v_now, v_ceiling, p_worker, p_claim_id) n
     order by n.unique_key nulls first, n.name, n.idempotency_key nulls first, n.id
     on conflict do nothing;
     get diagnostics v_inserted = row_count;
@@ -107,15 +101,15 @@ begin
     -- look up the holders of the other keys; if a key has no holder by now, insert again
     v_again := '{}';
     for v_taken in
-      select u.o::int, u.name, by_unique.id as unique_id, by_idempotency.id as idempotency_id,
+      select u.ordinality::int as o, by_unique.id as unique_id, by_idempotency.id as idempotency_id,
         coalesce(by_unique.status, by_idempotency.status) as status
-      from unnest(v_ids, p_name, p_idempotency_key, p_unique_key) with ordinality u(id, name, idempotency_key, unique_key, o)
+      from unnest(p_runs) with ordinality u
       left join lateral (select r.id, r.status from runs r
         where r.unique_guard = u.unique_key limit 1) by_unique on true
       left join lateral (select r.id, r.status from runs r
         where r.idempotency_key = u.idempotency_key and (r.name = u.name) is true limit 1) by_idempotency on true
-      where (v_pending is null or u.o = any (v_pending))
-        and not exists (select 1 from runs r where r.id = u.id)
+      where (v_pending is null or u.ordinality = any (v_pending))
+        and not exists (select 1 from runs r where r.id = v_ids[u.ordinality])
     loop
       if v_taken.unique_id is null and v_taken.idempotency_id is null then
         v_again := v_again || v_taken.o;
@@ -142,7 +136,7 @@ begin
       using errcode = 'serialization_failure';
   end if;
   return query
-    select u.o::int, u.id, true, case when u.direct then 'executing'::run_status else 'runnable'::run_status end, null::bigint
-    from unnest(v_ids, p_direct) with ordinality u(id, direct, o)
-    where u.o <> all (v_answered);
+    select u.ordinality::int, v_ids[u.ordinality], true, first_status(u.direct, p_worker), null::bigint
+    from unnest(p_runs) with ordinality u
+    where u.ordinality <> all (v_answered);
 end $f$;
