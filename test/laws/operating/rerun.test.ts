@@ -1,4 +1,4 @@
-import { child, job, machine, signal, type } from "pawl";
+import { child, job, machine, signal, type, workflow } from "pawl";
 import { describe, expect, it } from "vitest";
 import { testDatabase } from "../../support/database.js";
 import { testEngine } from "../../support/engine.js";
@@ -106,6 +106,46 @@ describe("a rerun of a job", () => {
     expect(await pawl.result(rerun.runId)).toBe("mended");
     expect((await pawl.runs.get(rerun.runId)).parentId).toBeNull();
     expect((await pawl.runs.get(runId)).output).toEqual(["failed"]);
+  });
+});
+
+describe("a chain of reruns", () => {
+  it("keeps ctx.originRunId in jobs, machines and workflows, and links each run to its neighbours", async () => {
+    let isBroken = true;
+    const seen: string[][] = [];
+    const look = (ctx: { runId: string; originRunId: string }): void => {
+      seen.push([ctx.runId, ctx.originRunId]);
+      if (isBroken) throw new Error("out of order");
+    };
+    const definitions = [
+      job({ name: "origin-job", maxAttempts: 1, run: look }),
+      machine({ name: "origin-machine", steps: { start: (ctx) => (look(ctx), ctx.done()) } }),
+      workflow({ name: "origin-workflow", run: async (ctx) => look(ctx) }),
+    ];
+    await serve(definitions);
+    for (const { name } of definitions) {
+      isBroken = true;
+      seen.length = 0;
+      const first = await pawl.start(name, {});
+      await failed(first.runId);
+      const second = await pawl.runs.rerun(first.runId);
+      await failed(second.runId);
+      isBroken = false;
+      const third = await pawl.runs.rerun(second.runId);
+      await pawl.result(third.runId);
+      expect(seen).toEqual([first, second, third].map(({ runId }) => [runId, first.runId]));
+      const links = await Promise.all(
+        [first, second, third].map(async ({ runId }) => {
+          const { rerunOf, rerunAs, originRunId } = await pawl.runs.get(runId);
+          return { rerunOf, rerunAs, originRunId };
+        }),
+      );
+      expect(links).toEqual([
+        { rerunOf: null, rerunAs: second.runId, originRunId: first.runId },
+        { rerunOf: first.runId, rerunAs: third.runId, originRunId: first.runId },
+        { rerunOf: second.runId, rerunAs: null, originRunId: first.runId },
+      ]);
+    }
   });
 });
 

@@ -89,6 +89,9 @@ export function toRun(stored: StoredRun): Run {
     completedAt: stored.completedAt,
     eligibleAt: stored.eligibleAt,
     expiresAt: stored.expiresAt,
+    rerunOf: stored.extra?.rerunOf ?? null,
+    rerunAs: stored.extra?.rerunAs ?? null,
+    originRunId: stored.extra?.originId ?? stored.runId,
   };
 }
 

@@ -26,6 +26,7 @@ const freshRun = {
   journal: [],
   waiting: [],
   uniqueLost: false,
+  extra: null,
 } as const;
 
 export class Starter {

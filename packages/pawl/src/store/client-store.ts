@@ -8,7 +8,7 @@
 
 import type { Phase, Status } from "../values/phase.js";
 import type { ListedStep, StepCursor } from "./journal.js";
-import type { Claim, Claimable, ClaimedRun, NewRun, StartedRun, StoredLimit } from "./runs.js";
+import type { Claim, Claimable, ClaimedRun, NewRun, RunExtra, StartedRun, StoredLimit } from "./runs.js";
 import type { WhyFacts } from "./why-facts.js";
 
 export interface NewSignal {
@@ -109,6 +109,7 @@ export interface StoredRun {
   readonly completedAt: Date | null;
   readonly eligibleAt: Date | null;
   readonly expiresAt: Date | null;
+  readonly extra: RunExtra | null;
 }
 
 export interface RunFilter {

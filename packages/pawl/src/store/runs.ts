@@ -83,6 +83,24 @@ export interface ClaimedRun {
   /** When it was started, by the database clock. */
   readonly startedMs: number;
   readonly trace: string | null;
+  /** Facts that few runs have; null: none. */
+  readonly extra: ClaimExtra | null;
+}
+
+/** Facts about a claimed run that few runs have. */
+export interface ClaimExtra {
+  /** The first run of its chain of reruns. */
+  readonly originId?: string;
+}
+
+/** Facts about a stored run that few runs have. */
+export interface RunExtra {
+  /** The first run of its chain of reruns. */
+  readonly originId?: string;
+  /** The run that it repeats. */
+  readonly rerunOf?: string;
+  /** The newest run that repeats it. */
+  readonly rerunAs?: string;
 }
 
 /** A signal in an inbox. */

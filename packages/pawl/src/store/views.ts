@@ -32,6 +32,12 @@ export interface Run {
   readonly completedAt: Date | null;
   readonly eligibleAt: Date | null;
   readonly expiresAt: Date | null;
+  /** The run that it repeats; null: it is no rerun. */
+  readonly rerunOf: string | null;
+  /** The newest run that repeats it; null: none. */
+  readonly rerunAs: string | null;
+  /** The first run of its chain of reruns; its own id if it is no rerun. */
+  readonly originRunId: string;
 }
 
 export interface Page {

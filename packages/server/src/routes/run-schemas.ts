@@ -50,6 +50,11 @@ export const runSchema = Type.Unsafe<Run>(
       completedAt: nullable(date),
       eligibleAt: nullable(date),
       expiresAt: nullable(date),
+      rerunOf: nullable(Type.String({ description: "The run that it repeats" })),
+      rerunAs: nullable(Type.String({ description: "The newest run that repeats it" })),
+      originRunId: Type.String({
+        description: "The first run of its chain of reruns; its own id if it is no rerun",
+      }),
     },
     { title: "Run" },
   ),

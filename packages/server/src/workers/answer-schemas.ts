@@ -6,6 +6,7 @@
 import type {
   BeatAnswer,
   ClaimedRun,
+  ClaimExtra,
   ListedStep,
   RecordVerdict,
   StoredChild,
@@ -129,6 +130,15 @@ const claimedRun = strict(
     }),
     startedMs: Type.Number({ description: "When the run was started, in milliseconds since 1970" }),
     trace: Type.Union([Type.String(), Type.Null()], { description: "The traceparent of the run" }),
+    extra: Type.Union(
+      [
+        strict({
+          originId: Type.Optional(Type.String({ description: "The first run of its chain of reruns" })),
+        } satisfies Members<ClaimExtra>),
+        Type.Null(),
+      ],
+      { description: "Facts that few runs have; null: none" },
+    ),
   } satisfies Members<ClaimedRun>,
   {
     title: "ClaimedRun",

@@ -9,10 +9,12 @@ import type {
   Claim,
   Claimable,
   ClaimedRun,
+  ClaimExtra,
   NewRun,
   NewSignal,
   StartedRun,
   StoredRun,
+  RunExtra,
   StoredSignal,
   Transition,
   Verdict,
@@ -129,6 +131,7 @@ export interface ClaimRow {
   unique_lost: boolean;
   started_ms: number;
   trace: string | null;
+  extra: string | null;
   meta: string | null;
 }
 
@@ -257,6 +260,7 @@ export function toClaimedRun(row: ClaimRow): ClaimedRun {
     uniqueLost: row.unique_lost,
     startedMs: row.started_ms,
     trace: row.trace,
+    extra: row.extra === null ? null : (JSON.parse(row.extra) as ClaimExtra),
   };
 }
 
@@ -294,6 +298,7 @@ export interface RunRow {
   completed_at: string | null;
   eligible_at: string | null;
   expires_at: string | null;
+  extra: string | null;
 }
 
 const toDate = (text: string | null): Date | null => (text === null ? null : new Date(text));
@@ -319,5 +324,6 @@ export function toRun(row: RunRow): StoredRun {
     completedAt: toDate(row.completed_at),
     eligibleAt: toDate(row.eligible_at),
     expiresAt: toDate(row.expires_at),
+    extra: row.extra === null ? null : (JSON.parse(row.extra) as RunExtra),
   };
 }

@@ -2,7 +2,7 @@
 -- Retention: deletes up to p_limit terminal runs past their time, with journal and inbox; finds ids
 -- first, then deletes by key. Rides runs_expiry, locks with SKIP LOCKED. A run that a worker still
 -- holds (cancelled, its step not returned yet) waits. So does a child until its parent has gone on
--- from the step that sees it.
+-- from the step that sees it; if that step failed, a rerun may still want to see it.
 -- Begins at p_after_us, where the last call stopped (microseconds; null: at the head), so that a
 -- long drain does not walk again over deleted runs. Answers where it stopped (null: at the end).
 -- Deletes nothing while the database is held: people who look into a copy want to find everything.
@@ -22,7 +22,7 @@ begin
   v_ids := array(select r.id from runs r
     where r.expires_at >= v_after and r.expires_at <= v_now and (r.status in ('done', 'failed', 'cancelled')) is true and (r.locked_by is null) is true
       and (r.parent_id is null or (select p.id from runs p where p.id = r.parent_id
-        and (p.spawn = r.child_of and p.awaits ? 'children') is true limit 1) is null)
+        and (p.spawn = r.child_of and p.awaits ? 'children' and p.status <> 'cancelled') is true limit 1) is null)
     order by r.expires_at limit p_limit for update skip locked);
   if cardinality(v_ids) = p_limit then
     select to_us(r.expires_at) into last from runs r where r.id = v_ids[p_limit];
