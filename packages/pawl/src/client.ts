@@ -40,6 +40,18 @@ export type { RateLimit } from "./define/rate-limit.js";
 export type { StartOptions } from "./define/start-options.js";
 export type { LimitOptions } from "./local/limits.js";
 export type { Cancelled, CancelOptions, Limit, Pawl, Rerun, ResultOptions } from "./api/pawl.js";
+export type { Action, ActionOptions, ActionPage, Actions } from "./operate/actions.js";
+export type {
+  Bulk,
+  BulkListOptions,
+  BulkOperation,
+  BulkOptions,
+  BulkPage,
+  BulkPreview,
+  BulkResult,
+  BulkResultOptions,
+  BulkResultPage,
+} from "./operate/bulk.js";
 export type { RerunOptions } from "./operate/rerun.js";
 export type { CountOptions, ListOptions, Page, Run } from "./api/runs.js";
 export type {

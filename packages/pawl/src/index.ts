@@ -53,6 +53,18 @@ export type { LimitOptions } from "./local/limits.js";
 export type { MetricsOptions, ServeOptions } from "./worker/options.js";
 export { migrate, type MigrateOptions } from "./api/migrate.js";
 export type { Cancelled, CancelOptions, Limit, Pawl, Rerun, ResultOptions } from "./api/pawl.js";
+export type { Action, ActionOptions, ActionPage, Actions } from "./operate/actions.js";
+export type {
+  Bulk,
+  BulkListOptions,
+  BulkOperation,
+  BulkOptions,
+  BulkPage,
+  BulkPreview,
+  BulkResult,
+  BulkResultOptions,
+  BulkResultPage,
+} from "./operate/bulk.js";
 export type { RerunOptions } from "./operate/rerun.js";
 export type {
   Acked,

@@ -7,8 +7,10 @@
 
 import type { AnyDefinition, DefinitionOfRun, OutputOf, RunId } from "../define/definition.js";
 import { checkLimit } from "../local/limits.js";
+import { actionsOver } from "../operate/actions.js";
+import { bulkOver, checkBulk, startBulk } from "../operate/bulk.js";
 import { checkRerun, type RerunOptions, toRerun } from "../operate/rerun.js";
-import type { ClientTransport } from "../store/client-transport.js";
+import type { ClientTransport, RunQuery } from "../store/client-transport.js";
 import type { OpenTransaction } from "../store/postgres/callers.js";
 import { NotSupported, Unavailable } from "../values/errors.js";
 import { checkDefinitions } from "../worker/options.js";
@@ -39,6 +41,8 @@ export class Client implements Pawl {
   readonly signal: Pawl["signal"];
   readonly runs: Pawl["runs"];
   readonly limits: Pawl["limits"];
+  readonly bulk: Pawl["bulk"];
+  readonly actions: Pawl["actions"];
   readonly queues: Pawl["queues"];
   readonly topics: Pawl["topics"];
   readonly subscriptions: Pawl["subscriptions"];
@@ -65,6 +69,11 @@ export class Client implements Pawl {
       },
       steps: (runId) => this.#steps(runId),
       cancel: (runId, options) => this.#cancel(runId, options),
+      bulk: (async (options: unknown) => {
+        const where = (given: unknown): RunQuery => toCountQuery(given, "where of runs.bulk");
+        const checked = checkBulk(options, settings.maxPayloadBytes, where);
+        return startBulk(await transport(), checked);
+      }) as Pawl["runs"]["bulk"],
       rerun: (runId: string, options: RerunOptions = {}) => this.#rerun(runId, options),
     };
     this.limits = {
@@ -74,6 +83,8 @@ export class Client implements Pawl {
       },
       list: async () => (await transport()).limits(),
     };
+    this.bulk = bulkOver(transport);
+    this.actions = actionsOver(transport);
     this.queues = queuesOver(async () => (await transport()).queues, settings);
     this.topics = topicsOver(async () => (await transport()).topics, settings);
     this.subscriptions = subscriptionsOver(async () => (await transport()).topics);

@@ -13,13 +13,17 @@ import { Results } from "../local/results.js";
 import { Signaller } from "../local/signal.js";
 import { Starter } from "../local/start.js";
 import type {
+  ActionFilter,
   EndedRun,
   NewSignal,
   RerunRequest,
   RerunVerdict,
   SignalVerdict,
+  StoredAction,
+  StoredBulk,
 } from "../store/client-store.js";
 import type {
+  BulkTransport,
   ClientTransport,
   QueueTransport,
   RunPageQuery,
@@ -36,7 +40,7 @@ import { LockLanes } from "../timing/slow-lanes.js";
 import { fromJson } from "../values/json.js";
 import type { Logger } from "../values/logger.js";
 import { type Located, locateSchema } from "./locate.js";
-import { type Page, type Run, toFilter, toRun, writeCursor } from "./runs.js";
+import { type Page, type Run, toFilter, toRun, whereOf, writeCursor } from "./runs.js";
 import { type StepPage, stepsPage } from "./steps.js";
 import { explainRun, type Why } from "./why.js";
 
@@ -59,6 +63,7 @@ export async function openPostgresTransport(settings: PostgresSettings): Promise
 class PostgresTransport implements ClientTransport {
   readonly queues: QueueTransport;
   readonly topics: TopicTransport;
+  readonly bulk: BulkTransport;
   readonly #database: Located;
   readonly #store: PostgresStore;
   readonly #hub: Hub;
@@ -83,6 +88,7 @@ class PostgresTransport implements ClientTransport {
     this.#results = new Results(store, hub, logger);
     this.queues = this.#queues(new Messages(store, hub, { isOutage, isBusy, lanes }));
     this.topics = this.#topics();
+    this.bulk = this.#bulk();
   }
 
   start(run: NewRun): Promise<StartedRun> {
@@ -151,6 +157,10 @@ class PostgresTransport implements ClientTransport {
     return this.#results.wait(runId, timeoutMs);
   }
 
+  actions(filter: ActionFilter): Promise<StoredAction[]> {
+    return this.#store.actions(filter);
+  }
+
   limits(): Promise<StoredLimit[]> {
     return this.#store.limits();
   }
@@ -183,6 +193,27 @@ class PostgresTransport implements ClientTransport {
       ack: (receipts) => messages.ack(receipts),
       extend: (receipts, visibilityMs) => messages.extend(receipts, visibilityMs),
       stats: (queue) => this.#store.queueStats(queue),
+    };
+  }
+
+  #bulk(): BulkTransport {
+    const store = this.#store;
+    const read = async (id: string): Promise<StoredBulk | null> => {
+      const [found] = await store.bulk({ id, before: null, limit: 1 });
+      return found ?? null;
+    };
+    return {
+      start: async ({ query, action, settings }) => {
+        const by = currentActor();
+        const filter = toFilter({ ...query, cursor: null, limit: 1 });
+        const counted = await store.count(filter);
+        const id = await store.startBulk({ action, where: whereOf(query), filter, settings, counted }, by);
+        return (await read(id))!;
+      },
+      get: read,
+      list: (page) => store.bulk({ id: null, ...page }),
+      results: (id, page) => store.bulkResults(id, page),
+      stop: (id) => store.stopBulk(id, currentActor()),
     };
   }
 

@@ -8,6 +8,7 @@ import type { AnyDefinition } from "../define/definition.js";
 import { readErrorRecord } from "../values/error-record.js";
 import { InvalidOption } from "../values/errors.js";
 import { fromJson, toJson } from "../values/json.js";
+import type { Json } from "../values/json-types.js";
 import { checkAnyName, checkVersion } from "../values/names.js";
 import { checkInteger, checkOneOf, checkOptions, checkString, type GivenOptions } from "../values/options.js";
 import { show } from "../values/show.js";
@@ -106,9 +107,9 @@ export function toPageQuery(options: unknown): RunPageQuery {
   };
 }
 
-/** The checked filters of `runs.count`. */
-export function toCountQuery(options: unknown): RunQuery {
-  return toQuery(checkOptions(options, filters, "the options of runs.count"));
+/** The checked filters of `runs.count` and `runs.bulk`. */
+export function toCountQuery(options: unknown, what = "the options of runs.count"): RunQuery {
+  return toQuery(checkOptions(options, filters, what));
 }
 
 function toQuery(given: GivenOptions<(typeof filters)[number]>): RunQuery {
@@ -126,6 +127,13 @@ function toQuery(given: GivenOptions<(typeof filters)[number]>): RunQuery {
     until: until === undefined ? null : checkDate(until, "until"),
     input: input === undefined ? null : toJson(input, "input", maxInputBytes).text,
   };
+}
+
+/** The filters that are set, as JSON, for people to read. */
+export function whereOf({ since, until, input, ...query }: RunQuery): Record<string, Json> {
+  const dates = { since: since?.toISOString() ?? null, until: until?.toISOString() ?? null };
+  const all = { ...query, ...dates, input: input === null ? null : fromJson<Json>(input) };
+  return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== null));
 }
 
 /** The same filters for the store: phases instead of a status, and the cursor decoded. */

@@ -6,6 +6,7 @@
  * (`client-transport.ts`), which adds batches and the shortcuts of its process.
  */
 
+import type { Json } from "../values/json-types.js";
 import type { Phase, Status } from "../values/phase.js";
 import type { ListedStep, StepCursor } from "./journal.js";
 import type { Claim, Claimable, ClaimedRun, NewRun, RunExtra, StartedRun, StoredLimit } from "./runs.js";
@@ -80,6 +81,73 @@ export type RerunVerdict =
 export type RerunAnswer =
   | Exclude<RerunVerdict, { kind: "rerun" }>
   | { readonly kind: "rerun"; readonly runId: string };
+
+export type BulkAction = "cancel" | "rerun" | "pause" | "resume" | "signal" | "delete";
+
+/** What a bulk operation does to each run. Values are JSON text. */
+export interface BulkSettings {
+  readonly reason?: string;
+  readonly cascade?: boolean;
+  readonly from?: string;
+  readonly input?: string;
+  readonly state?: string;
+  readonly version?: number;
+  readonly signal?: string;
+  readonly payload?: string;
+  readonly dedupKey?: string;
+}
+
+/** A bulk operation, as `work_bulk.sql` keeps it. */
+export interface StoredBulk {
+  readonly id: string;
+  readonly status: "collecting" | "working" | "completed" | "stopped" | "failed";
+  readonly action: BulkAction;
+  /** The filter, as it was given. */
+  readonly where: Readonly<Record<string, Json>>;
+  readonly who: string;
+  readonly counted: number;
+  readonly matched: number;
+  readonly done: number;
+  readonly skipped: number;
+  readonly failed: number;
+  /** Why the operation as a whole was given up. */
+  readonly error: string | null;
+  readonly startedAt: Date;
+  readonly completedAt: Date | null;
+}
+
+/** One run of a bulk operation. */
+export interface StoredBulkResult {
+  readonly runId: string;
+  readonly outcome: "pending" | "done" | "skipped" | "failed";
+  /** Why it was skipped, or the error. */
+  readonly reason: string | null;
+  /** The run that repeats it. */
+  readonly rerunId: string | null;
+}
+
+/** A line of the action log. */
+export interface StoredAction extends Actor {
+  readonly id: string;
+  readonly at: Date;
+  /** What was done, such as "runs.cancel". */
+  readonly action: string;
+  /** The id or name of the thing. */
+  readonly target: string | null;
+  readonly detail: Json;
+}
+
+/** The filters of the action log; null: any. */
+export interface ActionFilter {
+  readonly who: string | null;
+  readonly action: string | null;
+  readonly target: string | null;
+  readonly since: Date | null;
+  readonly until: Date | null;
+  /** Lines before the one with this id. */
+  readonly before: string | null;
+  readonly limit: number;
+}
 
 export interface EndedRun {
   readonly runId: string;

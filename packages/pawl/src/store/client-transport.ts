@@ -10,12 +10,18 @@
 import type { AnyDefinition } from "../define/definition.js";
 import type { Phase, Status } from "../values/phase.js";
 import type {
+  ActionFilter,
+  BulkAction,
+  BulkSettings,
   Cancellation,
   EndedRun,
   NewSignal,
   RerunAnswer,
   RerunRequest,
   SignalVerdict,
+  StoredAction,
+  StoredBulk,
+  StoredBulkResult,
 } from "./client-store.js";
 import type {
   NewMessage,
@@ -88,8 +94,35 @@ export interface TopicTransport {
   subscriptions(pattern: string | null): Promise<StoredSubscription[]>;
 }
 
+/** A bulk operation to start. */
+export interface BulkRequest {
+  readonly query: RunQuery;
+  readonly action: BulkAction;
+  readonly settings: BulkSettings;
+}
+
+export interface BulkTransport {
+  start(request: BulkRequest): Promise<StoredBulk>;
+  /** null: there is no such operation. */
+  get(id: string): Promise<StoredBulk | null>;
+  /** Newest first, before the operation with this id. */
+  list(page: { readonly before: string | null; readonly limit: number }): Promise<StoredBulk[]>;
+  /** By run id, after this one. */
+  results(
+    id: string,
+    page: {
+      readonly outcome: StoredBulkResult["outcome"] | null;
+      readonly after: string | null;
+      readonly limit: number;
+    },
+  ): Promise<StoredBulkResult[]>;
+  /** Whether there is such an operation. */
+  stop(id: string): Promise<boolean>;
+}
+
 export interface ClientTransport extends SendTransport {
   readonly queues: QueueTransport;
+  readonly bulk: BulkTransport;
   readonly topics: TopicTransport;
   cancel(
     runId: string,
@@ -106,6 +139,8 @@ export interface ClientTransport extends SendTransport {
   why(runId: string): Promise<Why | null>;
   /** Waits for the end of a run; null once `timeoutMs` has passed. */
   result(runId: string, timeoutMs: number | null): Promise<EndedRun | null>;
+  /** A page of the action log, newest first. */
+  actions(filter: ActionFilter): Promise<StoredAction[]>;
   setLimit(limit: StoredLimit): Promise<void>;
   limits(): Promise<StoredLimit[]>;
   /** Closes connections. Calls that still wait fail with `reason`. */

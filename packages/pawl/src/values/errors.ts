@@ -22,6 +22,7 @@ export type ErrorCode =
   | "NonRetryable"
   | "NotSerializable"
   | "NotSupported"
+  | "OperationNotFound"
   | "PayloadTooLarge"
   | "ResultTimeout"
   | "RunActive"
@@ -48,6 +49,11 @@ export abstract class PawlError extends Error {
 /** No run has this id. */
 export class RunNotFound extends PawlError {
   override readonly code = "RunNotFound";
+}
+
+/** No bulk operation has this id. */
+export class OperationNotFound extends PawlError {
+  override readonly code = "OperationNotFound";
 }
 
 /** The run has not ended, and the call needs one that has. */
@@ -280,6 +286,7 @@ const classes: Record<ErrorCode, { readonly prototype: PawlError }> = {
   NonRetryable,
   NotSerializable,
   NotSupported,
+  OperationNotFound,
   PayloadTooLarge,
   ResultTimeout,
   RunActive,

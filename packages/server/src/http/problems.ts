@@ -42,6 +42,7 @@ const statuses: Record<ErrorCode, number> = {
   NonRetryable: 409,
   NotSerializable: 422,
   NotSupported: 501,
+  OperationNotFound: 404,
   PayloadTooLarge: 413,
   ResultTimeout: 408,
   RunActive: 409,

@@ -10,7 +10,15 @@ import type { Logger } from "../../values/logger.js";
 import { phasesOf, type Status } from "../../values/phase.js";
 import { Batcher } from "../../timing/batch.js";
 import { Lanes } from "../../timing/slow-lanes.js";
-import type { EndedRun, NewSignal, RerunAnswer, RerunRequest, SignalVerdict } from "../client-store.js";
+import type {
+  ActionFilter,
+  EndedRun,
+  NewSignal,
+  RerunAnswer,
+  RerunRequest,
+  SignalVerdict,
+  StoredAction,
+} from "../client-store.js";
 import type { ClientTransport, RunPageQuery, RunQuery } from "../client-transport.js";
 import { isUnreachable } from "../errors.js";
 import type { NewRun, StartedRun, StoredLimit } from "../runs.js";
@@ -19,6 +27,7 @@ import type { ServerAddress } from "./address.js";
 import { Caller } from "./caller.js";
 import { type DatesAsText, readRun, readStep, readWhy } from "./dates.js";
 import type { Hints } from "./hints.js";
+import { httpActions, httpBulk } from "./http-operations.js";
 import { httpQueues, httpTopics } from "./http-queues.js";
 import { HttpResults } from "./http-results.js";
 import { toError } from "./problem.js";
@@ -56,6 +65,7 @@ interface SentEnd {
 export class HttpTransport implements ClientTransport {
   readonly queues: ClientTransport["queues"];
   readonly topics: ClientTransport["topics"];
+  readonly bulk: ClientTransport["bulk"];
   readonly #caller: Caller;
   readonly #hints: Hints;
   readonly #trace: NonNullable<HttpTransportOptions["trace"]>;
@@ -69,6 +79,7 @@ export class HttpTransport implements ClientTransport {
     this.#trace = trace;
     this.queues = httpQueues(this.#caller);
     this.topics = httpTopics(this.#caller);
+    this.bulk = httpBulk(this.#caller);
     this.#results = new HttpResults((...asked) => this.#ended(...asked), hints, logger);
     this.#starts = new Batcher({
       send: (runs) => this.#startEach(runs),
@@ -171,6 +182,10 @@ export class HttpTransport implements ClientTransport {
 
   result(runId: string, timeoutMs: number | null): Promise<EndedRun | null> {
     return this.#results.wait(runId, timeoutMs);
+  }
+
+  actions(filter: ActionFilter): Promise<StoredAction[]> {
+    return httpActions(this.#caller, filter);
   }
 
   async limits(): Promise<StoredLimit[]> {

@@ -67,6 +67,7 @@ const plainErrors: ReadonlyMap<string, new (message: string) => errors.PawlError
     NondeterministicWorkflow: errors.NondeterministicWorkflow,
     NonRetryable: errors.NonRetryable,
     NotSupported: errors.NotSupported,
+    OperationNotFound: errors.OperationNotFound,
     PayloadTooLarge: errors.PayloadTooLarge,
     ResultTimeout: errors.ResultTimeout,
     RunActive: errors.RunActive,
