@@ -100,15 +100,18 @@ export interface BulkSettings {
 /** A bulk operation, as `work_bulk.sql` keeps it. */
 export interface StoredBulk {
   readonly id: string;
-  readonly status: "collecting" | "working" | "completed" | "stopped" | "failed";
+  readonly status: "working" | "completed" | "stopped" | "failed";
   readonly action: BulkAction;
   /** The filter, as it was given. */
   readonly where: Readonly<Record<string, Json>>;
   readonly who: string;
+  /** How many runs matched when it began. */
   readonly counted: number;
-  readonly matched: number;
+  /** How many runs it has acted on. */
   readonly done: number;
+  /** How many it left alone, such as runs that have ended before. */
   readonly skipped: number;
+  /** How many the database refused to change. */
   readonly failed: number;
   /** Why the operation as a whole was given up. */
   readonly error: string | null;

@@ -143,8 +143,8 @@ export class Sweeper {
   async #workBulk(): Promise<boolean> {
     const { store, onClaimable } = this.#options;
     for (let isFound = false; ; isFound = true) {
-      const { again, queues } = await store.workBulk(bulkBatch);
-      for (const queue of queues) onClaimable(queue);
+      const { again, woke } = await store.workBulk(bulkBatch);
+      if (woke) onClaimable(null);
       if (!again || this.#isStopped) return isFound;
     }
   }

@@ -189,7 +189,7 @@ export class HttpWorkerStore implements WorkerStore {
     throw new NotSupported("the server deletes runs past their retention");
   }
 
-  workBulk(): Promise<{ again: boolean; queues: readonly string[] }> {
+  workBulk(): Promise<{ again: boolean; woke: boolean }> {
     throw new NotSupported("the server works off bulk operations");
   }
 

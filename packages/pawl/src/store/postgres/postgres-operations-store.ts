@@ -27,7 +27,6 @@ interface BulkRow {
   filter: string;
   who: string;
   counted: string;
-  matched: string;
   done: string;
   skipped: string;
   failed: string;
@@ -131,9 +130,9 @@ export class PostgresOperationsStore extends PostgresQueueStore {
     return row?.stop_bulk ?? false;
   }
 
-  async workBulk(limit: number): Promise<{ again: boolean; queues: readonly string[] }> {
-    const [row] = await this.call<{ again: boolean; queues: string }>("work_bulk", [limit]);
-    return { again: row!.again, queues: JSON.parse(row!.queues) as string[] };
+  async workBulk(limit: number): Promise<{ again: boolean; woke: boolean }> {
+    const [row] = await this.call<{ again: boolean; woke: boolean }>("work_bulk", [limit]);
+    return row!;
   }
 
   /** Writes a line of the action log, for an action that has no function of its own. */
@@ -170,7 +169,6 @@ function toBulk(row: BulkRow): StoredBulk {
     where,
     who: row.who,
     counted: Number(row.counted),
-    matched: Number(row.matched),
     done: Number(row.done),
     skipped: Number(row.skipped),
     failed: Number(row.failed),

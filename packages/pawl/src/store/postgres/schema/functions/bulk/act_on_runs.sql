@@ -1,89 +1,86 @@
 -- pawl: inner
--- Acts on runs for a bulk operation. Answers {results: [{run_id, outcome, reason, rerun_id, tries}, …],
--- queues}. A result without an outcome is still pending: the run was locked. Tries all at
--- once. If that fails because of a run, tries each in a subtransaction. A cancellation is always
--- tried alone, because it locks other runs too.
-create or replace function act_on_runs(p_op bulk_operations, p_id bigint[]) returns jsonb language plpgsql as $f$
+-- Acts on runs for a bulk operation. Answers by position the outcome (done, skipped, failed; null:
+-- the run was locked, or was not tried), the reason, and the new run of a rerun; and whether runs
+-- became claimable. Tries all at once. If that fails because of a run, tries each in a
+-- subtransaction. A cancellation is always tried alone, because it locks other runs too.
+create or replace function act_on_runs(
+  p_op bulk_operations, p_id bigint[], out outcome text[], out reason text[], out rerun_id bigint[], out woke boolean
+) language plpgsql as $f$
 declare
   c_busy constant int := 5;    -- each has cost 100 ms: leave the rest to the next batch
   v_busy int := 0;
-  v_id bigint;
-  v_one jsonb;
-  v_all jsonb := '{"results": [], "queues": []}';
+  v_one record;
 begin
   if p_op.action <> 'cancel' then
     begin
-      return act_on_all(p_op, p_id);
+      select a.* into outcome, reason, rerun_id, woke from act_on_all(p_op, p_id) a;
+      return;
     exception when others then
       if not is_row_fault(sqlstate) then
         raise;
       end if;
     end;
   end if;
-  foreach v_id in array p_id loop
+  outcome := array_fill(null::text, array[cardinality(p_id)]);
+  reason := outcome;
+  rerun_id := array_fill(null::bigint, array[cardinality(p_id)]);
+  woke := false;
+  for i in 1 .. cardinality(p_id) loop
+    exit when v_busy >= c_busy;
     begin
-      v_one := act_on_all(p_op, array[v_id]);
+      select a.* into v_one from act_on_all(p_op, p_id[i : i]) a;
+      outcome[i] := v_one.outcome[1];
+      reason[i] := v_one.reason[1];
+      rerun_id[i] := v_one.rerun_id[1];
+      woke := woke or v_one.woke;
     exception when others then
       if not is_row_fault(sqlstate) then
         raise;
       end if;
-      v_busy := v_busy + (sqlstate = '55P03')::int;
-      v_one := jsonb_build_object('queues', '[]'::jsonb, 'results', jsonb_build_array(
-        case when sqlstate = '55P03' then jsonb_build_object('run_id', v_id, 'tries', 1)
-          else jsonb_build_object('run_id', v_id, 'outcome', 'failed', 'reason', left(sqlerrm, 1000), 'tries', 0) end));
+      if sqlstate = '55P03' then
+        v_busy := v_busy + 1;
+      else
+        outcome[i] := 'failed';
+        reason[i] := left(sqlerrm, 1000);
+      end if;
     end;
-    v_all := jsonb_build_object('results', v_all -> 'results' || (v_one -> 'results'), 'queues', v_all -> 'queues' || (v_one -> 'queues'));
-    exit when v_busy >= c_busy;
   end loop;
-  return v_all;
 end $f$;
 
 -- The same without a net: one run that cannot be written fails the call.
-create or replace function act_on_all(p_op bulk_operations, p_id bigint[]) returns jsonb language plpgsql as $f$
+create or replace function act_on_all(
+  p_op bulk_operations, p_id bigint[], out outcome text[], out reason text[], out rerun_id bigint[], out woke boolean
+) language plpgsql as $f$
 declare
   v_options jsonb := p_op.options;
   v_count int := cardinality(p_id);
-  v_results jsonb;
-  v_queues jsonb := '[]';
+  v_done text;                     -- the verdict of a run that was acted on
 begin
   case p_op.action
     when 'rerun' then
-      select jsonb_agg(bulk_result(p_id[r.position], r.verdict = 'rerun', r.verdict, r.id)),
-        coalesce(jsonb_agg(distinct r.queue) filter (where r.id is not null), '[]')
-      into v_results, v_queues
-      from rerun(p_id, v_options ->> 'from', v_options ->> 'input', v_options ->> 'state', (v_options ->> 'version')::int, null) r;
+      v_done := 'rerun';
+      select r.verdict, r.new_id into reason, rerun_id from rerun_all(p_id, v_options ->> 'from', v_options ->> 'input', v_options ->> 'state',
+        (v_options ->> 'version')::int) r;
     when 'cancel' then
-      select bulk_result(p_id[1], c.verdict = 'cancelled', c.verdict),
-        coalesce((select jsonb_agg(distinct e.value -> 0) from jsonb_array_elements(c.claimable::jsonb) e), '[]')
-      into v_results, v_queues
-      from cancel(p_id[1], v_options ->> 'reason', coalesce((v_options ->> 'cascade')::boolean, false)) c;
-      v_results := jsonb_build_array(v_results);
+      v_done := 'cancelled';
+      select array[c.verdict] into reason from cancel(p_id[1], v_options ->> 'reason', coalesce((v_options ->> 'cascade')::boolean, false)) c;
     when 'signal' then
-      select jsonb_agg(bulk_result(p_id[s.position], s.verdict = 'delivered', s.verdict)), coalesce(jsonb_agg(distinct q.queue)
-        filter (where q.queue is not null), '[]')
-      into v_results, v_queues
-      from signal(p_id, array_fill(v_options ->> 'signal', array[v_count]), array_fill(coalesce(v_options ->> 'payload', '{}'), array[v_count]),
-        array_fill(v_options ->> 'dedupKey', array[v_count]), false) s
-      left join lateral (select e.value -> 0 as queue from jsonb_array_elements(s.claimable::jsonb) e) q on true;
+      v_done := 'delivered';
+      select array_agg(s.verdict order by s.position) into reason from signal(p_id, array_fill(v_options ->> 'signal', array[v_count]),
+        array_fill(coalesce(v_options ->> 'payload', '{}'), array[v_count]), array_fill(v_options ->> 'dedupKey', array[v_count]), false) s;
     when 'delete' then
-      v_results := delete_runs(p_id);
+      v_done := 'deleted';
+      reason := delete_runs(p_id);
     when 'pause' then
-      select jsonb_agg(bulk_result(p.id, p.verdict = 'paused', p.verdict)) into v_results
-      from pause_runs(p_id, p_op.by ->> 'who', v_options ->> 'reason') p;
+      v_done := 'paused';
+      reason := array(select p.verdict from unnest(p_id) with ordinality u(id, o)
+        join pause_runs(p_id, p_op.by ->> 'who', v_options ->> 'reason') p on p.id = u.id order by u.o);
     when 'resume' then
-      select jsonb_agg(bulk_result(p.id, p.verdict = 'resumed', p.verdict)), coalesce(jsonb_agg(distinct q.queue)
-        filter (where q.queue is not null), '[]')
-      into v_results, v_queues
-      from resume_runs(p_id) p
-      left join lateral (select e.value -> 0 as queue from jsonb_array_elements(p.claimable::jsonb) e) q on true;
+      v_done := 'resumed';
+      reason := array(select p.verdict from unnest(p_id) with ordinality u(id, o) join resume_runs(p_id) p on p.id = u.id order by u.o);
   end case;
-  return jsonb_build_object('results', v_results, 'queues', v_queues);
+  woke := v_done <> 'deleted' and v_done = any (reason);
+  select array_agg(case when u.verdict = v_done then 'done' when u.verdict <> 'busy' then 'skipped' end order by u.o),
+    array_agg(case when u.verdict not in (v_done, 'busy') then u.verdict end order by u.o)
+  into outcome, reason from unnest(reason) with ordinality u(verdict, o);
 end $f$;
-
--- One result. `busy`: the run was locked and stays pending.
-create or replace function bulk_result(p_run_id bigint, p_is_done boolean, p_reason text, p_rerun_id bigint default null) returns jsonb
-language sql immutable as $$
-  select jsonb_build_object('run_id', p_run_id, 'outcome', case when p_is_done then 'done' when p_reason <> 'busy' then 'skipped' end,
-    'reason', case when not p_is_done and p_reason <> 'busy' then p_reason end, 'rerun_id', p_rerun_id,
-    'tries', case when p_reason = 'busy' then 1 else 0 end)
-$$;

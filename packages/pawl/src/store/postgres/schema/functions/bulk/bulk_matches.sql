@@ -1,7 +1,7 @@
 -- pawl: inner
--- The runs with ids above p_after up to p_upto that match the filter of a bulk operation, which has
+-- The first p_limit runs with ids above p_after up to p_upto that match the filter of a bulk operation, which has
 -- the members of runs.list. Rides the primary key.
-create or replace function bulk_matches(p_filter jsonb, p_after bigint, p_upto bigint) returns setof bigint
+create or replace function bulk_matches(p_filter jsonb, p_after bigint, p_upto bigint, p_limit int) returns setof bigint
 language plpgsql stable as $f$
 declare
   v_status run_status[] := (select array_agg(s.status::run_status) from jsonb_array_elements_text(p_filter -> 'phases') s(status));
@@ -17,5 +17,6 @@ begin
       and (v_parent_id is null or r.parent_id = v_parent_id) is true
       and (v_error is null or (r.status = 'failed' and coalesce(r.error ->> 'code', r.error ->> 'name') = v_error)) is true
       and is_listed(r, p_filter ->> 'name', (p_filter ->> 'version')::int, v_status, p_filter ->> 'queue', p_filter ->> 'kind',
-        (p_filter ->> 'since')::timestamptz, (p_filter ->> 'until')::timestamptz, p_filter -> 'input', null, null) is true;
+        (p_filter ->> 'since')::timestamptz, (p_filter ->> 'until')::timestamptz, p_filter -> 'input', null, null) is true
+    order by r.id limit p_limit;
 end $f$;

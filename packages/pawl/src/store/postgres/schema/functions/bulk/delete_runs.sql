@@ -1,17 +1,17 @@
 -- pawl: inner
 -- Deletes terminal runs with journal and inbox, for a bulk operation. Skips a run that has not ended
 -- (active), that a worker still holds (busy), or that a live parent is about to see (awaited).
--- Locks them in id order.
-create or replace function delete_runs(p_id bigint[]) returns jsonb language plpgsql as $f$
+-- Answers by position deleted, or that. Locks them in id order.
+create or replace function delete_runs(p_id bigint[]) returns text[] language plpgsql as $f$
 declare
-  v_results jsonb;
+  v_verdicts text[];
   v_ids bigint[];
 begin
   perform 1 from (select u.id from unnest(p_id) u(id) order by u.id) v
     cross join lateral (select 1 from runs r where r.id = v.id limit 1 for update) l;
-  select jsonb_agg(bulk_result(u.id, d.verdict = 'deleted', d.verdict)), array_agg(u.id) filter (where d.verdict = 'deleted')
-  into v_results, v_ids
-  from unnest(p_id) u(id)
+  select array_agg(d.verdict order by u.o), array_agg(u.id) filter (where d.verdict = 'deleted')
+  into v_verdicts, v_ids
+  from unnest(p_id) with ordinality u(id, o)
   left join lateral (select t.id, t.status, t.locked_by, t.parent_id, t.child_of from runs t where t.id = u.id limit 1) r on true
   cross join lateral (select case
     when r.id is null then 'not_found'
@@ -21,7 +21,7 @@ begin
       and p.status not in ('done', 'failed', 'cancelled')) is true limit 1) is not null then 'awaited'
     else 'deleted' end as verdict) d;
   perform forget_runs(v_ids);
-  return v_results;
+  return v_verdicts;
 end $f$;
 
 -- Deletes runs that the caller has locked, with all that belongs to them. For sweep and delete_runs.

@@ -2,13 +2,13 @@
 -- Operations, newest first: the one with p_id, or (null) a page before p_before. Rides the primary
 -- key.
 create or replace function read_bulk(p_id bigint, p_before bigint, p_limit int)
-returns table (id bigint, status text, action text, filter text, options text, who text, counted bigint, matched bigint, done bigint,
+returns table (id bigint, status text, action text, filter text, options text, who text, counted bigint, done bigint,
   skipped bigint, failed bigint, error text, started_at text, completed_at text)
 language plpgsql stable as $f$
 #variable_conflict use_column
 begin
   return query
-    select o.id, o.status, o.action, o.filter::text, o.options::text, o.by ->> 'who', o.counted, o.matched, o.done, o.skipped, o.failed, o.error,
+    select o.id, o.status, o.action, o.filter::text, o.options::text, o.by ->> 'who', o.counted, o.done, o.skipped, o.failed, o.error,
       iso(o.started_at), iso(o.completed_at)
     from bulk_operations o
     where case when p_id is null then o.id < coalesce(p_before, 9223372036854775807) else o.id = p_id end

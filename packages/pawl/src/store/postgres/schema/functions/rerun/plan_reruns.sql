@@ -1,6 +1,5 @@
 -- pawl: inner
--- Decides for each of these runs, which the caller has locked, whether and from where it can be
--- repeated. One row per position:
+-- Decides for each of these runs whether and from where it can be repeated. One row per position:
 --   verdict   rerun, not_found, active (not terminal), no_steps (`from` for a job), no_state
 --             (`state` for a job or workflow), no_input (`input` in the middle of a machine),
 --             unknown_step (`from` is not in the journal), waited_for_children, signals_lost

@@ -14,69 +14,17 @@
 --             steps, sleeps, events and invoked runs, with their seq, so that the body gets them in
 --             the same order. Pending entries are not copied: such a step begins anew.
 -- Writes a line of the action log for each new run (p_by, see note_action).
--- Locks the old runs FOR KEY SHARE in id order, so that no sweep deletes one meanwhile. That waits
--- for no transition: an old run that is not terminal yet is `active`.
+-- Waits for no transition: an old run that is not terminal yet is `active`.
 create or replace function rerun(p_id bigint[], p_from text, p_input text, p_state text, p_version int, p_by text)
 returns table ("position" int, verdict text, id bigint, status run_status, name text, version int, queue text, steps text)
 language plpgsql as $f$
 #variable_conflict use_column
 declare
-  v_now timestamptz := clock();
-  v_ceiling interval;
   v_verdict text[];
-  v_fresh boolean[];
-  v_same boolean[];
-  v_cut int[];
-  v_failed int[];
   v_new bigint[];
 begin
   perform require_durable_commit();
-  perform 1 from (select distinct u.id from unnest(p_id) u(id) order by u.id) v
-    cross join lateral (select 1 from runs r where r.id = v.id limit 1 for key share) l;
-  select array_agg(p.verdict order by p.position), array_agg(p.is_fresh order by p.position), array_agg(p.is_same order by p.position),
-    array_agg(p.cut order by p.position), array_agg(p.failed order by p.position)
-  into v_verdict, v_fresh, v_same, v_cut, v_failed
-  from plan_reruns(p_id, p_from, p_input is not null, p_state is not null) p;
-  v_new := array(select case when u.verdict = 'rerun' then nextval('run_ids') << 6 end from unnest(v_verdict) with ordinality u(verdict, o) order by u.o);
-  select s.retention_ceiling into strict v_ceiling from settings s;
-
-  insert into runs (id, status, hold, priority, version, timed_out, inbox_seq, shown, eligible_at, inserted_at, retention, queue, kind,
-    name, step, awaits, partition_key, rate_limit, weight, input, state, trace,
-    origin_id, rerun_of, deadline_at, correlation_key, concurrency)
-  select m.new_id,
-    case when m.is_same and r.awaits ->> 'was' = 'awaiting_signal' then 'awaiting_signal'::run_status else 'runnable'::run_status end,
-    -- its definition was never registered: it waits for that like a start by name
-    case when r.kind is null then 2::smallint else 0::smallint end,
-    case when r.kind is not null then r.priority end, coalesce(p_version, r.version),
-    m.is_same and r.timed_out, case when m.is_same and r.awaits ? 'kept' then r.inbox_seq else 0 end, case when m.is_same then r.shown end,
-    case when m.is_same and r.awaits ->> 'was' = 'awaiting_signal'
-      then case when r.eligible_at = 'infinity' then 'infinity' else v_now + (r.eligible_at - r.completed_at) end
-      else v_now end,
-    v_now, case when r.kind is not null then least(r.retention, v_ceiling) end, case when r.kind is not null then r.queue end, r.kind, r.name,
-    case when r.kind = 'machine' and not m.is_fresh then coalesce(p_from, r.step) end,
-    case when m.is_same and r.awaits is not null then r.awaits - 'kept' - 'was'
-      || case when r.awaits ? 'children' and not r.awaits ? 'of' then jsonb_build_object('of', jsonb_build_array(r.id::text, r.spawn)) else '{}' end end,
-    r.partition_key, r.rate_limit, r.weight, coalesce(p_input::jsonb, r.input),
-    case when r.kind = 'machine' then coalesce(p_state::jsonb, case when not m.is_fresh then r.state end) end,
-    r.trace, coalesce(r.origin_id, r.id), r.id, v_now + (r.deadline_at - r.inserted_at), r.correlation_key, r.concurrency
-  from unnest(p_id, v_new, v_fresh, v_same) m(id, new_id, is_fresh, is_same)
-  cross join lateral (select t.* from runs t where t.id = m.id limit 1) r
-  where m.new_id is not null;
-
-  insert into steps (run_id, name, kind, seq, attempt, child_id, due_at, output, error, started_at, completed_at)
-  select m.new_id, s.name, s.kind, s.seq, s.attempt, s.child_id, s.due_at, s.output, s.error, s.started_at, s.completed_at
-  from unnest(p_id, v_new, v_fresh, v_cut, v_failed) m(id, new_id, is_fresh, cut, failed)
-  cross join lateral (select t.* from steps t where t.run_id = m.id and t.completed_at is not null
-    and (m.cut is null or t.seq < m.cut) and (m.failed is null or t.error is null or t.seq < m.failed)) s
-  where m.new_id is not null and not m.is_fresh;
-
-  insert into signals (run_id, seq, name, payload, inserted_at)
-  select m.new_id, (k.value ->> 0)::int, k.value ->> 1, k.value -> 2, (k.value ->> 3)::timestamptz
-  from unnest(p_id, v_new, v_same) m(id, new_id, is_same)
-  cross join lateral (select t.awaits from runs t where t.id = m.id limit 1) r
-  cross join lateral jsonb_array_elements(r.awaits -> 'kept') k
-  where m.new_id is not null and m.is_same;
-
+  select a.verdict, a.new_id into v_verdict, v_new from rerun_all(p_id, p_from, p_input, p_state, p_version) a;
   if p_by is not null then
     perform note_action(p_by, 'runs.rerun', u.id::text, jsonb_build_object('runId', u.new_id::text, 'from', p_from, 'version', p_version,
         'input', nullif(p_input is not null, false), 'state', nullif(p_state is not null, false)))
