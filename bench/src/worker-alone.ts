@@ -35,6 +35,7 @@ export class WorkerAlone {
       hub: this.#hub,
       heartbeat: null,
       sweeps: false,
+      schedules: { set: () => Promise.reject(new Error("it declares no schedules")) },
       waitMs: null,
       close: async () => {},
     }));

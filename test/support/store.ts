@@ -36,6 +36,7 @@ export function aRun(given: Partial<NewRun> = {}): NewRun {
     weight: null,
     trace: null,
     direct: false,
+    options: null,
     ...given,
   };
 }

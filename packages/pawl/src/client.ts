@@ -36,8 +36,8 @@ export * from "./values/errors.js";
 export type { Json, Jsonify } from "./values/json-types.js";
 export type { Logger, LogMethod } from "./values/logger.js";
 export type { Phase, Status } from "./values/phase.js";
-export type { RateLimit } from "./define/rate-limit.js";
-export type { StartOptions } from "./define/start-options.js";
+export type { ConcurrencyLimit, RateLimit } from "./define/rate-limit.js";
+export type { Debounce, StartOptions, Tags } from "./define/start-options.js";
 export type { LimitOptions } from "./local/limits.js";
 export type { Cancelled, CancelOptions, Limit, Pawl, Rerun, ResultOptions } from "./api/pawl.js";
 export type { Action, ActionOptions, ActionPage, Actions } from "./operate/actions.js";
@@ -53,6 +53,10 @@ export type {
   BulkResultPage,
 } from "./operate/bulk.js";
 export type { RerunOptions } from "./operate/rerun.js";
+export type { ScheduleTick } from "./define/schedule-key.js";
+export type { ScheduledStartOptions, ScheduleOptions, ScheduleTimes } from "./schedules/options.js";
+export type { Backfilled, BackfillOptions, Schedules } from "./schedules/schedules.js";
+export type { CatchUp, Overlap, Schedule, ScheduleDetail, TickRun } from "./store/schedule-store.js";
 export type { CountOptions, ListOptions, Page, Run } from "./api/runs.js";
 export type {
   Acked,

@@ -5,6 +5,7 @@
 export { connect, type ConnectOptions } from "./api/connect.js";
 export type { BrokenRun, Checked } from "./api/check.js";
 export { child, type Child } from "./define/child.js";
+export type { BatchContext, BatchFailure, BatchItem, BatchOptions } from "./define/batch.js";
 export type { ChildRun, JobContext, StepContext } from "./define/context.js";
 export type { AnyDefinition, InputOf, Job, Machine, OutputOf, RunId, Workflow } from "./define/definition.js";
 export type { Duration } from "./values/duration.js";
@@ -26,7 +27,7 @@ export type {
   Stop,
 } from "./define/outcome.js";
 export type { Phase, Status } from "./values/phase.js";
-export type { RateLimit } from "./define/rate-limit.js";
+export type { ConcurrencyLimit, RateLimit } from "./define/rate-limit.js";
 export type { Backoff, Retries } from "./define/retry.js";
 export { type Schema, type } from "./define/schema.js";
 export {
@@ -36,7 +37,7 @@ export {
   type SignalOptions,
   type SignalType,
 } from "./define/signal.js";
-export type { StartOptions } from "./define/start-options.js";
+export type { Debounce, StartOptions, Tags } from "./define/start-options.js";
 export type { Transaction } from "./define/transaction.js";
 export { workflow, type WorkflowOptions } from "./define/workflow.js";
 export type {
@@ -50,6 +51,16 @@ export type { EventListener, EventMap, EventName } from "./observe/events.js";
 export { fork, type Adopted, type Forked, type ForkOptions } from "./api/fork.js";
 export { databaseState, hold, type DatabaseOptions } from "./api/hold.js";
 export type { LimitOptions } from "./local/limits.js";
+export type { ScheduleTick } from "./define/schedule-key.js";
+export type {
+  DeclaredSchedule,
+  DeclaredSchedules,
+  ScheduledStartOptions,
+  ScheduleOptions,
+  ScheduleTimes,
+} from "./schedules/options.js";
+export type { Backfilled, BackfillOptions, Schedules } from "./schedules/schedules.js";
+export type { CatchUp, Overlap, Schedule, ScheduleDetail, TickRun } from "./store/schedule-store.js";
 export type { MetricsOptions, ServeOptions } from "./worker/options.js";
 export { migrate, type MigrateOptions } from "./api/migrate.js";
 export type { Cancelled, CancelOptions, Limit, Pawl, Rerun, ResultOptions } from "./api/pawl.js";

@@ -21,6 +21,7 @@ import { queuesOver } from "./queues.js";
 import { checkTimeout, toOutput } from "./result.js";
 import { checkRunId, notFound } from "../values/run-id.js";
 import { type Run, toCountQuery, toPageQuery } from "./runs.js";
+import { schedulesOver } from "../schedules/schedules.js";
 import { Sender } from "./send.js";
 import { listSteps, type Step } from "./steps.js";
 import { subscriptionsOver, topicsOver } from "./topics.js";
@@ -43,6 +44,7 @@ export class Client implements Pawl {
   readonly limits: Pawl["limits"];
   readonly bulk: Pawl["bulk"];
   readonly actions: Pawl["actions"];
+  readonly schedules: Pawl["schedules"];
   readonly queues: Pawl["queues"];
   readonly topics: Pawl["topics"];
   readonly subscriptions: Pawl["subscriptions"];
@@ -85,6 +87,7 @@ export class Client implements Pawl {
     };
     this.bulk = bulkOver(transport);
     this.actions = actionsOver(transport);
+    this.schedules = schedulesOver(async () => (await transport()).schedules, settings);
     this.queues = queuesOver(async () => (await transport()).queues, settings);
     this.topics = topicsOver(async () => (await transport()).topics, settings);
     this.subscriptions = subscriptionsOver(async () => (await transport()).topics);

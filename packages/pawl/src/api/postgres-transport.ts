@@ -28,9 +28,11 @@ import type {
   QueueTransport,
   RunPageQuery,
   RunQuery,
+  ScheduleTransport,
   TopicTransport,
 } from "../store/client-transport.js";
 import { currentActor } from "../operate/actor.js";
+import { LocalSchedules } from "../schedules/local-schedules.js";
 import { addressKey } from "../store/postgres/database.js";
 import { isBusy, isOutage } from "../store/postgres/database-errors.js";
 import { PostgresStore } from "../store/postgres/postgres-store.js";
@@ -64,6 +66,7 @@ class PostgresTransport implements ClientTransport {
   readonly queues: QueueTransport;
   readonly topics: TopicTransport;
   readonly bulk: BulkTransport;
+  readonly schedules: ScheduleTransport;
   readonly #database: Located;
   readonly #store: PostgresStore;
   readonly #hub: Hub;
@@ -89,6 +92,7 @@ class PostgresTransport implements ClientTransport {
     this.queues = this.#queues(new Messages(store, hub, { isOutage, isBusy, lanes }));
     this.topics = this.#topics();
     this.bulk = this.#bulk();
+    this.schedules = new LocalSchedules(store, hub);
   }
 
   start(run: NewRun): Promise<StartedRun> {

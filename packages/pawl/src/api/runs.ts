@@ -5,6 +5,7 @@
 
 import { fromBase64Url, toBase64Url } from "../values/bytes.js";
 import type { AnyDefinition } from "../define/definition.js";
+import { readScheduleKey } from "../define/schedule-key.js";
 import { readErrorRecord } from "../values/error-record.js";
 import { InvalidOption } from "../values/errors.js";
 import { fromJson, toJson } from "../values/json.js";
@@ -86,6 +87,7 @@ export function toRun(stored: StoredRun): Run {
     error: stored.error === null ? null : readErrorRecord(fromJson(stored.error)),
     parentId: stored.parentId,
     idempotencyKey: stored.idempotencyKey,
+    schedule: readScheduleKey(stored.extra?.schedule ?? stored.idempotencyKey),
     startedAt: stored.startedAt,
     completedAt: stored.completedAt,
     eligibleAt: stored.eligibleAt,

@@ -12,6 +12,9 @@ import { show } from "../values/show.js";
 /** The name of a limit, or `{ name, key }` for a bucket per key. */
 export type RateLimit = string | { readonly name: string; readonly key: string };
 
+/** The name of a concurrency limit, or `{ name, key }` for a limit per key. */
+export type ConcurrencyLimit = RateLimit;
+
 /**
  * The tokens that a claim takes, and the key of their bucket. `null` is the bucket of the limit
  * itself.
@@ -31,24 +34,40 @@ export function checkRateLimit(rateLimit: unknown, weight: unknown): Tokens | nu
     );
   }
   return {
-    ...checkBucket(rateLimit),
+    ...checkBucket(rateLimit, "rateLimit"),
     weight: weight === undefined ? 1 : checkInteger(weight, "weight", { min: 1, max: 1_000_000 }),
   };
 }
 
-function checkBucket(given: unknown): Omit<Tokens, "weight"> {
+/** Checks the option `concurrency`; the limit as it is stored: `limit`, or `limit:key`. */
+export function checkConcurrency(concurrency: unknown): string {
+  return limitText(checkBucket(concurrency, "concurrency"));
+}
+
+/** A limit as it is stored: `limit`, or `limit:key`. Names of limits have no colon. */
+export function limitText({ name, key }: Omit<Tokens, "weight">): string {
+  return key === null ? name : `${name}:${key}`;
+}
+
+function checkBucket(given: unknown, option: "rateLimit" | "concurrency"): Omit<Tokens, "weight"> {
   if (typeof given === "string") return { name: checkName("limit", given), key: null };
+  const { example, whole } = texts[option];
   if (!isObject(given)) {
     throw new InvalidOption(
-      'rateLimit must be the name of a limit such as "stripe", or { name: "stripe", key: "eu" } for a bucket per ' +
+      `${option} must be the name of a limit such as "${example}", or { name: "${example}", key: "eu" } for a ${whole} per ` +
         `key; not ${show(given)}`,
     );
   }
-  const { name, key } = checkOptions(given, ["name", "key"], "rateLimit");
+  const { name, key } = checkOptions(given, ["name", "key"], option);
   if (key === undefined) {
     throw new InvalidOption(
-      `rateLimit ${show(given)} has no key; pass the name alone for one bucket, or add a key for a bucket per key`,
+      `${option} ${show(given)} has no key; pass the name alone for one ${whole}, or add a key for a ${whole} per key`,
     );
   }
-  return { name: checkName("limit", name), key: checkString(key, "the key of rateLimit", { maxBytes: 256 }) };
+  return { name: checkName("limit", name), key: checkString(key, `the key of ${option}`, { maxBytes: 256 }) };
 }
+
+const texts = {
+  rateLimit: { example: "stripe", whole: "bucket" },
+  concurrency: { example: "gpu", whole: "limit" },
+};

@@ -5,7 +5,7 @@
 
 import type { Duration } from "../values/duration.js";
 import type { Phase } from "../values/phase.js";
-import type { RateLimit } from "./rate-limit.js";
+import type { ConcurrencyLimit, RateLimit } from "./rate-limit.js";
 
 /** The options of `start` and `child`. */
 export interface StartOptions {
@@ -22,6 +22,11 @@ export interface StartOptions {
   readonly rateLimit?: RateLimit | undefined;
   /** How many tokens each attempt takes. Default 1. */
   readonly weight?: number | undefined;
+  /**
+   * The concurrency limit of the run: a name, or `{ name, key }` for a limit per key. The run holds
+   * a slot while it executes.
+   */
+  readonly concurrency?: ConcurrencyLimit | undefined;
   /** Wait this long before the run begins. */
   readonly delay?: Duration | undefined;
   /** Do not begin before this time. */
@@ -34,6 +39,26 @@ export interface StartOptions {
   readonly uniqueScope?: readonly Phase[] | undefined;
   /** Per definition name, a key starts one run only, until retention deletes that run. */
   readonly idempotencyKey?: string | undefined;
+  /**
+   * Replace the run of this key that has not begun: a later start gives it a new input and moves its
+   * time. Not together with a unique or idempotency key, `delay` or `at`.
+   */
+  readonly debounce?: Debounce | undefined;
+  /**
+   * A business key such as `"order-42"` to signal and find the run by. Several runs may share it. At
+   * most 512 bytes.
+   */
+  readonly correlationKey?: string | undefined;
+  /**
+   * Labels to list runs by, such as `{ customer: "42" }`: at most 16, values of at most 256 bytes.
+   * Default for a child: the tags of its parent.
+   */
+  readonly tags?: Tags | undefined;
+  /**
+   * Fail the run with `DeadlineExceeded` if it has not ended this long after it could begin. Default:
+   * the timeout of the definition.
+   */
+  readonly timeout?: Duration | undefined;
   /** How long to keep the run after its end. Default: the retention of the definition. */
   readonly retention?: Duration | undefined;
   /** Machines: begin at this step. */
@@ -43,6 +68,19 @@ export interface StartOptions {
    * registered.
    */
   readonly version?: number | undefined;
+}
+
+/** The labels of a run: names with texts. */
+export type Tags = Readonly<Record<string, string>>;
+
+/** How a start replaces an earlier one that has not begun. */
+export interface Debounce {
+  /** Per definition name. At most 512 bytes. */
+  readonly key: string;
+  /** The run begins this long after the last start. */
+  readonly delay: Duration;
+  /** But at the latest this long after the first start. Default: no limit. */
+  readonly maxDelay?: Duration | undefined;
 }
 
 /**

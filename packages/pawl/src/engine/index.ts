@@ -33,7 +33,7 @@ export type { Located } from "../api/locate.js";
 export type { Emitter, Events } from "../observe/events.js";
 export type { Hub, LocalWorker } from "../local/hub.js";
 export type { PostgresStore } from "../store/postgres/postgres-store.js";
-export type { BeatAnswer } from "../store/beats.js";
+export type { HeartbeatAnswer } from "../store/heartbeats.js";
 export type * from "../store/health.js";
 export type * from "../store/journal.js";
 export type * from "../store/queue-store.js";

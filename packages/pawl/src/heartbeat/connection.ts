@@ -3,7 +3,7 @@
  * needs: a thread that takes long to start may cost a short lease. Used by the heartbeat thread.
  */
 
-import type { Beats } from "../store/beats.js";
+import type { HeartbeatConnection } from "../store/heartbeats.js";
 import type { ServerAddress } from "../store/http/address.js";
 
 /** Where to send heartbeats. It can be posted to another thread. */
@@ -12,11 +12,14 @@ export type HeartbeatAddress =
   | ({ readonly kind: "server" } & ServerAddress);
 
 /** Opens a connection, in at most `timeoutMs`. */
-export async function openHeartbeat(address: HeartbeatAddress, timeoutMs: number): Promise<Beats> {
+export async function openHeartbeat(
+  address: HeartbeatAddress,
+  timeoutMs: number,
+): Promise<HeartbeatConnection> {
   if (address.kind === "server") {
-    const { openHttpBeats } = await import("../store/http/beats.js");
-    return openHttpBeats(address);
+    const { openHttpHeartbeats } = await import("../store/http/heartbeats.js");
+    return openHttpHeartbeats(address);
   }
-  const { openPostgresBeats } = await import("../store/postgres/beats.js");
-  return openPostgresBeats(address, timeoutMs);
+  const { openPostgresHeartbeats } = await import("../store/postgres/heartbeats.js");
+  return openPostgresHeartbeats(address, timeoutMs);
 }

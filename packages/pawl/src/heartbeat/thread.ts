@@ -6,7 +6,7 @@
  */
 
 import { parentPort, workerData } from "node:worker_threads";
-import { BeatLines } from "../store/beat-lines.js";
+import { HeartbeatPool } from "../store/heartbeat-pool.js";
 import { lowestClaimId } from "../values/claim-id.js";
 import { monotonicMs } from "../values/monotonic-clock.js";
 import { type HeartbeatAddress, openHeartbeat } from "./connection.js";
@@ -92,7 +92,7 @@ interface Beating {
  */
 function beat(
   options: HeartbeatOptions,
-  lines: BeatLines,
+  lines: HeartbeatPool,
   report: (report: HeartbeatReport) => void,
   wasRegistered: boolean,
 ): Beating {
@@ -187,13 +187,13 @@ function beat(
  */
 export function beatAll(tell: (message: Message) => void): (command: Command) => Promise<void> {
   const all = new Map<number, { readonly beating: Beating; leave(): Promise<void> }>();
-  const addresses = new Map<string, { readonly lines: BeatLines; users: number }>();
+  const addresses = new Map<string, { readonly lines: HeartbeatPool; users: number }>();
 
   const begin = (key: number, options: HeartbeatOptions, isRegistered: boolean): void => {
     const { address } = options;
     const addressKey = JSON.stringify(address);
     const shared = addresses.get(addressKey) ?? {
-      lines: new BeatLines((timeoutMs) => openHeartbeat(address, timeoutMs)),
+      lines: new HeartbeatPool((timeoutMs) => openHeartbeat(address, timeoutMs)),
       users: 0,
     };
     addresses.set(addressKey, shared);

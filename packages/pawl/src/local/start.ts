@@ -97,6 +97,8 @@ export class Starter {
     if (run.uniqueScope !== null) return null;
     // Only a claim decides which run gets a key or a token.
     if (run.partitionKey !== null || run.rateLimit !== null) return null;
+    // The claim tells the worker of rare options.
+    if (run.options !== null) return null;
     for (const worker of this.#hub.workers) {
       const slot = worker.reserve({ name, version, queue });
       if (slot === null) continue;
@@ -128,7 +130,10 @@ export class Starter {
       if (slot !== undefined && created && phase !== "executing") {
         slot.cancel();
       } else if (slot === undefined) {
-        const delayMs = run.delayMs ?? (run.at === null ? 0 : run.at.getTime() - Date.now());
+        const delayMs =
+          run.delayMs ??
+          run.options?.debounce?.delayMs ??
+          (run.at === null ? 0 : run.at.getTime() - Date.now());
         if (!created) continue;
         // For a start by name, only the database knows the queue.
         if (delayMs <= 0) hinted.add(run.queue);

@@ -12,10 +12,12 @@ import { toJson, type Encoded } from "../values/json.js";
 import { checkName, checkStepName, checkVersion } from "../values/names.js";
 import { checkInteger, checkOneOf, checkOptions, checkString, suggest } from "../values/options.js";
 import type { Phase } from "../values/phase.js";
-import { checkRateLimit, type Tokens } from "../define/rate-limit.js";
+import { checkRateLimit, limitText, type Tokens } from "../define/rate-limit.js";
+import { checkFreeKey } from "../define/schedule-key.js";
 import { checkStable, parse, type Schema } from "../define/schema.js";
 import { show } from "../values/show.js";
 import type { NewRun } from "../store/store.js";
+import { checkRareOptions, rareOptionNames } from "./rare-options.js";
 
 const names = [
   "queue",
@@ -31,6 +33,7 @@ const names = [
   "retention",
   "step",
   "version",
+  ...rareOptionNames,
 ] as const;
 
 const phases = [
@@ -95,7 +98,7 @@ export async function newRun(
     idempotencyKey:
       given.idempotencyKey === undefined
         ? null
-        : checkString(given.idempotencyKey, "idempotencyKey", { maxBytes: 512 }),
+        : checkFreeKey(checkString(given.idempotencyKey, "idempotencyKey", { maxBytes: 512 })),
     uniqueKey: given.uniqueKey === undefined ? null : checkUniqueKey(given.uniqueKey),
     uniqueScope: given.uniqueScope === undefined ? null : checkScope(given.uniqueScope),
     partitionKey:
@@ -105,14 +108,14 @@ export async function newRun(
     ...limitColumns(checkRateLimit(given.rateLimit, given.weight)),
     trace: null,
     direct: false,
+    options: checkRareOptions(given, { of, timeoutMs: definition?.timeoutMs ?? null }),
   };
 }
 
-/** A rate limit as it is stored: `limit`, or `limit:key`; names of limits have no colon. */
+/** A rate limit as it is stored. */
 export function limitColumns(tokens: Tokens | null): { rateLimit: string | null; weight: number | null } {
   if (tokens === null) return { rateLimit: null, weight: null };
-  const { name, key, weight } = tokens;
-  return { rateLimit: key === null ? name : `${name}:${key}`, weight };
+  return { rateLimit: limitText(tokens), weight: tokens.weight };
 }
 
 /** A point in time: a Date, or a text that a Date can parse. */

@@ -35,6 +35,24 @@ export interface NewRun {
   readonly trace: string | null;
   /** Insert the run already claimed, with the claim of the call. */
   readonly direct: boolean;
+  /** The options that few runs have; null: none of them. */
+  readonly options: RareOptions | null;
+}
+
+/** The options of a start that few runs have. They travel as one JSON text, so others cost nothing. */
+export interface RareOptions {
+  /** Missing: a child takes those of its parent. */
+  readonly tags?: Readonly<Record<string, string>>;
+  /** From when the run may begin. */
+  readonly timeoutMs?: number;
+  readonly debounce?: {
+    readonly key: string;
+    readonly delayMs: number;
+    readonly maxDelayMs?: number;
+  };
+  readonly correlationKey?: string;
+  /** `limit`, or `limit:key`. */
+  readonly concurrency?: string;
 }
 
 export interface StartedRun {
@@ -89,14 +107,18 @@ export interface ClaimedRun {
 
 /** Facts about a claimed run that few runs have. */
 export interface ClaimExtra {
+  /** The idempotency key of a run that a schedule started. */
+  readonly schedule?: string | undefined;
   /** The first run of its chain of reruns. */
-  readonly originId?: string;
+  readonly originId?: string | undefined;
 }
 
 /** Facts about a stored run that few runs have. */
 export interface RunExtra {
   /** The first run of its chain of reruns. */
   readonly originId?: string;
+  /** Of a rerun: the idempotency key of the first run, if a schedule started it. */
+  readonly schedule?: string;
   /** The run that it repeats. */
   readonly rerunOf?: string;
   /** The newest run that repeats it. */

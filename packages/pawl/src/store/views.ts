@@ -4,6 +4,7 @@
  */
 
 import type { AnyDefinition } from "../define/definition.js";
+import type { ScheduleTick } from "../define/schedule-key.js";
 import type { ErrorRecord } from "../values/error-record.js";
 import type { Json } from "../values/json-types.js";
 import type { Phase, Status } from "../values/phase.js";
@@ -28,6 +29,8 @@ export interface Run {
   readonly error: ErrorRecord | null;
   readonly parentId: string | null;
   readonly idempotencyKey: string | null;
+  /** The schedule that started it, and the tick; null: no schedule did. */
+  readonly schedule: ScheduleTick | null;
   readonly startedAt: Date;
   readonly completedAt: Date | null;
   readonly eligibleAt: Date | null;

@@ -145,7 +145,7 @@ export interface WorkerStore extends Pick<ClientStore, "setLimit" | "bringForwar
   /** The runs among these whose claims are still held. */
   held(claims: readonly { readonly runId: string; readonly claimId: string }[]): Promise<string[]>;
   /** All claims of a worker: the claim id by run id. */
-  holdings(workerId: string): Promise<Readonly<Record<string, string>>>;
+  heldClaims(workerId: string): Promise<Readonly<Record<string, string>>>;
   /** Ends the claims of dead workers. With `repairs` it also repairs stuck runs. */
   recover(look: {
     readonly limit: number;

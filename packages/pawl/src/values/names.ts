@@ -74,9 +74,19 @@ export function checkStepName(value: unknown): string {
   return check(rules.long, "step", value);
 }
 
+/** Checks the name of a tag. */
+export function checkTagName(value: unknown): string {
+  return check(rules.long, "tag", value);
+}
+
 /** Checks the name of a signal. */
 export function checkSignalName(value: unknown): string {
   return check(rules.long, "signal", value);
+}
+
+/** Checks the name of a schedule. */
+export function checkScheduleName(value: unknown): string {
+  return check(rules.long, "schedule", value);
 }
 
 /** Checks the version of a definition, which is stored as an `integer`. */

@@ -21,11 +21,11 @@ const everyMs = 120_000;
 const restFactor = 10;
 
 export interface LeaseCheckHost {
-  readonly store: Pick<WorkerStore, "held" | "holdings">;
+  readonly store: Pick<WorkerStore, "held" | "heldClaims">;
   readonly logger: Logger;
   readonly releaser: Releaser;
   readonly executions: Executions;
-  readonly claimers: ReadonlyMap<string, Claimer>;
+  readonly claimers: Iterable<Claimer>;
   /** The ids of claims in flight. */
   readonly claiming: ReadonlySet<string>;
   /** The batcher of outcomes. */
@@ -70,7 +70,7 @@ export class LeaseCheck {
     const askedAtMs = monotonicMs();
     this.#dueAtMs = askedAtMs + everyMs * (0.75 + Math.random() / 2);
     try {
-      const claims = await this.#host.store.holdings(workerId);
+      const claims = await this.#host.store.heldClaims(workerId);
       // The claims of a lost lease expire like those of a dead worker.
       if (this.#host.workerId() === workerId) this.#compareClaims(claims, 0n, askedAtMs);
       const nowMs = monotonicMs();
@@ -126,7 +126,7 @@ export class LeaseCheck {
   /** The claims that are neither executed, nor waiting for a slot, nor just being made. */
   #notExecuted(claims: Claims): HeldClaim[] {
     const { executions, claimers, claiming } = this.#host;
-    const unstarted = new Set([...claimers.values()].flatMap(({ slots }) => slots.unstartedIds()));
+    const unstarted = new Set([...claimers].flatMap(({ slots }) => slots.unstartedIds()));
     return Object.entries(claims)
       .filter(([runId, claimId]) => executions.get(runId)?.claimId !== claimId)
       .filter(([runId, claimId]) => !unstarted.has(runId) && !claiming.has(claimId))

@@ -24,6 +24,7 @@ const childOf = (queue: string | null): NewRun => ({
   weight: null,
   trace: null,
   direct: false,
+  options: null,
 });
 
 /** Two workers of one process: what each of them is told. */

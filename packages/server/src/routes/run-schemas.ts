@@ -1,6 +1,6 @@
 /** Runs, steps and starts as schemas: the requests and answers of the routes about runs. */
 
-import type { Phase, RateLimit, Run, Started, Status, Step, StepKind, Why } from "pawl";
+import type { ConcurrencyLimit, Phase, RateLimit, Run, Started, Status, Step, StepKind, Why } from "pawl";
 import { Type } from "typebox";
 import {
   date,
@@ -46,6 +46,12 @@ export const runSchema = Type.Unsafe<Run>(
       error: nullable(errorRecord),
       parentId: nullable(Type.String()),
       idempotencyKey: nullable(Type.String()),
+      schedule: nullable(
+        strict(
+          { name: Type.String(), at: date },
+          { description: "The schedule that started it, and its tick" },
+        ),
+      ),
       startedAt: date,
       completedAt: nullable(date),
       eligibleAt: nullable(date),
@@ -160,7 +166,7 @@ export const countsSchema = strict({
   ),
 });
 
-const duration = (description: string) =>
+export const duration = (description: string) =>
   Type.Union([Type.Number({ minimum: 0 }), Type.String()], {
     description: `${description}: milliseconds, or a text such as "30s"`,
   });
@@ -190,6 +196,13 @@ export const startFields = {
     ),
   ),
   weight: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
+  concurrency: Type.Optional(
+    Type.Unsafe<ConcurrencyLimit>(
+      Type.Union([Type.String(), strict({ name: Type.String(), key: Type.String() })], {
+        description: "The name of a concurrency limit, or one key of it",
+      }),
+    ),
+  ),
   traceparent: Type.Optional(
     Type.String({
       pattern: "^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$",
@@ -210,6 +223,27 @@ export const startFields = {
     }),
   ),
   idempotencyKey: Type.Optional(key("As the header idempotency-key: the same key never starts a second run")),
+  debounce: Type.Optional(
+    strict(
+      {
+        key: key("Per definition name"),
+        delay: duration("The run begins this long after the last start"),
+        maxDelay: Type.Optional(duration("But at the latest this long after the first start")),
+      },
+      { description: "A later start with this key replaces the input of the run that has not begun" },
+    ),
+  ),
+  correlationKey: Type.Optional(
+    key("A business key to signal and find the run by; several runs may share it"),
+  ),
+  tags: Type.Optional(
+    Type.Record(Type.String(), Type.String(), {
+      description: "Labels to list runs by: at most 16, values of at most 256 bytes",
+    }),
+  ),
+  timeout: Type.Optional(
+    duration("The run fails with DeadlineExceeded if it has not ended this long after it could begin"),
+  ),
   retention: Type.Optional(duration("How long to keep the run after its end")),
   retentionDays: Type.Optional(Type.Number({ minimum: 0, description: "The same in days" })),
   step: Type.Optional(Type.String({ description: "Machines: begin at this step" })),

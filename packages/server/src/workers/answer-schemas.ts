@@ -4,7 +4,7 @@
  */
 
 import type {
-  BeatAnswer,
+  HeartbeatAnswer,
   ClaimedRun,
   ClaimExtra,
   ListedStep,
@@ -134,6 +134,11 @@ const claimedRun = strict(
       [
         strict({
           originId: Type.Optional(Type.String({ description: "The first run of its chain of reruns" })),
+          schedule: Type.Optional(
+            Type.String({
+              description: "schedule/<name>/<time>: the schedule that started it, and its tick",
+            }),
+          ),
         } satisfies Members<ClaimExtra>),
         Type.Null(),
       ],
@@ -270,7 +275,7 @@ export const heartbeat = strict(
           "The timeline of the database server; when it changes, compare your claims with holdings",
       }),
     ),
-  } satisfies Members<BeatAnswer>,
+  } satisfies Members<HeartbeatAnswer>,
   { title: "Beat" },
 );
 

@@ -111,6 +111,6 @@ export function claimRoutes({ app, backend, waiters }: Protocol): void {
         response: { 200: answers.holdings },
       },
     },
-    async (request) => ({ held: await storeOf(backend, request).holdings(request.body.workerId) }),
+    async (request) => ({ held: await storeOf(backend, request).heldClaims(request.body.workerId) }),
   );
 }

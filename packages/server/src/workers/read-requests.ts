@@ -129,7 +129,7 @@ function toChange(sent: Static<typeof change>, where: string): JournalChange {
 }
 
 function toNewRun(
-  { at, uniqueKeyBase64, trace = null, ...run }: Static<typeof newRun>,
+  { at, uniqueKeyBase64, trace = null, options = null, ...run }: Static<typeof newRun>,
   where: string,
 ): NewRun {
   return {
@@ -138,6 +138,7 @@ function toNewRun(
     at: toDate(at, `${where}.at`),
     uniqueKey: uniqueKeyBase64 === null ? null : Buffer.from(uniqueKeyBase64, "base64"),
     direct: false,
+    options,
   };
 }
 

@@ -84,6 +84,21 @@ export const definition = strict(
 
 export const heldClaim = strict({ runId: id, claimId: id }, { title: "Claim" });
 
+const rareOptions = strict(
+  {
+    tags: Type.Optional(
+      Type.Record(longName, Type.String({ maxLength: 256, pattern: "^[^\\0]*$" }), {
+        maxProperties: 16,
+        description: "Missing: the tags of the parent",
+      }),
+    ),
+    timeoutMs: Type.Optional(Type.Number({ minimum: 1, maximum: maxMs })),
+    correlationKey: Type.Optional(key),
+    concurrency: Type.Optional(limitName),
+  },
+  { title: "RareOptions", description: "Options that few runs have; leave out what is not given" },
+);
+
 export const newRun = strict(
   {
     name: shortName,
@@ -116,6 +131,7 @@ export const newRun = strict(
     rateLimit: nullable(limitName),
     weight: nullable(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
     trace: Type.Optional(nullable(traceparent)),
+    options: Type.Optional(nullable(rareOptions)),
   },
   {
     title: "NewRun",

@@ -29,6 +29,7 @@ import { type DatesAsText, readRun, readStep, readWhy } from "./dates.js";
 import type { Hints } from "./hints.js";
 import { httpActions, httpBulk } from "./http-operations.js";
 import { httpQueues, httpTopics } from "./http-queues.js";
+import { httpSchedules } from "./http-schedules.js";
 import { HttpResults } from "./http-results.js";
 import { toError } from "./problem.js";
 import { headerText, runQuery, startBody } from "./requests.js";
@@ -66,6 +67,7 @@ export class HttpTransport implements ClientTransport {
   readonly queues: ClientTransport["queues"];
   readonly topics: ClientTransport["topics"];
   readonly bulk: ClientTransport["bulk"];
+  readonly schedules: ClientTransport["schedules"];
   readonly #caller: Caller;
   readonly #hints: Hints;
   readonly #trace: NonNullable<HttpTransportOptions["trace"]>;
@@ -80,6 +82,7 @@ export class HttpTransport implements ClientTransport {
     this.queues = httpQueues(this.#caller);
     this.topics = httpTopics(this.#caller);
     this.bulk = httpBulk(this.#caller);
+    this.schedules = httpSchedules(this.#caller);
     this.#results = new HttpResults((...asked) => this.#ended(...asked), hints, logger);
     this.#starts = new Batcher({
       send: (runs) => this.#startEach(runs),
@@ -91,7 +94,7 @@ export class HttpTransport implements ClientTransport {
 
   start(run: NewRun): Promise<StartedRun> {
     return this.#trace([run], async ([traced]) => {
-      if (run.uniqueKey !== null || run.idempotencyKey !== null) {
+      if (run.uniqueKey !== null || run.idempotencyKey !== null || run.options?.debounce !== undefined) {
         return this.#keyed.run(() => this.#startOne(traced!));
       }
       const started = await this.#starts.add(traced!);

@@ -167,7 +167,7 @@ export class HttpWorkerStore implements WorkerStore {
     return (await this.#post<{ held: string[] }>("held", { claims: claims.map(toClaim) })).held;
   }
 
-  async holdings(workerId: string): Promise<Readonly<Record<string, string>>> {
+  async heldClaims(workerId: string): Promise<Readonly<Record<string, string>>> {
     return (await this.#post<{ held: Record<string, string> }>("holdings", { workerId })).held;
   }
 

@@ -13,7 +13,7 @@ import type { NewRun } from "../runs.js";
 /** A run as the body of a start. JSON drops members that are undefined. */
 export function startBody(run: NewRun): { readonly name: string; readonly [option: string]: unknown } {
   const given = <T>(value: T | null): T | undefined => value ?? undefined;
-  const [limit, key] = splitLimit(run.rateLimit);
+  const { tags, timeoutMs, debounce, correlationKey, concurrency } = run.options ?? {};
   return {
     name: run.name,
     version: given(run.version),
@@ -29,17 +29,22 @@ export function startBody(run: NewRun): { readonly name: string; readonly [optio
     uniqueKeyBase64: run.uniqueKey === null ? undefined : toBase64(run.uniqueKey),
     uniqueScope: given(run.uniqueScope),
     partitionKey: given(run.partitionKey),
-    rateLimit: limit === null ? undefined : key === null ? limit : { name: limit, key },
+    rateLimit: limitBody(run.rateLimit),
     weight: given(run.weight),
     traceparent: given(run.trace),
+    tags,
+    timeout: timeoutMs,
+    debounce: debounce && { key: debounce.key, delay: debounce.delayMs, maxDelay: debounce.maxDelayMs },
+    correlationKey,
+    concurrency: limitBody(concurrency ?? null),
   };
 }
 
 /** `limit` or `limit:key`; names of limits contain no colon. */
-function splitLimit(rateLimit: string | null): [string | null, string | null] {
-  const at = rateLimit?.indexOf(":") ?? -1;
-  if (rateLimit === null || at === -1) return [rateLimit, null];
-  return [rateLimit.slice(0, at), rateLimit.slice(at + 1)];
+function limitBody(limit: string | null): string | { name: string; key: string } | undefined {
+  if (limit === null) return undefined;
+  const at = limit.indexOf(":");
+  return at === -1 ? limit : { name: limit.slice(0, at), key: limit.slice(at + 1) };
 }
 
 /** The filters of a listing as query parameters. */

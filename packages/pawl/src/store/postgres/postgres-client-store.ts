@@ -57,7 +57,8 @@ export class PostgresClientStore extends PostgresOperationsStore implements Clie
       runs.length === 1 &&
       only.version !== null &&
       only.kind !== null &&
-      only.rateLimit === null
+      only.rateLimit === null &&
+      only.options === null
     ) {
       const [row] = await this.call<{ id: string }>(
         "start_one",

@@ -22,8 +22,8 @@ import type {
   Verdict,
   WorkerStore,
 } from "../store.js";
-import type { BeatAnswer } from "../beats.js";
-import { type BeatRow, claimsOf, toBeatAnswer } from "./beats.js";
+import type { HeartbeatAnswer } from "../heartbeats.js";
+import { type BeatRow, claimsOf, toHeartbeatAnswer } from "./heartbeats.js";
 import type { Address } from "./database.js";
 import { isOutage, isRowFault } from "./database-errors.js";
 import { type DatabaseStateRow, toDatabaseState } from "./database-state.js";
@@ -340,9 +340,9 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
   }
 
   /** Sends a heartbeat on behalf of a worker that runs elsewhere. */
-  async beat(workerId: string, since: string | null): Promise<BeatAnswer> {
+  async beat(workerId: string, since: string | null): Promise<HeartbeatAnswer> {
     const [row] = await this.#callFor<BeatRow>({ workerId }, "beat", [workerId, since]);
-    return toBeatAnswer(row);
+    return toHeartbeatAnswer(row);
   }
 
   async held(claims: readonly { readonly runId: string; readonly claimId: string }[]): Promise<string[]> {
@@ -353,7 +353,7 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
     return rows.map((row) => row.still_held);
   }
 
-  async holdings(workerId: string): Promise<Readonly<Record<string, string>>> {
+  async heldClaims(workerId: string): Promise<Readonly<Record<string, string>>> {
     const [row] = await this.#callFor<{ claims_of_worker: string }>({ workerId }, "claims_of_worker", [
       workerId,
     ]);

@@ -76,9 +76,12 @@ function newRunFields(run: NewRun) {
     null,
     run.trace,
     run.direct,
-    null, // options
+    optionsOf(run),
   ];
 }
+
+/** The rare options as `read_options` takes them. */
+const optionsOf = ({ options }: NewRun): string | null => options && JSON.stringify(options);
 
 const scopeOf = ({ uniqueScope }: NewRun): string | null => uniqueScope && `{${uniqueScope.join(",")}}`;
 
@@ -229,6 +232,7 @@ export function childOf(run: NewRun): object {
     rate_limit: run.rateLimit,
     weight: run.weight,
     trace: run.trace,
+    options: optionsOf(run),
   };
 }
 

@@ -1,10 +1,19 @@
 /** `pawl runs start`: starts a run by name and, with `--wait`, waits for its end. */
 
 import type { Command } from "commander";
-import { type Duration, type Phase, type RateLimit, RunCancelled, RunFailed, type StartOptions } from "pawl";
+import {
+  type Debounce,
+  type Duration,
+  type Phase,
+  type RateLimit,
+  RunCancelled,
+  RunFailed,
+  type StartOptions,
+  type Tags,
+} from "pawl";
 import { type ConnectionOptions, addConnectionOptions, withPawl } from "../terminal/connection.js";
 import { type ExitCode, exitCode, UsageError } from "../terminal/failure.js";
-import { decimal, integer, readJson } from "../terminal/input.js";
+import { addTag, decimal, integer, readJson } from "../terminal/input.js";
 import { action, addCommand, type Session } from "../terminal/session.js";
 import { prettyJson, state } from "../terminal/text.js";
 
@@ -21,6 +30,13 @@ interface Flags extends ConnectionOptions {
   readonly uniqueScope?: string;
   readonly idempotencyKey?: string;
   readonly retention?: Duration;
+  readonly tag?: Tags;
+  readonly deadline?: Duration;
+  readonly debounceKey?: string;
+  readonly debounceDelay?: Duration;
+  readonly debounceMaxDelay?: Duration;
+  readonly correlationKey?: string;
+  readonly concurrency?: string;
   readonly step?: string;
   readonly wait?: true;
   readonly timeout?: Duration;
@@ -51,6 +67,13 @@ export function addRunsStart(runs: Command, session: Session): void {
     .option("--unique-key <key>", "while a run has this key, a second start returns that run")
     .option("--unique-scope <phases>", "the phases in which a run holds its unique key, separated by commas")
     .option("--idempotency-key <key>", "the same key never starts a second run of this name")
+    .option("--tag <name=value>", "a label to list runs by; may be given up to 16 times", addTag)
+    .option("--deadline <duration>", "fail the run if it has not ended this long after it could begin")
+    .option("--debounce-key <key>", "replace the run of this key that has not begun (with --debounce-delay)")
+    .option("--debounce-delay <duration>", "begin this long after the last start with the debounce key")
+    .option("--debounce-max-delay <duration>", "but at the latest this long after the first start")
+    .option("--correlation-key <key>", "a business key to signal and find the run by")
+    .option("--concurrency <name>", "the concurrency limit: name, or name:key for a limit per key")
     .option("--retention <duration>", "how long to keep the run once it has ended, such as 30d")
     .option("--step <step>", "for machines: begin at this step")
     .option("--wait", "wait for the end and print the output; ends with 1 if the run does not complete")
@@ -100,6 +123,7 @@ function start(name: string, input: unknown, flags: Flags, { shell }: Session): 
 function optionsOf(flags: Flags): StartOptions {
   const { version, queue, priority, partitionKey, rateLimit, weight, delay, at } = flags;
   const { uniqueKey, uniqueScope, idempotencyKey, retention, step } = flags;
+  const { tag, deadline, correlationKey, concurrency } = flags;
   return {
     version,
     queue,
@@ -114,7 +138,22 @@ function optionsOf(flags: Flags): StartOptions {
     idempotencyKey,
     retention,
     step,
+    tags: tag,
+    timeout: deadline,
+    debounce: debounceOf(flags),
+    correlationKey,
+    concurrency: concurrency === undefined ? undefined : limitOf(concurrency),
   };
+}
+
+function debounceOf({ debounceKey, debounceDelay, debounceMaxDelay }: Flags): Debounce | undefined {
+  if (debounceKey === undefined && debounceDelay === undefined && debounceMaxDelay === undefined) {
+    return undefined;
+  }
+  if (debounceKey === undefined || debounceDelay === undefined) {
+    throw new UsageError("a debounce needs both --debounce-key and --debounce-delay: add the missing one");
+  }
+  return { key: debounceKey, delay: debounceDelay, maxDelay: debounceMaxDelay };
 }
 
 function limitOf(text: string): RateLimit {

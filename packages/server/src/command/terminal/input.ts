@@ -4,6 +4,7 @@
 
 import { readFileSync } from "node:fs";
 import { InvalidArgumentError } from "commander";
+import type { Tags } from "pawl";
 import { values } from "pawl/engine";
 import { UsageError } from "./failure.js";
 import type { Shell } from "./shell.js";
@@ -64,4 +65,11 @@ export function portNumber(text: string): number {
 export function pastDate(text: string): string {
   if (!/^\d+(\.\d+)?(ms|[smhdw])$/.test(text)) return text;
   return new Date(Date.now() - values.toMilliseconds(text, "a duration")).toISOString();
+}
+
+/** For commander: `name=value`, added to the tags of earlier flags. */
+export function addTag(text: string, earlier: Tags | undefined): Tags {
+  const at = text.indexOf("=");
+  if (at > 0) return { ...earlier, [text.slice(0, at)]: text.slice(at + 1) };
+  throw new InvalidArgumentError("It must be a name and a value, such as customer=42.");
 }

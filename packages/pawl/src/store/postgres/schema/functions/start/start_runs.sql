@@ -21,6 +21,7 @@ declare
   v_ceiling interval;
   v_is_held boolean;
   v_given record;            -- how many of the runs have a field
+  v_options jsonb[];         -- their rare options; null: none has any
   v_ids bigint[];
   v_pending int[];           -- null: all
   v_only int[];              -- which of them to insert; null: all
@@ -38,10 +39,13 @@ begin
   end if;
   perform require_names(p_runs);
   select count(*) - count(u.kind) as without_kind, count(u.unique_key) + count(u.idempotency_key) as keys, count(u.unique_scope) as scopes,
-    count(u.partition_key) as partition_keys, count(u.rate_limit) as rate_limits, count(u.at) as times
+    count(u.partition_key) as partition_keys, count(u.rate_limit) as rate_limits, count(u.at) as times, count(u.options) as options
   into v_given from unnest(p_runs) u;
   if v_given.rate_limits > 0 then
     perform require_limits(array_agg(u.rate_limit), array_agg(u.weight)) from unnest(p_runs) u;
+  end if;
+  if v_given.options > 0 then
+    v_options := read_options(p_runs);
   end if;
   if v_given.times > 0 then
     perform require_time('at', u.at) from unnest(p_runs) u where u.at <> within_reach(u.at);
@@ -72,8 +76,9 @@ begin
     end if;
     insert into runs (id, status, hold, name, version, kind, queue, priority, input, step,
       eligible_at, inserted_at, retention, idempotency_key, unique_key, unique_scope, partition_key, rate_limit, weight,
-      parent_id, child_of, position, trace, locked_by, claim_id)
-    select n.* from new_rows(v_ids, p_runs, p_input, v_behind, null, v_known, v_now, v_ceiling, p_worker, p_claim_id) n;
+      parent_id, child_of, position, trace, locked_by, claim_id,
+      deadline_at, debounce_until, debounce_key, correlation_key, concurrency, tagged)
+    select n.* from new_rows(v_ids, p_runs, p_input, v_options, v_behind, null, v_known, v_now, v_ceiling, p_worker, p_claim_id) n;
     return query
       select u.ordinality::int, v_ids[u.ordinality], true, first_status(u.direct, p_worker), null::bigint from unnest(p_runs) with ordinality u;
     return;
@@ -91,8 +96,9 @@ begin
     end if;
     insert into runs (id, status, hold, name, version, kind, queue, priority, input, step,
       eligible_at, inserted_at, retention, idempotency_key, unique_key, unique_scope, partition_key, rate_limit, weight,
-      parent_id, child_of, position, trace, locked_by, claim_id)
-    select n.* from new_rows(v_ids, p_runs, p_input, v_behind, v_only, v_known, v_now, v_ceiling, p_worker, p_claim_id) n
+      parent_id, child_of, position, trace, locked_by, claim_id,
+      deadline_at, debounce_until, debounce_key, correlation_key, concurrency, tagged)
+    select n.* from new_rows(v_ids, p_runs, p_input, v_options, v_behind, v_only, v_known, v_now, v_ceiling, p_worker, p_claim_id) n
     order by n.unique_key nulls first, n.name, n.idempotency_key nulls first, n.id
     on conflict do nothing;
     get diagnostics v_inserted = row_count;

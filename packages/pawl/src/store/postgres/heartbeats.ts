@@ -1,25 +1,28 @@
 /** Sends heartbeats on a connection of their own. */
 
 import pg from "pg";
-import type { BeatAnswer, Beats } from "../beats.js";
+import type { HeartbeatAnswer, HeartbeatConnection } from "../heartbeats.js";
 import { type Address, connectionOptions, types } from "./database.js";
 import { quoteName } from "./literals.js";
 import { explainBreaking } from "./version.js";
 
-export async function openPostgresBeats({ url, schema }: Address, patienceMs: number): Promise<Beats> {
+export async function openPostgresHeartbeats(
+  { url, schema }: Address,
+  connectMs: number,
+): Promise<HeartbeatConnection> {
   const client = new pg.Client({
     ...connectionOptions(url),
-    connectionTimeoutMillis: patienceMs,
+    connectionTimeoutMillis: connectMs,
   });
   // The next beat reports a lost connection.
   client.on("error", () => {});
   await client.connect();
   const text = `select * from ${quoteName(schema)}.beat($1, $2)`;
   return {
-    beat: async (workerId, since, patience) => {
-      const query = { text, values: [workerId, since], types, query_timeout: patience };
+    beat: async (workerId, since, timeoutMs) => {
+      const query = { text, values: [workerId, since], types, query_timeout: timeoutMs };
       const { rows } = await client.query<BeatRow>(query);
-      return toBeatAnswer(rows[0]);
+      return toHeartbeatAnswer(rows[0]);
     },
     end: () => client.end(),
   };
@@ -34,7 +37,7 @@ export interface BeatRow {
   breaking: number | null;
 }
 
-export function toBeatAnswer(row: BeatRow | undefined): BeatAnswer {
+export function toHeartbeatAnswer(row: BeatRow | undefined): HeartbeatAnswer {
   return {
     alive: row?.alive === true,
     cancelled: claimsOf(row?.cancelled ?? "{}"),
@@ -45,6 +48,6 @@ export function toBeatAnswer(row: BeatRow | undefined): BeatAnswer {
   };
 }
 
-export function claimsOf(json: string): NonNullable<BeatAnswer["held"]> {
+export function claimsOf(json: string): NonNullable<HeartbeatAnswer["held"]> {
   return JSON.parse(json) as Record<string, string>;
 }

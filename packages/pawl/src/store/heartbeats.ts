@@ -4,7 +4,7 @@
  */
 
 /** The answer to a heartbeat. Runs come with the ids of their claims. */
-export interface BeatAnswer {
+export interface HeartbeatAnswer {
   /** False: the heartbeat came after the lease had ended. */
   readonly alive: boolean;
   /** Runs of this worker that were cancelled. */
@@ -23,8 +23,8 @@ export interface BeatAnswer {
 }
 
 /** One connection for heartbeats of any worker of its address, one at a time. */
-export interface Beats {
-  /** Fails if the answer takes longer than `patienceMs`. Do not use the connection again then. */
-  beat(workerId: string, since: string | null, patienceMs: number): Promise<BeatAnswer>;
+export interface HeartbeatConnection {
+  /** Fails if the answer takes longer than `timeoutMs`. Do not use the connection again then. */
+  beat(workerId: string, since: string | null, timeoutMs: number): Promise<HeartbeatAnswer>;
   end(): Promise<void>;
 }

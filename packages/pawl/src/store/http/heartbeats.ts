@@ -1,17 +1,17 @@
 /** Heartbeats through a server. Used in the thread of the heartbeat. */
 
-import type { BeatAnswer, Beats } from "../beats.js";
+import type { HeartbeatAnswer, HeartbeatConnection } from "../heartbeats.js";
 import type { ServerAddress } from "./address.js";
 import { Caller } from "./caller.js";
 
-export function openHttpBeats(address: ServerAddress): Beats {
+export function openHttpHeartbeats(address: ServerAddress): HeartbeatConnection {
   const caller = new Caller(address);
   const ending = new AbortController();
   return {
-    beat: async (workerId, since, patienceMs) => {
-      const answer = await caller.call<BeatAnswer>("POST", "/v1/workers/heartbeat", {
+    beat: async (workerId, since, timeoutMs) => {
+      const answer = await caller.call<HeartbeatAnswer>("POST", "/v1/workers/heartbeat", {
         body: { workerId, since },
-        timeoutMs: patienceMs,
+        timeoutMs,
         signal: ending.signal,
         tries: 1,
       });
