@@ -32,6 +32,7 @@ import type {
   TopicTransport,
 } from "../store/client-transport.js";
 import { currentActor } from "../operate/actor.js";
+import { loggedSchedules } from "../operate/logged-schedules.js";
 import { LocalSchedules } from "../schedules/local-schedules.js";
 import { addressKey } from "../store/postgres/database.js";
 import { isBusy, isOutage } from "../store/postgres/database-errors.js";
@@ -92,7 +93,9 @@ class PostgresTransport implements ClientTransport {
     this.queues = this.#queues(new Messages(store, hub, { isOutage, isBusy, lanes }));
     this.topics = this.#topics();
     this.bulk = this.#bulk();
-    this.schedules = new LocalSchedules(store, hub);
+    this.schedules = loggedSchedules(new LocalSchedules(store, hub), (...line) =>
+      store.act(currentActor(), ...line),
+    );
   }
 
   start(run: NewRun): Promise<StartedRun> {
@@ -170,6 +173,7 @@ class PostgresTransport implements ClientTransport {
   }
 
   async setLimit(limit: StoredLimit): Promise<void> {
+    const by = currentActor();
     await setLimit(
       {
         setLimit: (changed) => this.#lanes.run(() => this.#store.setLimit(changed)),
@@ -177,6 +181,8 @@ class PostgresTransport implements ClientTransport {
       },
       limit,
     );
+    const { name, ...detail } = limit;
+    await this.#store.act(by, "limits.set", name, { ...detail });
     this.#hub.hint(null);
   }
 

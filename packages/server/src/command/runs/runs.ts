@@ -2,6 +2,7 @@
 
 import type { Command } from "commander";
 import { addRunsCancel, addRunsSignal } from "./signal-and-cancel.js";
+import { addRunsBulk } from "./bulk.js";
 import { addRunsRerun } from "./rerun.js";
 import { addRunsList } from "./list.js";
 import { addRunsShow, addRunsWhy } from "./show.js";
@@ -21,6 +22,7 @@ export function addRuns(program: Command, session: Session): void {
   addRunsSignal(runs, session);
   addRunsCancel(runs, session);
   addRunsRerun(runs, session);
+  addRunsBulk(runs, session);
   addRunsWhy(runs, session);
   addRunsTail(runs, session);
 }
