@@ -188,6 +188,41 @@ describe("a bulk operation", () => {
   });
 });
 
+describe("several workers on one bulk operation", () => {
+  it("act on each run once, also if some die in the middle of a batch", async () => {
+    const dull = job({ name: "dull", run: () => 0 });
+    await pawl.startMany(
+      dull,
+      Array.from({ length: 400 }, () => ({ input: undefined, delay: "1h" })),
+    );
+    await sql(`update runs set status = 'failed', completed_at = clock_timestamp(), expires_at = clock_timestamp() + retention,
+      error = '{"name": "Error", "message": "out of order"}' where name = 'dull'`);
+    const { id } = await pawl.runs.bulk({ where: { name: "dull", status: "failed" }, action: "rerun" });
+    const mortal = await database.connect();
+    const die = async (): Promise<void> => {
+      await mortal.query("begin");
+      await mortal.query("select * from work_bulk(20)");
+      await mortal.query("rollback");
+    };
+    const work = async (): Promise<void> => {
+      while ((await pawl.bulk.get(id)).completedAt === null) await store.workBulk(20);
+    };
+    const dying = async (): Promise<void> => {
+      while ((await pawl.bulk.get(id)).completedAt === null) await die();
+    };
+    await Promise.all([work(), work(), work(), dying()]);
+    expect(await pawl.bulk.get(id)).toMatchObject({ status: "completed", done: 400, skipped: 0, failed: 0 });
+    const [row] = await sql(
+      `select count(*)::int as runs, count(distinct rerun_of)::int as olds,
+         (select count(*)::int from bulk_results b join runs n on n.id = b.rerun_id and n.rerun_of = b.run_id
+          where b.operation_id = $1) as recorded
+       from runs where name = 'dull' and rerun_of is not null`,
+      [id],
+    );
+    expect(row).toEqual({ runs: 400, olds: 400, recorded: 400 });
+  });
+});
+
 describe("a bulk operation is refused", () => {
   const bulk = (options: object): Promise<unknown> => Reflect.apply(pawl.runs.bulk, null, [options]);
 
