@@ -134,6 +134,7 @@ describe("a chain of reruns", () => {
       const third = await pawl.runs.rerun(second.runId);
       await pawl.result(third.runId);
       expect(seen).toEqual([first, second, third].map(({ runId }) => [runId, first.runId]));
+      expect((await pawl.why(first.runId)).text).toContain(`it runs again as run ${second.runId}`);
       const links = await Promise.all(
         [first, second, third].map(async ({ runId }) => {
           const { rerunOf, rerunAs, originRunId } = await pawl.runs.get(runId);

@@ -134,7 +134,7 @@ function toQuery(given: GivenOptions<(typeof filters)[number]>): RunQuery {
 /** The filters that are set, as JSON, for people to read. */
 export function whereOf({ since, until, input, ...query }: RunQuery): Record<string, Json> {
   const dates = { since: since?.toISOString() ?? null, until: until?.toISOString() ?? null };
-  const all = { ...query, ...dates, input: input === null ? null : fromJson<Json>(input) };
+  const all = { ...query, ...dates, input: input === null ? null : fromJson(input) };
   return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== null));
 }
 

@@ -96,7 +96,7 @@ export interface TopicTransport {
 }
 
 /** A bulk operation to start. */
-export interface BulkRequest {
+interface BulkRequest {
   readonly query: RunQuery;
   readonly action: BulkAction;
   readonly settings: BulkSettings;

@@ -83,6 +83,8 @@ export type WhyReason =
       readonly status: "completed" | "failed" | "cancelled";
       readonly at: Date;
       readonly error: ErrorRecord | null;
+      /** The newest run that repeats it; null: none. */
+      readonly rerunAs: string | null;
     }
   /** A live worker executes it. */
   | { readonly reason: "executing"; readonly worker: string; readonly leaseUntil: Date }

@@ -82,7 +82,7 @@ export class PostgresOperationsStore extends PostgresQueueStore {
   ): Promise<string> {
     const { action, where, settings, counted } = operation;
     const { before: _before, limit: _limit, input, ...filter } = operation.filter;
-    const set = Object.entries({ ...filter, input: input === null ? null : fromJson<Json>(input) });
+    const set = Object.entries({ ...filter, input: input === null ? null : fromJson(input) });
     const stored = { ...Object.fromEntries(set.filter(([, value]) => value !== null)), where };
     const [row] = await this.call<{ start_bulk: string }>("start_bulk", [
       action,
@@ -155,7 +155,7 @@ export class PostgresOperationsStore extends PostgresQueueStore {
       ...row,
       at: new Date(at),
       from: source,
-      detail: detail === null ? null : fromJson<Json>(detail),
+      detail: detail === null ? null : fromJson(detail),
     }));
   }
 }

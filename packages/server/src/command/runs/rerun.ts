@@ -6,7 +6,7 @@ import { integer, readJson } from "../terminal/input.js";
 import { action, addCommand, type Session } from "../terminal/session.js";
 import { prettyJson } from "../terminal/text.js";
 
-export interface RerunFlags extends ConnectionOptions {
+interface RerunFlags extends ConnectionOptions {
   readonly from?: string;
   readonly input?: string;
   readonly state?: string;
@@ -14,16 +14,7 @@ export interface RerunFlags extends ConnectionOptions {
   readonly json?: true;
 }
 
-/** The flags that say how to run a run again. */
-export function addRerunFlags(command: Command): Command {
-  return command
-    .option("--from <step>", 'the step to begin with, or "start" (default: where the run failed)')
-    .option("--input <json>", "another input: JSON, @file.json, or - for standard input")
-    .option("--state <json>", "another state of a machine: JSON, @file.json, or -")
-    .option("--to-version <number>", "another version of the definition", integer);
-}
-
-export async function readRerunFlags(
+async function readFlags(
   { from, input, state, toVersion }: RerunFlags,
   { shell }: Session,
 ): Promise<{ from?: string; input?: unknown; state?: unknown; version?: number }> {
@@ -46,11 +37,16 @@ export function addRunsRerun(runs: Command, session: Session): void {
       "pawl runs rerun 64 --from charge-card",
       `pawl runs rerun 64 --from start --input '{"order":42}'`,
     ],
-  }).argument("<run>", "the id of the run");
-  addRerunFlags(command).option("--json", "print JSON: { runId }, the new run");
+  })
+    .argument("<run>", "the id of the run")
+    .option("--from <step>", 'the step to begin with, or "start" (default: where the run failed)')
+    .option("--input <json>", "another input: JSON, @file.json, or - for standard input")
+    .option("--state <json>", "another state of a machine: JSON, @file.json, or -")
+    .option("--to-version <number>", "another version of the definition", integer)
+    .option("--json", "print JSON: { runId }, the new run");
   addConnectionOptions(command).action(
     action(session, async (runId: string, flags: RerunFlags) => {
-      const options = await readRerunFlags(flags, session);
+      const options = await readFlags(flags, session);
       const rerun = await withPawl(flags, (pawl) => pawl.runs.rerun(runId, options));
       const text = `run ${runId} runs again as run ${rerun.runId}`;
       session.shell.print(flags.json === true ? prettyJson(rerun) : text);
