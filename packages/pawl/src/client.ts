@@ -53,11 +53,22 @@ export type {
   BulkResultPage,
 } from "./operate/bulk.js";
 export type { RerunOptions } from "./operate/rerun.js";
+export type {
+  DefinitionPauseOptions,
+  Definitions,
+  PauseChange,
+  PausedDefinition,
+  PausedQueue,
+  PauseOptions,
+  QueuePauses,
+  ResumeOptions,
+  RunPauses,
+} from "./api/cancel-and-pause.js";
 export type { ScheduleTick } from "./define/schedule-key.js";
 export type { ScheduledStartOptions, ScheduleOptions, ScheduleTimes } from "./schedules/options.js";
 export type { Backfilled, BackfillOptions, Schedules } from "./schedules/schedules.js";
 export type { CatchUp, Overlap, Schedule, ScheduleDetail, TickRun } from "./store/schedule-store.js";
-export type { CountOptions, ListOptions, Page, Run } from "./api/runs.js";
+export type { CountOptions, ListOptions, Page, Pause, Run } from "./api/runs.js";
 export type {
   Acked,
   Extended,

@@ -41,6 +41,12 @@ describe("the action log", () => {
     expect(await linesOf(id)).toEqual([
       ["runs.bulk", { action: "delete", where: { name: "idle" }, counted: 1 }],
     ]);
+    await pawl.queues.pause("letters", { reason: "holiday" });
+    await pawl.queues.resume("letters");
+    expect(await linesOf("letters")).toEqual([
+      ["queues.resume", null],
+      ["queues.pause", { reason: "holiday" }],
+    ]);
     await pawl.limits.set("mail", { allowed: 1, period: "1s" });
     expect(await linesOf("mail")).toEqual([["limits.set", expect.objectContaining({ allowed: 1 })]]);
     await pawl.schedules.set("nightly", { cron: "@daily", start: "idle", input: {} });

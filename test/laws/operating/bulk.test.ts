@@ -133,6 +133,25 @@ describe("a bulk operation", () => {
     ]);
   });
 
+  it("pauses and resumes runs, and skips those that are not concerned", async () => {
+    const quiet = workflow({ name: "quiet", run: ({ step }) => step.waitForEvent("go") });
+    const started = await pawl.startMany(
+      quiet,
+      Array.from({ length: 3 }, () => ({ input: undefined })),
+    );
+    await pawl.runs.cancel(started[0]!.runId);
+    const where = { name: "quiet" };
+    const paused = await pawl.runs.bulk({ where, action: "pause", reason: "migration" });
+    expect(await over(paused.id)).toMatchObject({ done: 2, skipped: 1 });
+    expect((await pawl.runs.get(started[1]!.runId)).paused).toMatchObject({
+      by: "local",
+      reason: "migration",
+    });
+    const resumed = await pawl.runs.bulk({ where, action: "resume" });
+    expect(await over(resumed.id)).toMatchObject({ done: 2, skipped: 1 });
+    expect((await pawl.runs.get(started[1]!.runId)).paused).toBeNull();
+  });
+
   it("deletes ended runs with journal and inbox, and no other", async () => {
     const noted = workflow({
       name: "noted",

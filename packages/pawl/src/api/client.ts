@@ -11,11 +11,18 @@ import { actionsOver } from "../operate/actions.js";
 import { bulkOver, checkBulk, startBulk } from "../operate/bulk.js";
 import { checkRerun, type RerunOptions, toRerun } from "../operate/rerun.js";
 import type { ClientTransport, RunQuery } from "../store/client-transport.js";
+import type { PauseTransport } from "../store/pauses.js";
 import type { OpenTransaction } from "../store/postgres/callers.js";
 import { NotSupported, Unavailable } from "../values/errors.js";
 import { checkDefinitions } from "../worker/options.js";
-import { checkCancel, toCancelled } from "./cancel.js";
 import { type Checked, checkRuns } from "./check.js";
+import {
+  checkCancel,
+  definitionsOver,
+  queuePausesOver,
+  runPausesOver,
+  toCancelled,
+} from "./cancel-and-pause.js";
 import type { Cancelled, CancelOptions, Pawl, ResultOptions } from "./pawl.js";
 import { queuesOver } from "./queues.js";
 import { checkTimeout, toOutput } from "./result.js";
@@ -48,6 +55,7 @@ export class Client implements Pawl {
   readonly queues: Pawl["queues"];
   readonly topics: Pawl["topics"];
   readonly subscriptions: Pawl["subscriptions"];
+  readonly definitions: Pawl["definitions"];
   readonly #settings: ClientSettings;
   #opening: Promise<ClientTransport> | undefined;
   #isClosed = false;
@@ -59,6 +67,7 @@ export class Client implements Pawl {
     this.start = sender.start.bind(sender);
     this.startMany = sender.startMany.bind(sender);
     this.signal = sender.signal.bind(sender);
+    const pauses = async (): Promise<PauseTransport> => (await transport()).pauses;
     this.runs = {
       get: (runId) => this.#get(runId),
       list: async (options = {}) => {
@@ -77,6 +86,7 @@ export class Client implements Pawl {
         return startBulk(await transport(), checked);
       }) as Pawl["runs"]["bulk"],
       rerun: (runId: string, options: RerunOptions = {}) => this.#rerun(runId, options),
+      ...runPausesOver(pauses),
     };
     this.limits = {
       set: async (name, limit) => {
@@ -87,8 +97,12 @@ export class Client implements Pawl {
     };
     this.bulk = bulkOver(transport);
     this.actions = actionsOver(transport);
+    this.queues = {
+      ...queuesOver(async () => (await transport()).queues, settings),
+      ...queuePausesOver(pauses),
+    };
+    this.definitions = definitionsOver(pauses);
     this.schedules = schedulesOver(async () => (await transport()).schedules, settings);
-    this.queues = queuesOver(async () => (await transport()).queues, settings);
     this.topics = topicsOver(async () => (await transport()).topics, settings);
     this.subscriptions = subscriptionsOver(async () => (await transport()).topics);
   }

@@ -11,6 +11,7 @@ import type { LimitOptions } from "../local/limits.js";
 import type { Actions } from "../operate/actions.js";
 import type { Bulk, BulkOperation, BulkOptions, BulkPreview } from "../operate/bulk.js";
 import type { RerunOptions } from "../operate/rerun.js";
+import type { Definitions, QueuePauses, RunPauses } from "./cancel-and-pause.js";
 import type { Queues } from "./queues.js";
 import type { CountOptions, ListOptions, Page, Run } from "./runs.js";
 import type { StoredLimit } from "../store/runs.js";
@@ -61,7 +62,7 @@ export interface Pawl {
    * Throws `RunNotFound`, `RunEnded` or `InboxFull`.
    */
   readonly signal: Sender["signal"];
-  readonly runs: {
+  readonly runs: RunPauses & {
     /** The run with this id. Throws `RunNotFound`. */
     get(runId: string): Promise<Run>;
     /** A page of runs, newest first. */
@@ -111,10 +112,12 @@ export interface Pawl {
     /** All rate limits, ordered by name. */
     list(): Promise<Limit[]>;
   };
+  /** Message queues, and pauses of queues. */
+  readonly queues: Queues & QueuePauses;
+  /** Pauses of definitions. */
+  readonly definitions: Definitions;
   /** Start runs by cron or at an interval. */
   readonly schedules: Schedules;
-  /** Message queues. */
-  readonly queues: Queues;
   /** Publish to subscribers. */
   readonly topics: Topics;
   /** Subscribe workflows, queues and URLs to topics. */

@@ -8,6 +8,7 @@
 import { type Hub, hubOf } from "../local/hub.js";
 import { setLimit } from "../local/limits.js";
 import { Messages } from "../local/messages.js";
+import { pausesOver } from "../local/pauses.js";
 import { Receiver } from "../local/receiver.js";
 import { Results } from "../local/results.js";
 import { Signaller } from "../local/signal.js";
@@ -32,11 +33,12 @@ import type {
   TopicTransport,
 } from "../store/client-transport.js";
 import { currentActor } from "../operate/actor.js";
-import { loggedSchedules } from "../operate/logged-schedules.js";
+import { loggedPauses, loggedSchedules } from "../operate/logged.js";
 import { LocalSchedules } from "../schedules/local-schedules.js";
 import { addressKey } from "../store/postgres/database.js";
 import { isBusy, isOutage } from "../store/postgres/database-errors.js";
 import { PostgresStore } from "../store/postgres/postgres-store.js";
+import type { PauseTransport } from "../store/pauses.js";
 import type { StoredSubscription } from "../store/queue-store.js";
 import type { NewRun, StartedRun, StoredLimit } from "../store/runs.js";
 import { LockLanes } from "../timing/slow-lanes.js";
@@ -67,6 +69,7 @@ class PostgresTransport implements ClientTransport {
   readonly queues: QueueTransport;
   readonly topics: TopicTransport;
   readonly bulk: BulkTransport;
+  readonly pauses: PauseTransport;
   readonly schedules: ScheduleTransport;
   readonly #database: Located;
   readonly #store: PostgresStore;
@@ -93,9 +96,9 @@ class PostgresTransport implements ClientTransport {
     this.queues = this.#queues(new Messages(store, hub, { isOutage, isBusy, lanes }));
     this.topics = this.#topics();
     this.bulk = this.#bulk();
-    this.schedules = loggedSchedules(new LocalSchedules(store, hub), (...line) =>
-      store.act(currentActor(), ...line),
-    );
+    const log: Parameters<typeof loggedPauses>[1] = (...line) => store.act(currentActor(), ...line);
+    this.schedules = loggedSchedules(new LocalSchedules(store, hub), log);
+    this.pauses = loggedPauses(pausesOver(store.pausing, hub), log);
   }
 
   start(run: NewRun): Promise<StartedRun> {

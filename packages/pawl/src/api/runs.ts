@@ -20,7 +20,7 @@ import type { RunPageQuery, RunQuery } from "../store/client-transport.js";
 import type { Run } from "../store/views.js";
 import { isRunId } from "../values/run-id.js";
 
-export type { Page, Run } from "../store/views.js";
+export type { Page, Pause, Run } from "../store/views.js";
 
 export interface ListOptions {
   readonly name?: string | undefined;
@@ -42,6 +42,8 @@ export interface ListOptions {
    * others.
    */
   readonly input?: unknown;
+  /** Runs that are paused themselves, not by their queue or definition. */
+  readonly paused?: true | undefined;
   /** The `cursor` of the page before. */
   readonly cursor?: string | undefined;
   /** 1 to 100. Default 20. */
@@ -63,6 +65,7 @@ const filters = [
   "since",
   "until",
   "input",
+  "paused",
 ] as const;
 /** The most bytes of JSON of the filter `input`. */
 const maxInputBytes = 16 * 1024;
@@ -87,14 +90,15 @@ export function toRun(stored: StoredRun): Run {
     error: stored.error === null ? null : readErrorRecord(fromJson(stored.error)),
     parentId: stored.parentId,
     idempotencyKey: stored.idempotencyKey,
-    schedule: readScheduleKey(stored.extra?.schedule ?? stored.idempotencyKey),
+    schedule: readScheduleKey(stored.extra.schedule ?? stored.idempotencyKey),
     startedAt: stored.startedAt,
     completedAt: stored.completedAt,
     eligibleAt: stored.eligibleAt,
     expiresAt: stored.expiresAt,
-    rerunOf: stored.extra?.rerunOf ?? null,
-    rerunAs: stored.extra?.rerunAs ?? null,
-    originRunId: stored.extra?.originId ?? stored.runId,
+    rerunOf: stored.extra.rerunOf ?? null,
+    rerunAs: stored.extra.rerunAs ?? null,
+    originRunId: stored.extra.originId ?? stored.runId,
+    paused: stored.paused,
   };
 }
 
@@ -115,7 +119,7 @@ export function toCountQuery(options: unknown, what = "the options of runs.count
 }
 
 function toQuery(given: GivenOptions<(typeof filters)[number]>): RunQuery {
-  const { name, version, status, phase, queue, kind, error, parentId, since, until, input } = given;
+  const { name, version, status, phase, queue, kind, error, parentId, since, until, input, paused } = given;
   return {
     name: name === undefined ? null : checkAnyName("definition", name),
     version: version === undefined ? null : checkVersion(version),
@@ -128,6 +132,7 @@ function toQuery(given: GivenOptions<(typeof filters)[number]>): RunQuery {
     since: since === undefined ? null : checkDate(since, "since"),
     until: until === undefined ? null : checkDate(until, "until"),
     input: input === undefined ? null : toJson(input, "input", maxInputBytes).text,
+    paused: checkPaused(paused),
   };
 }
 
@@ -151,6 +156,11 @@ function toPhases(status: Status | null, phase: Phase | null): readonly Phase[] 
   const ofStatus = status === null ? null : phasesOf[status];
   if (phase === null) return ofStatus;
   return ofStatus === null || ofStatus.includes(phase) ? [phase] : [];
+}
+
+function checkPaused(paused: unknown): boolean {
+  if (paused === undefined || paused === true) return paused === true;
+  throw new InvalidOption(`paused must be true, or left out for all runs, not ${show(paused)}`);
 }
 
 function checkParent(parentId: unknown): string {

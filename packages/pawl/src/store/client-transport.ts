@@ -33,6 +33,7 @@ import type {
   StoredTarget,
   ReceiveFilter,
 } from "./queue-store.js";
+import type { PauseTransport } from "./pauses.js";
 import type { NewRun, StartedRun, StoredLimit } from "./runs.js";
 import type { NewSchedule, Schedule, ScheduleDetail, TickRun } from "./schedule-store.js";
 import type { Message, Page, Run, StepPage, Why } from "./views.js";
@@ -51,6 +52,8 @@ export interface RunQuery {
   readonly until: Date | null;
   /** JSON that the input contains. */
   readonly input: string | null;
+  /** Only runs that are paused themselves. */
+  readonly paused?: boolean;
 }
 
 /** A page of them. */
@@ -141,6 +144,7 @@ export interface ClientTransport extends SendTransport {
   readonly queues: QueueTransport;
   readonly bulk: BulkTransport;
   readonly topics: TopicTransport;
+  readonly pauses: PauseTransport;
   readonly schedules: ScheduleTransport;
   cancel(
     runId: string,

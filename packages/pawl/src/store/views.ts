@@ -41,6 +41,16 @@ export interface Run {
   readonly rerunAs: string | null;
   /** The first run of its chain of reruns; its own id if it is no rerun. */
   readonly originRunId: string;
+  /** Who paused the run, its queue or its definition; null: it is not paused. */
+  readonly paused: Pause | null;
+}
+
+/** Why no worker begins a step of a run: somebody has paused it, its queue or its definition. */
+export interface Pause {
+  readonly scope: "run" | "queue" | "definition";
+  readonly by: string;
+  readonly reason: string | null;
+  readonly since: Date;
 }
 
 export interface Page {
@@ -121,6 +131,15 @@ export type WhyReason =
       readonly reason: "awaiting_children";
       readonly unfinished: number;
       readonly children: readonly string[];
+      readonly since: Date;
+    }
+  /** Somebody has paused it, its queue or its definition. */
+  | {
+      readonly reason: "paused";
+      readonly scope: Pause["scope"];
+      readonly by: string;
+      /** The reason that they gave. */
+      readonly given: string | null;
       readonly since: Date;
     }
   /** An operator holds this run, or the whole database. */

@@ -49,7 +49,7 @@ export interface OpenWorkerHost
 
 export function openWorker(transport: WorkerTransport, host: OpenWorkerHost): OpenWorker {
   const { settings, served, events, observer } = host;
-  const { logger, maxStepMs, maxPayloadBytes, drainMs } = settings;
+  const { logger, recordStacks, maxStepMs, maxPayloadBytes, drainMs } = settings;
   const { store, hub } = transport;
   const claiming = new Set<string>();
   const releaser = new Releaser(store, logger, () => {
@@ -120,6 +120,7 @@ export function openWorker(transport: WorkerTransport, host: OpenWorkerHost): Op
       hub,
       observer,
       logger,
+      recordStacks,
       limits: { maxStepMs, maxPayloadBytes },
       worker: {
         workerId: () => host.workerId(),

@@ -218,7 +218,8 @@ export class EngineWorker implements LocalWorker {
 
   async #setSchedules({ schedules }: WorkerTransport): Promise<void> {
     const { schedules: declared, maxPayloadBytes: maxBytes } = this.#settings;
-    for (const [name, options] of declared) {
+    for (const { times, options } of declared) {
+      const { name } = times;
       const schedule = await checkSchedule(name, options, { what: `the schedule "${name}"`, maxBytes });
       await this.#retry("set its schedules", () => schedules.set(schedule));
     }

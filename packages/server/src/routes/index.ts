@@ -8,6 +8,7 @@ import { healthRoutes } from "./health.js";
 import { limitRoutes } from "./limits.js";
 import { listingRoutes } from "./listings.js";
 import { metricsRoutes } from "./metrics.js";
+import { pauseRoutes } from "./pauses.js";
 import { queueRoutes } from "./queues.js";
 import { runRoutes } from "./runs.js";
 import { scheduleRoutes } from "./schedules.js";
@@ -22,6 +23,7 @@ export function addRoutes(app: App, backend: Backend, { metricsOpen }: { metrics
   limitRoutes(app, backend);
   bulkRoutes(app, backend);
   actionRoutes(app, backend);
+  pauseRoutes(app, backend);
   scheduleRoutes(app, backend);
   metricsRoutes(app, backend, metricsOpen);
   queueRoutes(app, backend);

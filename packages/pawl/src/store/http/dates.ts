@@ -23,6 +23,7 @@ export function readRun(sent: DatesAsText<Run>): Run {
     eligibleAt: toDate(sent.eligibleAt),
     expiresAt: toDate(sent.expiresAt),
     // A server of an older release does not send it.
+    paused: sent.paused ? { ...sent.paused, since: new Date(sent.paused.since) } : null,
     schedule: sent.schedule ? { ...sent.schedule, at: new Date(sent.schedule.at) } : null,
   };
 }
@@ -74,6 +75,7 @@ export function readWhy(sent: DatesAsText<Why>): Why {
       return { ...sent, since: new Date(sent.since), until: toDate(sent.until) };
     case "awaiting_children":
     case "claimable":
+    case "paused":
       return { ...sent, since: new Date(sent.since) };
     case "throttled":
     case "not_due":

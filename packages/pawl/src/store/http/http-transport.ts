@@ -28,6 +28,7 @@ import { Caller } from "./caller.js";
 import { type DatesAsText, readRun, readStep, readWhy } from "./dates.js";
 import type { Hints } from "./hints.js";
 import { httpActions, httpBulk } from "./http-operations.js";
+import { httpPauses } from "./http-pauses.js";
 import { httpQueues, httpTopics } from "./http-queues.js";
 import { httpSchedules } from "./http-schedules.js";
 import { HttpResults } from "./http-results.js";
@@ -54,6 +55,8 @@ interface SentStart {
   readonly runId: string;
   readonly created: boolean;
   readonly status: Status;
+  readonly served?: false;
+  readonly nearest?: string;
 }
 
 interface SentEnd {
@@ -67,6 +70,7 @@ export class HttpTransport implements ClientTransport {
   readonly queues: ClientTransport["queues"];
   readonly topics: ClientTransport["topics"];
   readonly bulk: ClientTransport["bulk"];
+  readonly pauses: ClientTransport["pauses"];
   readonly schedules: ClientTransport["schedules"];
   readonly #caller: Caller;
   readonly #hints: Hints;
@@ -82,6 +86,7 @@ export class HttpTransport implements ClientTransport {
     this.queues = httpQueues(this.#caller);
     this.topics = httpTopics(this.#caller);
     this.bulk = httpBulk(this.#caller);
+    this.pauses = httpPauses(this.#caller);
     this.schedules = httpSchedules(this.#caller);
     this.#results = new HttpResults((...asked) => this.#ended(...asked), hints, logger);
     this.#starts = new Batcher({
@@ -106,7 +111,7 @@ export class HttpTransport implements ClientTransport {
   startMany(runs: readonly NewRun[]): Promise<StartedRun[]> {
     return this.#trace(runs, async (traced) => {
       const { runs: started } = await this.#startBatch<SentStart>(traced, { atomic: true });
-      return started.map(toStarted);
+      return started.map((one, index) => toStarted(one, traced[index]!));
     });
   }
 
@@ -209,15 +214,17 @@ export class HttpTransport implements ClientTransport {
       body,
       repeatable: run.idempotencyKey !== null,
     });
-    return toStarted(started);
+    return toStarted(started, run);
   }
 
   /** Each by itself: the started run, or its error. */
   async #startEach(runs: readonly NewRun[]): Promise<(StartedRun | PawlError)[]> {
     type Answer = SentStart | { error: { status?: number } };
     const { runs: started } = await this.#startBatch<Answer>(runs, { atomic: false });
-    return started.map((one) =>
-      "error" in one ? toError(one.error.status ?? 500, one.error, "the server") : toStarted(one),
+    return started.map((one, index) =>
+      "error" in one
+        ? toError(one.error.status ?? 500, one.error, "the server")
+        : toStarted(one, runs[index]!),
     );
   }
 
@@ -238,8 +245,12 @@ export class HttpTransport implements ClientTransport {
   }
 }
 
-function toStarted({ runId, created, status }: SentStart): StartedRun {
-  return { runId, created, phase: phasesOf[status][0]!, conflict: null };
+/** For a server every start is one by name: here it is known whether this was. */
+function toStarted({ runId, created, status, served, nearest }: SentStart, { kind }: NewRun): StartedRun {
+  const started = { runId, created, phase: phasesOf[status][0]!, conflict: null };
+  return served === false && kind === null
+    ? { ...started, unregistered: { nearest: nearest ?? null } }
+    : started;
 }
 
 function toEnded({ runId, status, output, error }: SentEnd): EndedRun {
