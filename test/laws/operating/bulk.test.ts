@@ -142,12 +142,14 @@ describe("a bulk operation", () => {
     await pawl.runs.cancel(started[0]!.runId);
     const where = { name: "quiet" };
     const paused = await pawl.runs.bulk({ where, action: "pause", reason: "migration" });
+    await workOff();
     expect(await over(paused.id)).toMatchObject({ done: 2, skipped: 1 });
     expect((await pawl.runs.get(started[1]!.runId)).paused).toMatchObject({
       by: "local",
       reason: "migration",
     });
     const resumed = await pawl.runs.bulk({ where, action: "resume" });
+    await workOff();
     expect(await over(resumed.id)).toMatchObject({ done: 2, skipped: 1 });
     expect((await pawl.runs.get(started[1]!.runId)).paused).toBeNull();
   });

@@ -140,7 +140,7 @@ function toQuery(given: GivenOptions<(typeof filters)[number]>): RunQuery {
 export function whereOf({ since, until, input, ...query }: RunQuery): Record<string, Json> {
   const dates = { since: since?.toISOString() ?? null, until: until?.toISOString() ?? null };
   const all = { ...query, ...dates, input: input === null ? null : fromJson(input) };
-  return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== null));
+  return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== null && value !== false));
 }
 
 /** The same filters for the store: phases instead of a status, and the cursor decoded. */

@@ -142,7 +142,7 @@ export function checkBulk(
     }
   }
   const query = toQuery(where);
-  if (isAll !== true && Object.values(query).every((value) => value === null)) {
+  if (isAll !== true && Object.values(query).every((value) => value === null || value === false)) {
     throw new InvalidOption(
       'runs.bulk needs a filter in where, such as { status: "failed" }; to act on all runs, pass all: true',
     );

@@ -66,7 +66,7 @@ export async function httpActions(caller: Caller, filter: ActionFilter): Promise
 
 /** The filters that are set. */
 function whereOf({ input, ...query }: RunQuery): object {
-  const set = Object.entries(query).filter(([, value]) => value !== null);
+  const set = Object.entries(query).filter(([, value]) => value !== null && value !== false);
   return { ...Object.fromEntries(set), ...(input === null ? {} : { input: fromJson(input) }) };
 }
 

@@ -7,7 +7,7 @@ create table bulk_operations (
   action       text        not null,
   filter       jsonb       not null,
   options      jsonb       not null,
-  by           jsonb       not null,                     -- {who, from}
+  actor        jsonb       not null,                     -- {who, from}
   upto         bigint      not null,                     -- later runs do not belong to it
   cursor       bigint      not null default 0,           -- it has looked up to this run
   counted      bigint      not null,                     -- how many matched when it began
@@ -15,7 +15,6 @@ create table bulk_operations (
   skipped      bigint      not null default 0,
   failed       bigint      not null default 0,
   started_at   timestamptz not null,
-  worked_at    timestamptz not null,                     -- the last batch
   completed_at timestamptz,
   error        text                                      -- why it was given up
 );

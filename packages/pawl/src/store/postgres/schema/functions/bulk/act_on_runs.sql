@@ -73,11 +73,11 @@ begin
       reason := delete_runs(p_id);
     when 'pause' then
       v_done := 'paused';
-      reason := array(select p.verdict from unnest(p_id) with ordinality u(id, o)
-        join pause_runs(p_id, p_op.by ->> 'who', v_options ->> 'reason') p on p.id = u.id order by u.o);
+      select array_agg(p.verdict order by array_position(p_id, p.id)) into reason
+        from pause_runs(p_id, p_op.actor ->> 'who', v_options ->> 'reason') p;
     when 'resume' then
       v_done := 'resumed';
-      reason := array(select p.verdict from unnest(p_id) with ordinality u(id, o) join resume_runs(p_id) p on p.id = u.id order by u.o);
+      select array_agg(p.verdict order by array_position(p_id, p.id)) into reason from resume_runs(p_id) p;
   end case;
   woke := v_done <> 'deleted' and v_done = any (reason);
   select array_agg(case when u.verdict = v_done then 'done' when u.verdict <> 'busy' then 'skipped' end order by u.o),

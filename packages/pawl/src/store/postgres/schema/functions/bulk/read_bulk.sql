@@ -8,7 +8,7 @@ language plpgsql stable as $f$
 #variable_conflict use_column
 begin
   return query
-    select o.id, o.status, o.action, o.filter::text, o.options::text, o.by ->> 'who', o.counted, o.done, o.skipped, o.failed, o.error,
+    select o.id, o.status, o.action, o.filter::text, o.options::text, o.actor ->> 'who', o.counted, o.done, o.skipped, o.failed, o.error,
       iso(o.started_at), iso(o.completed_at)
     from bulk_operations o
     where case when p_id is null then o.id < coalesce(p_before, 9223372036854775807) else o.id = p_id end

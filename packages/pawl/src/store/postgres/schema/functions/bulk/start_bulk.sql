@@ -8,9 +8,9 @@ declare
   v_id bigint;
 begin
   perform require_durable_commit();
-  insert into bulk_operations (status, action, filter, options, by, upto, counted, started_at, worked_at)
+  insert into bulk_operations (status, action, filter, options, actor, upto, counted, started_at)
     values ('working', p_action, p_filter::jsonb, p_options::jsonb, p_by::jsonb,
-      coalesce((select r.id from runs r where r.id < first_message_id() order by r.id desc limit 1), 0), p_counted, clock(), '-infinity')
+      coalesce((select r.id from runs r where r.id < first_message_id() order by r.id desc limit 1), 0), p_counted, clock())
     returning bulk_operations.id into v_id;
   perform note_action(p_by, 'runs.bulk', v_id::text, jsonb_build_object('action', p_action, 'where', p_filter::jsonb -> 'where',
     'counted', p_counted));

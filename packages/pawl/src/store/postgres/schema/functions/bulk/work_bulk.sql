@@ -1,7 +1,7 @@
 -- pawl: call; lock_timeout 100ms
--- One batch of an open operation that nobody else works on; several take turns. It walks the primary
--- key up to `upto` and acts on the runs that match: it reads at most 5,000 runs a call and acts on at
--- most p_limit. The batch, its results and the place where it stopped are one transaction. So a
+-- One batch of an open operation that nobody else works on. If there are several, chance decides,
+-- so that one that cannot go on delays no other. It walks the primary key up to `upto` and acts on
+-- the runs that match: it reads at most 5,000 runs a call and acts on at most p_limit. The batch, its results and the place where it stopped are one transaction. So a
 -- crash undoes a batch whole, and each run is acted on once, whoever dies when.
 -- If one run makes the batch fail, it acts on each by itself: that run is noted as failed, with the
 -- reason. A run that stays locked is tried again, after all others. An operation that fails as a
@@ -21,7 +21,7 @@ begin
     return next;
     return;
   end if;
-  select o.* into v_op from bulk_operations o where o.completed_at is null order by o.worked_at, o.id limit 1 for update skip locked;
+  select o.* into v_op from bulk_operations o where o.completed_at is null order by random() limit 1 for update skip locked;
   if not found then
     return next;
     return;
@@ -85,7 +85,7 @@ begin
     -- only locked runs are left: they need time
     again := v_end is not null or v_done + v_skipped + v_failed > 0;
   end if;
-  update bulk_operations o set worked_at = clock_timestamp(), cursor = coalesce(v_end, o.cursor),
+  update bulk_operations o set cursor = coalesce(v_end, o.cursor),
       done = o.done + v_done, skipped = o.skipped + v_skipped, failed = o.failed + v_failed,
       status = case when v_end is null and cardinality(v_ids) = 0 then 'completed' else o.status end,
       completed_at = case when v_end is null and cardinality(v_ids) = 0 then clock() end
