@@ -217,6 +217,7 @@ export interface StoredGauge {
     | "age"
     | "unserved"
     | "throttled"
+    | "slots"
     | "executing"
     | "blocked"
     | "paused"
