@@ -83,7 +83,10 @@ export class PostgresOperationsStore extends PostgresQueueStore {
     const { action, where, settings, counted } = operation;
     const { before: _before, limit: _limit, input, ...filter } = operation.filter;
     const set = Object.entries({ ...filter, input: input === null ? null : fromJson(input) });
-    const stored = { ...Object.fromEntries(set.filter(([, value]) => value !== null && value !== false)), where };
+    const stored = {
+      ...Object.fromEntries(set.filter(([, value]) => value !== null && value !== false)),
+      where,
+    };
     const [row] = await this.call<{ start_bulk: string }>("start_bulk", [
       action,
       JSON.stringify(stored),
