@@ -30,8 +30,7 @@ import type { WhyFacts } from "../why-facts.js";
 import { type StepRow, toListedStep } from "./journal-rows.js";
 import { column } from "./literals.js";
 import type { PauseStore } from "../pauses.js";
-import { pauseCalls } from "./pause-calls.js";
-import { PostgresOperationsStore } from "./postgres-operations-store.js";
+import { pauseCalls, PostgresOperationsStore } from "./postgres-operations-store.js";
 import {
   type ClaimRow,
   type RunRow,
