@@ -1,5 +1,5 @@
 -- pawl: call
--- Retention: deletes up to p_limit terminal runs past their time, with journal and inbox; finds ids
+-- Retention: deletes up to p_limit terminal runs past their time, with journal, inbox and tags; finds ids
 -- first, then deletes by key. Rides runs_expiry, locks with SKIP LOCKED. A run that a worker still
 -- holds (cancelled, its step not returned yet) waits. So does a child until its parent has gone on
 -- from the step that sees it.
@@ -31,6 +31,9 @@ begin
     where s.run_id = v.id;
   delete from signals s using (select u.id from unnest(v_ids) u(id) limit p_limit) v
     where s.run_id = v.id;
+  delete from tags t using (select u.id from unnest(v_ids) u(id)
+      cross join lateral (select r.id from runs r where r.id = u.id and r.tagged is true limit 1) r limit p_limit) v
+    where t.run_id = v.id;
   delete from runs r using (select u.id from unnest(v_ids) u(id) limit p_limit) v
     where r.id = v.id;
   -- a bucket that is full by now carries no information
