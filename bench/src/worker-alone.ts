@@ -95,5 +95,6 @@ function newRun({ name, version }: AnyDefinition, input: string, id: number): Cl
     uniqueLost: false,
     startedMs: Date.now(),
     trace: null,
+    extra: null,
   };
 }

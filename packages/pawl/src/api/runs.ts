@@ -5,6 +5,7 @@
 
 import { fromBase64Url, toBase64Url } from "../values/bytes.js";
 import type { AnyDefinition } from "../define/definition.js";
+import type { Tags } from "../define/start-options.js";
 import { readErrorRecord } from "../values/error-record.js";
 import { InvalidOption } from "../values/errors.js";
 import { fromJson, toJson } from "../values/json.js";
@@ -12,6 +13,7 @@ import { checkAnyName, checkVersion } from "../values/names.js";
 import { checkInteger, checkOneOf, checkOptions, checkString, type GivenOptions } from "../values/options.js";
 import { show } from "../values/show.js";
 import { checkDate, checkPhase } from "../run/new-run.js";
+import { checkCorrelationKey, checkTags } from "../run/rare-options.js";
 import { type Phase, phasesOf, type Status, statusOf } from "../values/phase.js";
 import type { RunFilter, StoredRun } from "../store/client-store.js";
 import type { RunPageQuery, RunQuery } from "../store/client-transport.js";
@@ -40,6 +42,10 @@ export interface ListOptions {
    * others.
    */
   readonly input?: unknown;
+  /** Runs that have all of these tags: `{ customer: "42", plan: "pro" }`. */
+  readonly tags?: Tags | undefined;
+  /** Runs with this correlation key. */
+  readonly correlationKey?: string | undefined;
   /** The `cursor` of the page before. */
   readonly cursor?: string | undefined;
   /** 1 to 100. Default 20. */
@@ -61,6 +67,8 @@ const filters = [
   "since",
   "until",
   "input",
+  "tags",
+  "correlationKey",
 ] as const;
 /** The most bytes of JSON of the filter `input`. */
 const maxInputBytes = 16 * 1024;
@@ -85,10 +93,13 @@ export function toRun(stored: StoredRun): Run {
     error: stored.error === null ? null : readErrorRecord(fromJson(stored.error)),
     parentId: stored.parentId,
     idempotencyKey: stored.idempotencyKey,
+    correlationKey: stored.correlationKey,
+    tags: stored.tags,
     startedAt: stored.startedAt,
     completedAt: stored.completedAt,
     eligibleAt: stored.eligibleAt,
     expiresAt: stored.expiresAt,
+    deadlineAt: stored.deadlineAt,
   };
 }
 
@@ -110,6 +121,7 @@ export function toCountQuery(options: unknown): RunQuery {
 
 function toQuery(given: GivenOptions<(typeof filters)[number]>): RunQuery {
   const { name, version, status, phase, queue, kind, error, parentId, since, until, input } = given;
+  const { tags, correlationKey } = given;
   return {
     name: name === undefined ? null : checkAnyName("definition", name),
     version: version === undefined ? null : checkVersion(version),
@@ -122,6 +134,8 @@ function toQuery(given: GivenOptions<(typeof filters)[number]>): RunQuery {
     since: since === undefined ? null : checkDate(since, "since"),
     until: until === undefined ? null : checkDate(until, "until"),
     input: input === undefined ? null : toJson(input, "input", maxInputBytes).text,
+    tags: tags === undefined ? null : checkTags(tags),
+    correlationKey: correlationKey === undefined ? null : checkCorrelationKey(correlationKey),
   };
 }
 

@@ -10,7 +10,7 @@ import type { Json, Jsonify, JsonSafe } from "../values/json-types.js";
 import type { Logger } from "../values/logger.js";
 import type { Retries } from "./retry.js";
 import type { MatchOf, PayloadOf, SignalMap } from "./signal.js";
-import type { StartOptions } from "./start-options.js";
+import type { StartOptions, Tags } from "./start-options.js";
 import type { Transaction } from "./transaction.js";
 
 /** The first argument of a workflow's `run`. */
@@ -19,6 +19,8 @@ export interface WorkflowContext<Signals extends SignalMap = SignalMap> {
   /** The name and version of the definition. */
   readonly name: string;
   readonly version: number;
+  /** The tags of the run, as its start gave them. Its children take them unless they have others. */
+  readonly tags: Tags;
   /**
    * Aborted on cancellation, loss of the claim or the end of the body. Later results are not
    * recorded.

@@ -70,6 +70,12 @@ export class Execution {
     this.observed = observedOf(run, definition, queue);
   }
 
+  /** Whether its deadline has passed, by the clock of this process. */
+  get isOverdue(): boolean {
+    const { deadlineMs } = this.claim.run.extra ?? {};
+    return deadlineMs !== undefined && monotonicMs() >= this.begunAtMs + deadlineMs;
+  }
+
   /** The trace of the runs that it starts. */
   get traceparent(): string | null {
     const { stepSpan, span, trace } = this.observed;

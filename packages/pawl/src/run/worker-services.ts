@@ -50,7 +50,7 @@ interface InboxListeners {
 }
 
 export interface WorkerServices {
-  readonly store: Pick<WorkerStore, "inbox" | "children" | "journal" | "begin">;
+  readonly store: Pick<WorkerStore, "inbox" | "children" | "journal" | "begin" | "failOverdue">;
   readonly commits: Batcher<Commit, CommitVerdict>;
   readonly journal: Batcher<JournalEntry, JournalVerdict>;
   readonly inboxes: InboxListeners;

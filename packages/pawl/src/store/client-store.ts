@@ -67,10 +67,13 @@ export interface StoredRun {
   readonly error: string | null;
   readonly parentId: string | null;
   readonly idempotencyKey: string | null;
+  readonly correlationKey: string | null;
+  readonly tags: Readonly<Record<string, string>>;
   readonly startedAt: Date;
   readonly completedAt: Date | null;
   readonly eligibleAt: Date | null;
   readonly expiresAt: Date | null;
+  readonly deadlineAt: Date | null;
 }
 
 export interface RunFilter {
@@ -87,6 +90,9 @@ export interface RunFilter {
   readonly before: { readonly startedAt: string; readonly runId: string } | null;
   /** JSON that the input contains. */
   readonly input: string | null;
+  /** All of these. */
+  readonly tags: Readonly<Record<string, string>> | null;
+  readonly correlationKey: string | null;
   readonly limit: number;
 }
 

@@ -37,6 +37,9 @@ export interface RunQuery {
   readonly until: Date | null;
   /** JSON that the input contains. */
   readonly input: string | null;
+  /** Runs that have all of these tags. */
+  readonly tags: Readonly<Record<string, string>> | null;
+  readonly correlationKey: string | null;
 }
 
 /** A page of them. */

@@ -101,6 +101,15 @@ export interface ClaimedRun {
   /** When it was started, by the database clock. */
   readonly startedMs: number;
   readonly trace: string | null;
+  /** What only few runs have; null: nothing of it. */
+  readonly extra: ClaimedExtra | null;
+}
+
+/** What a worker must know of a claimed run that only few runs have. */
+export interface ClaimedExtra {
+  readonly tags?: Readonly<Record<string, string>>;
+  /** Milliseconds until its deadline, at the time of the claim. */
+  readonly deadlineMs?: number;
 }
 
 /** A signal in an inbox. */

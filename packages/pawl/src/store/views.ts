@@ -4,6 +4,7 @@
  */
 
 import type { AnyDefinition } from "../define/definition.js";
+import type { Tags } from "../define/start-options.js";
 import type { ErrorRecord } from "../values/error-record.js";
 import type { Json } from "../values/json-types.js";
 import type { Phase, Status } from "../values/phase.js";
@@ -28,10 +29,15 @@ export interface Run {
   readonly error: ErrorRecord | null;
   readonly parentId: string | null;
   readonly idempotencyKey: string | null;
+  /** The business key to signal and find it by. */
+  readonly correlationKey: string | null;
+  readonly tags: Tags;
   readonly startedAt: Date;
   readonly completedAt: Date | null;
   readonly eligibleAt: Date | null;
   readonly expiresAt: Date | null;
+  /** Past it the run fails with `DeadlineExceeded`. */
+  readonly deadlineAt: Date | null;
 }
 
 export interface Page {

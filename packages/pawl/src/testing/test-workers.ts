@@ -136,6 +136,7 @@ export class TestWorkers {
     for (let again = true; again && !this.#isClosed;) {
       const found = await this.store.recover({ limit: batch, repairs: true, marks });
       ({ marks, again } = found);
+      this.#hub.overdue(found.overdue);
     }
     let last: string | null = null;
     do ({ last } = await this.store.sweep(batch, last));

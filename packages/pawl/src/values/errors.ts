@@ -10,6 +10,7 @@ import type { ErrorRecord } from "./error-record.js";
 /** Every code that a `PawlError` can have. */
 export type ErrorCode =
   | "ChildFailed"
+  | "DeadlineExceeded"
   | "Forbidden"
   | "InboxFull"
   | "InvalidDelivery"
@@ -132,6 +133,20 @@ export class RunCancelled extends PawlError {
     super(reason === undefined ? `run ${runId} was cancelled` : `run ${runId} was cancelled: ${reason}`);
     this.runId = runId;
     this.reason = reason;
+  }
+}
+
+/**
+ * The run did not end within its `timeout`. The reason of `ctx.signal`, and the code of the recorded
+ * error.
+ */
+export class DeadlineExceeded extends PawlError {
+  override readonly code = "DeadlineExceeded";
+  readonly runId: string;
+
+  constructor(runId: string) {
+    super(`run ${runId} did not end within its timeout`);
+    this.runId = runId;
   }
 }
 
@@ -262,6 +277,7 @@ export class InvalidDelivery extends PawlError {
 
 const classes: Record<ErrorCode, { readonly prototype: PawlError }> = {
   ChildFailed,
+  DeadlineExceeded,
   Forbidden,
   InboxFull,
   InvalidDelivery,

@@ -150,6 +150,10 @@ export class EngineWorker implements LocalWorker {
     this.#open?.executions.cancel(runId, reason);
   }
 
+  overdue(runId: string): void {
+    this.#open?.executions.overdue(runId);
+  }
+
   #claimer(queue: string): Claimer | undefined {
     return this.#open?.claimers.get(queue);
   }
@@ -336,7 +340,7 @@ export class EngineWorker implements LocalWorker {
     this.#onIdle = undefined;
   }
 
-  #startSweeper({ store }: WorkerTransport): Sweeper {
+  #startSweeper({ store, hub }: WorkerTransport): Sweeper {
     const { logger, reapMs, sweepMs, leaseMs } = this.#settings;
     return new Sweeper({
       store,
@@ -347,6 +351,7 @@ export class EngineWorker implements LocalWorker {
       leaseMs,
       isBusy: () => (this.#open?.executions.size ?? 0) > 0,
       onClaimable: (queue) => this.#rewind(queue),
+      onOverdue: (failed) => hub.overdue(failed),
     });
   }
 }

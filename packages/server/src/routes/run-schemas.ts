@@ -46,10 +46,13 @@ export const runSchema = Type.Unsafe<Run>(
       error: nullable(errorRecord),
       parentId: nullable(Type.String()),
       idempotencyKey: nullable(Type.String()),
+      correlationKey: nullable(Type.String()),
+      tags: Type.Record(Type.String(), Type.String()),
       startedAt: date,
       completedAt: nullable(date),
       eligibleAt: nullable(date),
       expiresAt: nullable(date),
+      deadlineAt: nullable(date),
     },
     { title: "Run" },
   ),
@@ -242,10 +245,11 @@ export const listQuery = Type.Object(
     parentId: Type.Optional(Type.String({ description: "Children of this run" })),
     since: Type.Optional(Type.String({ description: "Started at this time or later, ISO 8601" })),
     until: Type.Optional(Type.String({ description: "Started before this time" })),
+    correlationKey: Type.Optional(Type.String({ description: "Runs with this correlation key" })),
     cursor: pageCursor,
     limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, description: "Default 20" })),
   },
-  // Names that begin with `input.`; the handler refuses the others.
+  // Names that begin with `input.` or `tag.`; the handler refuses the others.
   { additionalProperties: Type.String() },
 );
 

@@ -5,8 +5,10 @@
 
 import type {
   HeartbeatAnswer,
+  ClaimedExtra,
   ClaimedRun,
   ListedStep,
+  OverdueRun,
   RecordVerdict,
   StoredChild,
   StoredSignal,
@@ -129,12 +131,40 @@ const claimedRun = strict(
     }),
     startedMs: Type.Number({ description: "When the run was started, in milliseconds since 1970" }),
     trace: Type.Union([Type.String(), Type.Null()], { description: "The traceparent of the run" }),
+    extra: Type.Union(
+      [
+        strict({
+          tags: Type.Optional(Type.Record(Type.String(), Type.String())),
+          deadlineMs: Type.Optional(
+            Type.Number({ description: "Milliseconds until its deadline, at the time of the claim" }),
+          ),
+        } satisfies Members<ClaimedExtra>),
+        Type.Null(),
+      ],
+      { description: "What only few runs have; null: nothing of it" },
+    ),
   } satisfies Members<ClaimedRun>,
   {
     title: "ClaimedRun",
     description: "A run that you hold under your claimId, for as long as you renew your lease",
   },
 );
+
+export const overdue = strict({
+  failed: Type.Array(
+    strict({
+      runId,
+      name: shortName,
+      parentId: nullable(runId),
+      startedMs: Type.Number(),
+      error: jsonText("An ErrorRecord"),
+    } satisfies Members<OverdueRun>),
+    { description: "These have failed: abort their code and release their claims" },
+  ),
+  dueMs: Type.Union([Type.Number(), Type.Null()], {
+    description: "Milliseconds until the next deadline of the others; null: none has one",
+  }),
+});
 
 const stale = strict(
   { kind: Type.Literal("stale") },

@@ -21,6 +21,7 @@ export function readRun(sent: DatesAsText<Run>): Run {
     completedAt: toDate(sent.completedAt),
     eligibleAt: toDate(sent.eligibleAt),
     expiresAt: toDate(sent.expiresAt),
+    deadlineAt: toDate(sent.deadlineAt),
   };
 }
 

@@ -50,8 +50,25 @@ function limitBody(limit: string | null): string | { name: string; key: string }
 /** The filters of a listing as query parameters. */
 export function runQuery(query: RunQuery): Record<string, string | number | Date | null> {
   const { name, version, status, phase, queue, kind, error, parentId, since, until, input } = query;
-  const filters = { name, version, status, phase, queue, kind, error, parentId, since, until };
-  return { ...filters, ...(input === null ? {} : inputQuery(fromJson(input))) };
+  const { correlationKey, tags } = query;
+  const filters = {
+    name,
+    version,
+    status,
+    phase,
+    queue,
+    kind,
+    error,
+    parentId,
+    since,
+    until,
+    correlationKey,
+  };
+  return {
+    ...filters,
+    ...(input === null ? {} : inputQuery(fromJson(input))),
+    ...Object.fromEntries(Object.entries(tags ?? {}).map(([tag, value]) => [`tag.${tag}`, value])),
+  };
 }
 
 /** One parameter for each member of the input. */

@@ -194,7 +194,7 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
       filter.before?.runId,
       filter.input,
       filter.limit,
-      null, // filters of a later version
+      moreOf(filter),
     ]);
     const { rows: listed, more } = cut(rows, "id");
     const last = more || listed.length === filter.limit ? listed.at(-1) : undefined;
@@ -202,7 +202,7 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
   }
 
   async count(filter: RunFilter): Promise<number> {
-    const values = [...filterValues(filter), filter.input, null];
+    const values = [...filterValues(filter), filter.input, moreOf(filter)];
     const [row] = await this.callAside<{ count_listed: string }>("count_listed", values);
     return Number(row?.count_listed ?? 0);
   }
@@ -280,6 +280,12 @@ function cut<Row, Key extends keyof Row>(rows: Row[], key: Key): { rows: Row[]; 
 }
 
 /** Returns the arguments that listing and counting share. */
+/** The filters that few listings have, as JSON; null: none of them. */
+function moreOf({ tags, correlationKey }: RunFilter): string | null {
+  if (tags === null && correlationKey === null) return null;
+  return JSON.stringify({ tags: tags ?? undefined, correlationKey: correlationKey ?? undefined });
+}
+
 function filterValues(filter: RunFilter): unknown[] {
   return [
     filter.name,

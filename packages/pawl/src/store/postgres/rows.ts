@@ -8,9 +8,11 @@ import type { Json } from "../../values/json-types.js";
 import type {
   Claim,
   Claimable,
+  ClaimedExtra,
   ClaimedRun,
   NewRun,
   NewSignal,
+  OverdueRun,
   StartedRun,
   StoredRun,
   StoredSignal,
@@ -132,6 +134,7 @@ export interface ClaimRow {
   unique_lost: boolean;
   started_ms: number;
   trace: string | null;
+  extra: string | null;
   meta: string | null;
 }
 
@@ -261,7 +264,20 @@ export function toClaimedRun(row: ClaimRow): ClaimedRun {
     uniqueLost: row.unique_lost,
     startedMs: row.started_ms,
     trace: row.trace,
+    extra: row.extra === null ? null : (JSON.parse(row.extra) as ClaimedExtra),
   };
+}
+
+export interface OverdueRow {
+  id: string;
+  name: string;
+  parentId: string | null;
+  startedMs: number;
+  error: Json;
+}
+
+export function toOverdue({ id, error, ...rest }: OverdueRow): OverdueRun {
+  return { runId: id, error: JSON.stringify(error), ...rest };
 }
 
 const nothing: readonly StoredSignal[] = [];
@@ -298,11 +314,20 @@ export interface RunRow {
   completed_at: string | null;
   eligible_at: string | null;
   expires_at: string | null;
+  extra: string | null;
+}
+
+/** The members of a run that only few runs have. */
+interface RunExtra {
+  readonly tags?: Readonly<Record<string, string>>;
+  readonly correlationKey?: string;
+  readonly deadlineAt?: string;
 }
 
 const toDate = (text: string | null): Date | null => (text === null ? null : new Date(text));
 
 export function toRun(row: RunRow): StoredRun {
+  const extra: RunExtra = row.extra === null ? {} : (JSON.parse(row.extra) as RunExtra);
   return {
     runId: row.id,
     name: row.name,
@@ -319,9 +344,12 @@ export function toRun(row: RunRow): StoredRun {
     error: row.error,
     parentId: row.parent_id,
     idempotencyKey: row.idempotency_key,
+    correlationKey: extra.correlationKey ?? null,
+    tags: extra.tags ?? {},
     startedAt: new Date(row.inserted_at),
     completedAt: toDate(row.completed_at),
     eligibleAt: toDate(row.eligible_at),
     expiresAt: toDate(row.expires_at),
+    deadlineAt: toDate(extra.deadlineAt ?? null),
   };
 }

@@ -76,3 +76,10 @@ export function shortPath(file: string): string {
   const short = relative(process.cwd(), file);
   return short.startsWith("..") ? file : short;
 }
+
+/** Tags as the flags of a start write them: `customer=42 plan=pro`. */
+export function showTags(tags: Readonly<Record<string, string>>): string {
+  return Object.entries(tags)
+    .map(([name, value]) => `${name}=${value}`)
+    .join(" ");
+}

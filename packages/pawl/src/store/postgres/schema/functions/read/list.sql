@@ -1,7 +1,9 @@
 -- pawl: call; custom plans
 -- A page of runs, newest first, up to p_limit and 16 MiB (see get). Every filter may be null.
 -- p_error is the code of the error, or its name if it has none. p_input is JSON that the input
--- contains. p_more has the filters of later versions. The filters decide which index finds the runs:
+-- contains. p_more has the filters of later versions: {tags, correlationKey}. The filters decide
+-- which index finds the runs:
+--   p_more       tags_listing or runs_correlated (list_labelled)
 --   p_input      runs_input, if the operator has made it (docs/operations.md) and hits are rare
 --   p_parent_id  runs_children
 --   p_error      runs_failures
@@ -26,7 +28,10 @@ declare
   v_each int;                -- how many it reads of each name and status
   v_is_whole boolean;        -- whether these are all, or enough for a page
 begin
-  if v_input is not null and p_parent_id is null and p_error is null
+  if is_labelled(p_more) then
+    v_ids := list_labelled(p_name, p_version, p_status, p_queue, p_kind, p_error, p_parent_id, p_since, p_until, p_before_id, v_input,
+      p_limit, p_more);
+  elsif v_input is not null and p_parent_id is null and p_error is null
       and exists (select 1 from pg_index i where i.indexrelid = to_regclass('runs_input') and i.indisvalid) then
     with found as materialized (
       select r.id, r.inserted_at from runs r
