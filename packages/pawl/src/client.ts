@@ -40,7 +40,7 @@ export type { ConcurrencyLimit, RateLimit } from "./define/rate-limit.js";
 export type { Debounce, StartOptions, Tags } from "./define/start-options.js";
 export type { LimitOptions } from "./local/limits.js";
 export type { Cancelled, CancelOptions, Limit, Pawl, ResultOptions } from "./api/pawl.js";
-export type { CountOptions, ListOptions, Page, Run } from "./api/runs.js";
+export type { CountOptions, FindOptions, ListOptions, Page, Run } from "./api/runs.js";
 export type {
   Acked,
   Extended,
@@ -53,7 +53,7 @@ export type {
   SendOptions,
   SentMessage,
 } from "./api/queues.js";
-export type { Signalled, Started, StartItem } from "./api/send.js";
+export type { CorrelationTarget, Signalled, SignalledRuns, Started, StartItem } from "./api/send.js";
 export type { Step } from "./api/steps.js";
 export type { StepKind } from "./store/journal.js";
 export type {

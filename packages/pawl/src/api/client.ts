@@ -17,7 +17,7 @@ import type { Cancelled, CancelOptions, Pawl, ResultOptions } from "./pawl.js";
 import { queuesOver } from "./queues.js";
 import { checkTimeout, toOutput } from "./result.js";
 import { checkRunId, notFound } from "../values/run-id.js";
-import { type Run, toCountQuery, toPageQuery } from "./runs.js";
+import { type Run, toCountQuery, toFindQuery, toPageQuery } from "./runs.js";
 import { Sender } from "./send.js";
 import { listSteps, type Step } from "./steps.js";
 import { subscriptionsOver, topicsOver } from "./topics.js";
@@ -54,6 +54,10 @@ export class Client implements Pawl {
     this.signal = sender.signal.bind(sender);
     this.runs = {
       get: (runId) => this.#get(runId),
+      find: async (options) => {
+        const query = toFindQuery(options);
+        return (await transport()).find(query);
+      },
       list: async (options = {}) => {
         const query = toPageQuery(options);
         return (await transport()).list(query);

@@ -12,7 +12,13 @@ import { Receiver } from "../local/receiver.js";
 import { Results } from "../local/results.js";
 import { Signaller } from "../local/signal.js";
 import { Starter } from "../local/start.js";
-import type { EndedRun, NewSignal, SignalVerdict } from "../store/client-store.js";
+import type {
+  CorrelatedSignal,
+  EndedRun,
+  FindQuery,
+  NewSignal,
+  SignalVerdict,
+} from "../store/client-store.js";
 import type {
   ClientTransport,
   QueueTransport,
@@ -33,6 +39,8 @@ import { type Page, type Run, toFilter, toRun, writeCursor } from "./runs.js";
 import { type StepPage, stepsPage } from "./steps.js";
 import { explainRun, type Why } from "./why.js";
 
+/** How many runs `runs.find` answers. */
+const maxFound = 100;
 /** How many subscriptions one call reads. */
 const subscriptionPage = 1_000;
 
@@ -90,6 +98,10 @@ class PostgresTransport implements ClientTransport {
     return this.#signaller.send(signal);
   }
 
+  signalCorrelated(signal: CorrelatedSignal): ReturnType<ClientTransport["signalCorrelated"]> {
+    return this.#lanes.run(() => this.#signaller.sendCorrelated(signal));
+  }
+
   async cancel(
     runId: string,
     options: { reason: string | null; cascade: boolean },
@@ -109,6 +121,10 @@ class PostgresTransport implements ClientTransport {
   async get(runId: string): Promise<Run | null> {
     const [run] = await this.#store.get([runId]);
     return run === undefined ? null : toRun(run);
+  }
+
+  async find(query: FindQuery): Promise<Run[]> {
+    return (await this.#store.find(query, maxFound)).map(toRun);
   }
 
   async list(query: RunPageQuery): Promise<Page> {

@@ -1,5 +1,5 @@
 /**
- * `runs.get`, `runs.list` and `runs.count`: checks filters and cursors, and maps stored runs to the
+ * `runs.get`, `runs.find`, `runs.list` and `runs.count`: checks filters and cursors, and maps stored runs to the
  * runs that users read. Pure. Used by the client and its Postgres transport.
  */
 
@@ -12,10 +12,10 @@ import { fromJson, toJson } from "../values/json.js";
 import { checkAnyName, checkVersion } from "../values/names.js";
 import { checkInteger, checkOneOf, checkOptions, checkString, type GivenOptions } from "../values/options.js";
 import { show } from "../values/show.js";
-import { checkDate, checkPhase } from "../run/new-run.js";
+import { checkDate, checkPhase, checkUniqueKey } from "../run/new-run.js";
 import { checkCorrelationKey, checkTags } from "../run/rare-options.js";
 import { type Phase, phasesOf, type Status, statusOf } from "../values/phase.js";
-import type { RunFilter, StoredRun } from "../store/client-store.js";
+import type { FindQuery, RunFilter, StoredRun } from "../store/client-store.js";
 import type { RunPageQuery, RunQuery } from "../store/client-transport.js";
 import type { Run } from "../store/views.js";
 import { isRunId } from "../values/run-id.js";
@@ -51,6 +51,16 @@ export interface ListOptions {
   /** 1 to 100. Default 20. */
   readonly limit?: number | undefined;
 }
+
+/** The key of `runs.find`: one of the three, and the name of a definition. */
+export type FindOptions = (
+  | { readonly idempotencyKey: string }
+  | { readonly uniqueKey: string | Uint8Array }
+  | { readonly correlationKey: string }
+) & {
+  /** Only runs of this definition. */
+  readonly name?: string | undefined;
+};
 
 /** The filters of `runs.count`: those of `runs.list`. */
 export type CountOptions = Omit<ListOptions, "cursor" | "limit">;
@@ -117,6 +127,25 @@ export function toPageQuery(options: unknown): RunPageQuery {
 /** The checked filters of `runs.count`. */
 export function toCountQuery(options: unknown): RunQuery {
   return toQuery(checkOptions(options, filters, "the options of runs.count"));
+}
+
+/** The checked key of `runs.find`. */
+export function toFindQuery(options: unknown): FindQuery {
+  const keys = ["idempotencyKey", "uniqueKey", "correlationKey"] as const;
+  const given = checkOptions(options, [...keys, "name"], "the options of runs.find");
+  const { name, idempotencyKey, uniqueKey, correlationKey } = given;
+  if (keys.filter((key) => given[key] !== undefined).length !== 1) {
+    throw new InvalidOption(
+      `runs.find takes one of ${keys.join(", ")}, such as { correlationKey: "order-42" }, not ${show(options)}`,
+    );
+  }
+  return {
+    name: name === undefined ? null : checkAnyName("definition", name),
+    idempotencyKey:
+      idempotencyKey === undefined ? null : checkString(idempotencyKey, "idempotencyKey", { maxBytes: 512 }),
+    uniqueKey: uniqueKey === undefined ? null : checkUniqueKey(uniqueKey),
+    correlationKey: correlationKey === undefined ? null : checkCorrelationKey(correlationKey),
+  };
 }
 
 function toQuery(given: GivenOptions<(typeof filters)[number]>): RunQuery {

@@ -76,6 +76,28 @@ export interface StoredRun {
   readonly deadlineAt: Date | null;
 }
 
+/** A signal to all live runs of a correlation key. */
+export interface CorrelatedSignal extends Omit<NewSignal, "runId"> {
+  readonly correlationKey: string;
+  /** Only runs of this definition; null: of any. */
+  readonly definition: string | null;
+}
+
+export interface CorrelatedAnswer {
+  readonly runId: string;
+  /** The name of its definition. */
+  readonly name: string;
+  readonly verdict: SignalVerdict;
+}
+
+/** One key, and the definition of its runs; null: any. */
+export interface FindQuery {
+  readonly idempotencyKey: string | null;
+  readonly uniqueKey: Uint8Array | null;
+  readonly correlationKey: string | null;
+  readonly name: string | null;
+}
+
 export interface RunFilter {
   readonly name: string | null;
   readonly version: number | null;
@@ -133,6 +155,13 @@ export interface ClientStore {
     claimable: Claimable[];
     handed: { queue: string; run: ClaimedRun } | null;
   }>;
+  /** Delivers a signal to all live runs of a correlation key. */
+  signalCorrelated(
+    signal: CorrelatedSignal,
+    options: { patient: boolean },
+  ): Promise<{ answers: CorrelatedAnswer[]; claimable: Claimable[] }>;
+  /** The runs of a key, live ones first, each newest first, up to the limit and 16 MiB. */
+  find(query: FindQuery, limit: number): Promise<StoredRun[]>;
   cancel(runId: string, options: { reason: string | null; cascade: boolean }): Promise<Cancellation>;
   why(runId: string): Promise<WhyFacts | null>;
   /**

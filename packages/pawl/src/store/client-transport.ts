@@ -9,7 +9,14 @@
 
 import type { AnyDefinition } from "../define/definition.js";
 import type { Phase, Status } from "../values/phase.js";
-import type { Cancellation, EndedRun, NewSignal, SignalVerdict } from "./client-store.js";
+import type {
+  Cancellation,
+  CorrelatedSignal,
+  EndedRun,
+  FindQuery,
+  NewSignal,
+  SignalVerdict,
+} from "./client-store.js";
 import type {
   NewMessage,
   Publication,
@@ -55,6 +62,10 @@ export interface SendTransport {
   /** All of them or none. */
   startMany(runs: readonly NewRun[]): Promise<readonly StartedRun[]>;
   signal(signal: NewSignal): Promise<SignalVerdict>;
+  /** To all live runs of a correlation key. */
+  signalCorrelated(
+    signal: CorrelatedSignal,
+  ): Promise<readonly { readonly runId: string; readonly verdict: SignalVerdict }[]>;
 }
 
 export interface QueueTransport {
@@ -93,6 +104,8 @@ export interface ClientTransport extends SendTransport {
   ): Promise<Pick<Cancellation, "verdict" | "phase"> & { readonly cancelled: number }>;
   /** null: there is no such run. */
   get(runId: string): Promise<Run | null>;
+  /** At most 100. */
+  find(query: FindQuery): Promise<Run[]>;
   list(query: RunPageQuery): Promise<Page>;
   count(query: RunQuery): Promise<number>;
   /** A page of the steps of a run, completed ones first; none if there is no such run. */

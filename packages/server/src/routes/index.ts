@@ -3,6 +3,7 @@
 import type { Backend } from "../backend/backend.js";
 import type { App } from "../http/app.js";
 import { healthRoutes } from "./health.js";
+import { keyRoutes } from "./keys.js";
 import { limitRoutes } from "./limits.js";
 import { listingRoutes } from "./listings.js";
 import { metricsRoutes } from "./metrics.js";
@@ -15,6 +16,7 @@ export function addRoutes(app: App, backend: Backend, { metricsOpen }: { metrics
   healthRoutes(app, backend);
   startRoutes(app, backend);
   runRoutes(app, backend);
+  keyRoutes(app, backend);
   listingRoutes(app, backend);
   limitRoutes(app, backend);
   metricsRoutes(app, backend, metricsOpen);

@@ -12,7 +12,10 @@ import type {
   Claimable,
   ClaimedRun,
   ClientStore,
+  CorrelatedAnswer,
+  CorrelatedSignal,
   EndedRun,
+  FindQuery,
   NewRun,
   NewSignal,
   Offer,
@@ -129,6 +132,31 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
       claimable: toClaimable(rows[0]?.claimable ?? null),
       handed: null,
     };
+  }
+
+  async signalCorrelated(
+    { correlationKey, definition, name, payload, dedupKey }: CorrelatedSignal,
+    { patient }: { patient: boolean },
+  ): Promise<{ answers: CorrelatedAnswer[]; claimable: Claimable[] }> {
+    const rows = await this.call<{
+      run_id: string;
+      verdict: SignalVerdict;
+      run_name: string;
+      claimable: string | null;
+    }>("deliver_correlated", [correlationKey, definition, name, payload, dedupKey, patient]);
+    return {
+      answers: rows.map(({ run_id: runId, verdict, run_name }) => ({ runId, name: run_name, verdict })),
+      claimable: rows.flatMap((row) => toClaimable(row.claimable)),
+    };
+  }
+
+  async find(
+    { idempotencyKey, uniqueKey, correlationKey, name }: FindQuery,
+    limit: number,
+  ): Promise<StoredRun[]> {
+    const key = uniqueKey && `\\x${Buffer.from(uniqueKey).toString("hex")}`;
+    const rows = await this.call<RunRow>("find", [idempotencyKey, key, correlationKey, name, limit]);
+    return cut(rows, "id").rows.map(toRun);
   }
 
   async cancel(

@@ -81,14 +81,19 @@ export function addRunsList(runs: Command, session: Session): void {
 }
 
 function showPage({ runs, cursor }: Page, shell: Shell): string {
+  const lines = showRuns(runs, shell);
+  return cursor === null ? lines : `${lines}\n${shell.colors.dim(`more: --cursor ${cursor}`)}`;
+}
+
+/** A table of runs. */
+export function showRuns(runs: readonly Run[], shell: Shell): string {
   if (runs.length === 0) return "no runs";
   const isTagged = runs.some(({ tags }) => Object.keys(tags).length > 0);
-  const lines = table(
+  return table(
     ["RUN", "NAME", "STATUS", "STEP", "STARTED", "TOOK", ...(isTagged ? ["TAGS"] : []), "ERROR"],
     runs.map((run) => rowOf(run, isTagged, shell)),
     shell,
   );
-  return cursor === null ? lines : `${lines}\n${shell.colors.dim(`more: --cursor ${cursor}`)}`;
 }
 
 function rowOf(run: Run, isTagged: boolean, shell: Shell): string[] {

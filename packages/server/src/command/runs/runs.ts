@@ -2,6 +2,7 @@
 
 import type { Command } from "commander";
 import { addRunsCancel, addRunsSignal } from "./signal-and-cancel.js";
+import { addRunsFind, addRunsSignalAll } from "./find.js";
 import { addRunsList } from "./list.js";
 import { addRunsShow, addRunsWhy } from "./show.js";
 import { addRunsStart } from "./start.js";
@@ -15,9 +16,11 @@ export function addRuns(program: Command, session: Session): void {
     examples: ["pawl runs list --status failed", "pawl runs why 64"],
   });
   addRunsList(runs, session);
+  addRunsFind(runs, session);
   addRunsShow(runs, session);
   addRunsStart(runs, session);
   addRunsSignal(runs, session);
+  addRunsSignalAll(runs, session);
   addRunsCancel(runs, session);
   addRunsWhy(runs, session);
   addRunsTail(runs, session);
