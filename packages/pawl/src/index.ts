@@ -5,6 +5,7 @@
 export { connect, type ConnectOptions } from "./api/connect.js";
 export type { BrokenRun, Checked } from "./api/check.js";
 export { child, type Child } from "./define/child.js";
+export type { BatchContext, BatchFailure, BatchItem, BatchOptions } from "./define/batch.js";
 export type { ChildRun, JobContext, StepContext } from "./define/context.js";
 export type { AnyDefinition, InputOf, Job, Machine, OutputOf, RunId, Workflow } from "./define/definition.js";
 export type { Duration } from "./values/duration.js";
@@ -50,6 +51,16 @@ export type { EventListener, EventMap, EventName } from "./observe/events.js";
 export { fork, type Adopted, type Forked, type ForkOptions } from "./api/fork.js";
 export { databaseState, hold, type DatabaseOptions } from "./api/hold.js";
 export type { LimitOptions } from "./local/limits.js";
+export type { ScheduleTick } from "./define/schedule-key.js";
+export type {
+  DeclaredSchedule,
+  DeclaredSchedules,
+  ScheduledStartOptions,
+  ScheduleOptions,
+  ScheduleTimes,
+} from "./schedules/options.js";
+export type { Backfilled, BackfillOptions, Schedules } from "./schedules/schedules.js";
+export type { CatchUp, Overlap, Schedule, ScheduleDetail, TickRun } from "./store/schedule-store.js";
 export type { MetricsOptions, ServeOptions } from "./worker/options.js";
 export { migrate, type MigrateOptions } from "./api/migrate.js";
 export type { Cancelled, CancelOptions, Limit, Pawl, ResultOptions } from "./api/pawl.js";

@@ -161,10 +161,10 @@ async function checkWorkflow(
       invoke: answer("invoke"),
       transaction: answer("transaction"),
     };
-    const { runId, tags } = run;
+    const { runId, tags, schedule } = run;
     const { name, version } = definition;
     const { signal } = new AbortController();
-    return definition.run({ runId, name, version, tags, signal, log: silent, step: steps }, input);
+    return definition.run({ runId, name, version, tags, schedule, signal, log: silent, step: steps }, input);
   });
   switch (replayed.kind) {
     case "followed":

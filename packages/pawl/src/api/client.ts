@@ -18,6 +18,7 @@ import { queuesOver } from "./queues.js";
 import { checkTimeout, toOutput } from "./result.js";
 import { checkRunId, notFound } from "../values/run-id.js";
 import { type Run, toCountQuery, toFindQuery, toPageQuery } from "./runs.js";
+import { schedulesOver } from "../schedules/schedules.js";
 import { Sender } from "./send.js";
 import { listSteps, type Step } from "./steps.js";
 import { subscriptionsOver, topicsOver } from "./topics.js";
@@ -38,6 +39,7 @@ export class Client implements Pawl {
   readonly signal: Pawl["signal"];
   readonly runs: Pawl["runs"];
   readonly limits: Pawl["limits"];
+  readonly schedules: Pawl["schedules"];
   readonly queues: Pawl["queues"];
   readonly topics: Pawl["topics"];
   readonly subscriptions: Pawl["subscriptions"];
@@ -76,6 +78,7 @@ export class Client implements Pawl {
       },
       list: async () => (await transport()).limits(),
     };
+    this.schedules = schedulesOver(async () => (await transport()).schedules, settings);
     this.queues = queuesOver(async () => (await transport()).queues, settings);
     this.topics = topicsOver(async () => (await transport()).topics, settings);
     this.subscriptions = subscriptionsOver(async () => (await transport()).topics);

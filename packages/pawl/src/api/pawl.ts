@@ -11,6 +11,7 @@ import type { LimitOptions } from "../local/limits.js";
 import type { Queues } from "./queues.js";
 import type { CountOptions, FindOptions, ListOptions, Page, Run } from "./runs.js";
 import type { StoredLimit } from "../store/runs.js";
+import type { Schedules } from "../schedules/schedules.js";
 import type { Sender } from "./send.js";
 import type { Step } from "./steps.js";
 import type { OpenTransaction } from "../store/postgres/callers.js";
@@ -86,6 +87,8 @@ export interface Pawl {
     /** All rate limits, ordered by name. */
     list(): Promise<Limit[]>;
   };
+  /** Start runs by cron or at an interval. */
+  readonly schedules: Schedules;
   /** Message queues. */
   readonly queues: Queues;
   /** Publish to subscribers. */

@@ -24,8 +24,10 @@ import type {
   QueueTransport,
   RunPageQuery,
   RunQuery,
+  ScheduleTransport,
   TopicTransport,
 } from "../store/client-transport.js";
+import { LocalSchedules } from "../schedules/local-schedules.js";
 import { addressKey } from "../store/postgres/database.js";
 import { isBusy, isOutage } from "../store/postgres/database-errors.js";
 import { PostgresStore } from "../store/postgres/postgres-store.js";
@@ -60,6 +62,7 @@ export async function openPostgresTransport(settings: PostgresSettings): Promise
 class PostgresTransport implements ClientTransport {
   readonly queues: QueueTransport;
   readonly topics: TopicTransport;
+  readonly schedules: ScheduleTransport;
   readonly #database: Located;
   readonly #store: PostgresStore;
   readonly #hub: Hub;
@@ -84,6 +87,7 @@ class PostgresTransport implements ClientTransport {
     this.#results = new Results(store, hub, logger);
     this.queues = this.#queues(new Messages(store, hub, { isOutage, isBusy, lanes }));
     this.topics = this.#topics();
+    this.schedules = new LocalSchedules(store, hub);
   }
 
   start(run: NewRun): Promise<StartedRun> {

@@ -6,6 +6,7 @@
 import { fromBase64Url, toBase64Url } from "../values/bytes.js";
 import type { AnyDefinition } from "../define/definition.js";
 import type { Tags } from "../define/start-options.js";
+import { readScheduleKey } from "../define/schedule-key.js";
 import { readErrorRecord } from "../values/error-record.js";
 import { InvalidOption } from "../values/errors.js";
 import { fromJson, toJson } from "../values/json.js";
@@ -105,6 +106,7 @@ export function toRun(stored: StoredRun): Run {
     idempotencyKey: stored.idempotencyKey,
     correlationKey: stored.correlationKey,
     tags: stored.tags,
+    schedule: readScheduleKey(stored.idempotencyKey),
     startedAt: stored.startedAt,
     completedAt: stored.completedAt,
     eligibleAt: stored.eligibleAt,

@@ -22,7 +22,6 @@ import { checkOptions, checkString, isObject } from "../values/options.js";
 import { type Status, statusOf } from "../values/phase.js";
 import { show } from "../values/show.js";
 import type { StartArguments, StartOptions } from "../define/start-options.js";
-import type { SignalOptions } from "../define/signal.js";
 import { newRun } from "../run/new-run.js";
 import { checkCorrelationKey } from "../run/rare-options.js";
 import type { CorrelatedSignal } from "../store/client-store.js";
@@ -113,8 +112,7 @@ export class Sender {
   signal(
     target: CorrelationTarget,
     name: string,
-    payload?: NonNullable<unknown>,
-    options?: SignalOptions,
+    ...rest: SignalArguments<AnyDefinition, string>
   ): Promise<SignalledRuns>;
   async signal(
     target: string | CorrelationTarget,

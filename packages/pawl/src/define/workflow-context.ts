@@ -9,6 +9,7 @@ import type { Duration } from "../values/duration.js";
 import type { Json, Jsonify, JsonSafe } from "../values/json-types.js";
 import type { Logger } from "../values/logger.js";
 import type { Retries } from "./retry.js";
+import type { ScheduleTick } from "./schedule-key.js";
 import type { MatchOf, PayloadOf, SignalMap } from "./signal.js";
 import type { StartOptions, Tags } from "./start-options.js";
 import type { Transaction } from "./transaction.js";
@@ -21,6 +22,8 @@ export interface WorkflowContext<Signals extends SignalMap = SignalMap> {
   readonly version: number;
   /** The tags of the run, as its start gave them. Its children take them unless they have others. */
   readonly tags: Tags;
+  /** The schedule that started the run, and its tick; null: no schedule did. */
+  readonly schedule: ScheduleTick | null;
   /**
    * Aborted on cancellation, loss of the claim or the end of the body. Later results are not
    * recorded.

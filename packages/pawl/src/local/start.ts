@@ -5,7 +5,7 @@
  * poll. Used by the Postgres transport and the server.
  */
 
-import type { ClaimedExtra, ClientStore, NewRun, RareOptions, StartedRun } from "../store/store.js";
+import type { ClaimExtra, ClientStore, NewRun, RareOptions, StartedRun } from "../store/store.js";
 import { newClaimId } from "../values/claim-id.js";
 import { Batcher } from "../timing/batch.js";
 import type { ErrorKinds, LockLanes } from "../timing/slow-lanes.js";
@@ -165,7 +165,7 @@ export class Starter {
 }
 
 /** What the claim of a run with these options would tell the worker. */
-function extraOf({ tags, timeoutMs }: RareOptions): ClaimedExtra {
+function extraOf({ tags, timeoutMs }: RareOptions): ClaimExtra {
   return {
     ...(tags === undefined ? {} : { tags }),
     ...(timeoutMs === undefined ? {} : { deadlineMs: timeoutMs }),

@@ -100,8 +100,36 @@ export interface EventMap {
     readonly size: number;
     readonly durationMs: number;
   };
+  /** The code of a batch job was called with this many runs, and returned or threw. */
+  readonly batch: {
+    readonly name: string;
+    readonly version: number;
+    readonly queue: string;
+    readonly size: number;
+    readonly durationMs: number;
+  };
   /** The outcome of a step was not recorded, because the worker had lost its claim. */
   readonly "commit.stale": OfRun;
+  /**
+   * A schedule started a run at a tick (`at`), so many milliseconds after the tick and the offset of
+   * its jitter.
+   */
+  readonly "schedule.fired": {
+    readonly schedule: string;
+    readonly runId: string;
+    /** The definition of that run. */
+    readonly name: string;
+    readonly at: Date;
+    readonly lateMs: number;
+  };
+  /** A schedule started no run at a tick, because its last run was not terminal. */
+  readonly "schedule.skipped": { readonly schedule: string; readonly at: Date };
+  /** The database refused to start the run of a schedule. It tries again at its next tick. */
+  readonly "schedule.failed": {
+    readonly schedule: string;
+    readonly code: string;
+    readonly message: string;
+  };
   /** Runs of dead workers were made runnable again. */
   readonly "reaper.reaped": { readonly runs: number };
   /** Runs past their retention were deleted. */
@@ -130,7 +158,11 @@ const names: Readonly<Record<EventName, true>> = {
   "run.throttled": true,
   "run.set_aside": true,
   flush: true,
+  batch: true,
   "commit.stale": true,
+  "schedule.fired": true,
+  "schedule.skipped": true,
+  "schedule.failed": true,
   "reaper.reaped": true,
   "sweeper.swept": true,
   "lease.lost": true,

@@ -91,10 +91,9 @@ export function loseClaim({ runId, definition, progress, control, observed, serv
 }
 
 /** Writes an outcome. */
-function write({ queue, services }: Execution, item: Commit): Promise<CommitVerdict> {
+function write({ claimer, services }: Execution, item: Commit): Promise<CommitVerdict> {
   const isEnd = item.transition.kind !== "keep" && item.next === null;
-  const claimer = isEnd ? services.worker.claimer(queue) : undefined;
-  return claimer === undefined ? services.commits.add(item) : writeEnd(claimer, services, item);
+  return isEnd ? writeEnd(claimer, services, item) : services.commits.add(item);
 }
 
 /** The outcome ends the claim: the run for its slot is claimed meanwhile. */
@@ -177,13 +176,12 @@ function successorOf({ claim }: Execution, { next }: Commit, verdict: Committed)
  * only while no other run waits for the slot, as far as is known. While too few slots are free to
  * claim more runs, a chain of such runs lasts one slice.
  */
-function offerNext({ queue, claim, services }: Execution): Claim | null {
+function offerNext({ claimer, claim, services }: Execution): Claim | null {
   const { worker } = services;
-  const claimer = worker.claimer(queue);
-  if (worker.isStopping() || claimer?.hasBacklog) return null;
+  if (worker.isStopping() || claimer.hasBacklog) return null;
   const { sinceMs, count } = claim.chain;
   const isUsedUp = count >= sliceSteps || performance.now() - sinceMs >= sliceMs;
-  if (isUsedUp && !claimer?.isClaiming) return null;
+  if (isUsedUp && !claimer.isClaiming) return null;
   const workerId = worker.workerId();
   if (workerId === null) return null;
   const claimId = newClaimId();

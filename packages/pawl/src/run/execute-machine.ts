@@ -64,7 +64,7 @@ export async function executeMachine(execution: Execution, definition: MachineDe
  * backlog.
  */
 function mayKeepClaim(
-  { queue, claim, control, services }: Execution,
+  { claimer, claim, control, services }: Execution,
   count: number,
   begunMs: number,
 ): boolean {
@@ -72,7 +72,7 @@ function mayKeepClaim(
   if (control.isInterrupted || worker.isStopping()) return false;
   const isUsedUp = count >= sliceSteps || performance.now() - begunMs >= sliceMs;
   if (!isUsedUp) return true;
-  return claim.run.partitionKey === null && !worker.claimer(queue)?.hasBacklog;
+  return claim.run.partitionKey === null && !claimer.hasBacklog;
 }
 
 /** Executes a step and commits its outcome. Answers the new state if the claim is kept. */

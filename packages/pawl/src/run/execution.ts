@@ -19,7 +19,7 @@ import { monotonicMs } from "../values/monotonic-clock.js";
 import { Control } from "./control.js";
 import { Progress } from "./progress.js";
 import { StepTransaction } from "./transaction.js";
-import type { WorkerServices } from "./worker-services.js";
+import type { QueueClaimer, WorkerServices } from "./worker-services.js";
 
 /** A run as it was claimed. */
 export interface RunClaim {
@@ -41,7 +41,8 @@ export class Execution {
   readonly claimId: string;
   readonly claim: RunClaim;
   readonly definition: AnyDefinition;
-  readonly queue: string;
+  /** Keeps the slot of the run filled. */
+  readonly claimer: QueueClaimer;
   readonly services: WorkerServices;
   readonly progress: Progress;
   readonly control: Control;
@@ -54,7 +55,7 @@ export class Execution {
   constructor(
     claim: RunClaim,
     definition: AnyDefinition,
-    queue: string,
+    claimer: QueueClaimer,
     services: WorkerServices,
     onAborted: (execution: Execution) => void,
   ) {
@@ -63,11 +64,15 @@ export class Execution {
     this.claimId = claim.claimId;
     this.claim = claim;
     this.definition = definition;
-    this.queue = queue;
+    this.claimer = claimer;
     this.services = services;
     this.progress = new Progress(run);
     this.control = new Control(() => onAborted(this));
-    this.observed = observedOf(run, definition, queue);
+    this.observed = observedOf(run, definition, claimer.queue);
+  }
+
+  get queue(): string {
+    return this.claimer.queue;
   }
 
   /** Whether its deadline has passed, by the clock of this process. */

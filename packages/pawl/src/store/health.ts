@@ -3,6 +3,8 @@
  * `pawl doctor` judges them. Times are by the database clock. Types only.
  */
 
+import type { ScheduleHealth } from "./schedule-store.js";
+
 /**
  * A transaction that has been open for long. Vacuum cannot remove rows that died since it began.
  */
@@ -104,6 +106,8 @@ export interface SchemaHealth {
   readonly unserved: readonly UnservedFact[];
   readonly setAside: readonly SetAsideFact[];
   readonly blockedKeys: readonly BlockedKeyFact[];
+  /** Schedules that nobody fires or serves, that cannot start their runs, or whose last run failed. */
+  readonly schedules: readonly ScheduleHealth[];
   /** The run of a served definition that has been due for the longest time. */
   readonly oldestDue: DueFact | null;
 }

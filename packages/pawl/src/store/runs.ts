@@ -101,12 +101,14 @@ export interface ClaimedRun {
   /** When it was started, by the database clock. */
   readonly startedMs: number;
   readonly trace: string | null;
-  /** What only few runs have; null: nothing of it. */
-  readonly extra: ClaimedExtra | null;
+  /** null: it has none of these facts. */
+  readonly extra: ClaimExtra | null;
 }
 
-/** What a worker must know of a claimed run that only few runs have. */
-export interface ClaimedExtra {
+/** Facts that few runs have. */
+export interface ClaimExtra {
+  /** The idempotency key of a run that a schedule started. */
+  readonly schedule?: string | undefined;
   readonly tags?: Readonly<Record<string, string>>;
   /** Milliseconds until its deadline, at the time of the claim. */
   readonly deadlineMs?: number;

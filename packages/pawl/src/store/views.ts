@@ -5,6 +5,7 @@
 
 import type { AnyDefinition } from "../define/definition.js";
 import type { Tags } from "../define/start-options.js";
+import type { ScheduleTick } from "../define/schedule-key.js";
 import type { ErrorRecord } from "../values/error-record.js";
 import type { Json } from "../values/json-types.js";
 import type { Phase, Status } from "../values/phase.js";
@@ -32,6 +33,8 @@ export interface Run {
   /** The business key to signal and find it by. */
   readonly correlationKey: string | null;
   readonly tags: Tags;
+  /** The schedule that started it, and the tick; null: no schedule did. */
+  readonly schedule: ScheduleTick | null;
   readonly startedAt: Date;
   readonly completedAt: Date | null;
   readonly eligibleAt: Date | null;

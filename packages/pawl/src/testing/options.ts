@@ -41,6 +41,7 @@ export type TestServeOptions = Pick<
   | "drainTimeout"
   | "maxStepDuration"
   | "limits"
+  | "schedules"
   | "maxPayloadBytes"
   | "logger"
 >;
@@ -64,6 +65,7 @@ const serveNames = [
   "drainTimeout",
   "maxStepDuration",
   "limits",
+  "schedules",
   "maxPayloadBytes",
   "logger",
 ] as const;

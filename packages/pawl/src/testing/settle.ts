@@ -69,6 +69,7 @@ export async function settle(
   let repairedAt = -1;
   activity.countSteps();
   await workers.revive();
+  await workers.fireSchedules();
   workers.wake({ clockMoved });
   for (;;) {
     if (workers.isCrashed) await workers.revive();
@@ -93,6 +94,8 @@ export async function settle(
     const isDue = snapshot.due.some((queue) => workers.hasSlot(queue));
     const unrested = unrestedOf(snapshot, workers, passBeside && nowMs - sinceMs >= besideMs);
     const isQuiet = !isDue && unrested.length === 0;
+    // No further run can join a batch now, so its wait is over.
+    if (isQuiet && workers.hurryBatches()) continue;
     if (isQuiet && (!snapshot.isLeft || repairedAt === progress)) return;
     if (nowMs - sinceMs > patienceMs) {
       const problem =

@@ -17,7 +17,8 @@ export const clockSql = `
 
 /**
  * Moves the clock to the next due time, but at most to $1; if nothing is due, to $1 unless that is
- * infinity. Due times are those of runs, of steps whose body is alive, of deadlines, and of retention. Returns
+ * infinity. Due times are those of runs, of steps whose body is alive, of deadlines, of schedules, and of
+ * retention. Returns
  * the time, and whether something is due at it.
  */
 const moveSql = `
@@ -31,6 +32,8 @@ const moveSql = `
       union all
       select min(r.deadline_at) from pawl.runs r
         where r.deadline_at > b.at and r.status not in ('done', 'failed', 'cancelled')
+      union all
+      select min(s.due_at) from pawl.schedules s where s.due_at > b.at
       union all
       select min(r.expires_at) from pawl.runs r where r.expires_at > b.at and r.status in ('done', 'failed', 'cancelled')) d
     where d.at <= $1::timestamptz and d.at < 'infinity') n

@@ -13,6 +13,7 @@ import { show } from "../values/show.js";
 import type { StoredLimit } from "../store/store.js";
 import { consoleLogger } from "../values/console-logger.js";
 import { checkLimits, type LimitOptions } from "../local/limits.js";
+import { checkDeclared, type DeclaredSchedules } from "../schedules/options.js";
 
 export interface ServeOptions {
   /**
@@ -62,6 +63,11 @@ export interface ServeOptions {
    * }`. The last writer wins.
    */
   readonly limits?: Readonly<Record<string, LimitOptions>> | undefined;
+  /**
+   * Schedules to set when the worker starts, such as `{ nightly: { cron: "0 3 * * *", start: cleanup
+   * } }`. The last writer wins. A schedule that you leave out here goes on until you remove it.
+   */
+  readonly schedules?: DeclaredSchedules | undefined;
   /** The largest state, result or step result as JSON. Default 1 MiB, at most 16 MiB. */
   readonly maxPayloadBytes?: number | undefined;
   /**
@@ -103,6 +109,7 @@ export interface ServeSettings {
   readonly drainMs: number;
   readonly maxStepMs: number | null;
   readonly limits: readonly StoredLimit[];
+  readonly schedules: ReturnType<typeof checkDeclared>;
   readonly maxPayloadBytes: number;
   /** null: no metrics. */
   readonly metrics: MetricsSettings | null;
@@ -147,6 +154,7 @@ const names = [
   "drainTimeout",
   "maxStepDuration",
   "limits",
+  "schedules",
   "maxPayloadBytes",
   "metrics",
   "logger",
@@ -182,6 +190,7 @@ export function checkServe(definitions: unknown, options: unknown): ServeSetting
     drainMs: atLeast(given.drainTimeout ?? defaults.drainTimeout, "drainTimeout", 0),
     maxStepMs: maxStepDuration === undefined ? null : atLeast(maxStepDuration, "maxStepDuration", 1),
     limits: checkLimits(given.limits),
+    schedules: checkDeclared(given.schedules),
     maxPayloadBytes: checkMaxPayload(given.maxPayloadBytes),
     metrics: checkMetrics(given.metrics ?? true),
     logger: checkLogger(given.logger),

@@ -124,7 +124,18 @@ export class QueueSlots {
    * "left").
    */
   release(): void {
-    this.#active--;
+    this.give(1);
+  }
+
+  /** Takes slots without a run, also if none is free. */
+  take(count: number): void {
+    this.#active += count;
+  }
+
+  /** Frees them. */
+  give(count: number): void {
+    if (count === 0) return;
+    this.#active -= count;
     this.#start();
     this.#host.onFree();
   }

@@ -3,7 +3,7 @@
  * wrong, how to fix it. Pure. Used by `pawl doctor`.
  */
 
-import type { DatabaseState, Pooling, SchemaHealth, ServerHealth } from "pawl/engine";
+import { type DatabaseState, type Pooling, type SchemaHealth, type ServerHealth, values } from "pawl/engine";
 import { duration, plural, printable } from "./terminal/text.js";
 
 export interface Finding {
@@ -186,7 +186,7 @@ export function judgeRuns(
   settings: ServerHealth["settings"],
   lateMs: number,
 ): Finding[] {
-  const { liveWorkers, deadWorkers, unserved, setAside, blockedKeys, oldestDue } = health;
+  const { liveWorkers, deadWorkers, unserved, setAside, blockedKeys, schedules, oldestDue } = health;
   const reaper =
     liveWorkers > 0
       ? "a live worker reclaims them within seconds; if not, read the logs of the workers"
@@ -226,6 +226,14 @@ export function judgeRuns(
       blockedKeys.map(({ key, runs, holder }) => [
         `${plural(runs, "run")} wait${runs === 1 ? "s" : ""} for the key "${printable(key)}", held by ${holder === null ? "nobody" : `run ${holder} of a dead worker`}`,
         "a live worker repairs this within seconds; start one, or read the logs of the workers",
+      ]),
+    ),
+    ...judge(
+      "schedules",
+      "every schedule can start its runs, and their last runs did not fail",
+      schedules.map((schedule) => [
+        `schedule ${schedule.name}: ${printable(values.problemOf(schedule) ?? "it has recovered meanwhile")}`,
+        `look at it: pawl schedules show ${schedule.name}; pause or remove it if you do not need it`,
       ]),
     ),
     ...judge("due runs", `no run is more than ${duration(lateMs)} late`, [

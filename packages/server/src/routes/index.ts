@@ -9,6 +9,7 @@ import { listingRoutes } from "./listings.js";
 import { metricsRoutes } from "./metrics.js";
 import { queueRoutes } from "./queues.js";
 import { runRoutes } from "./runs.js";
+import { scheduleRoutes } from "./schedules.js";
 import { startRoutes } from "./starts.js";
 import { topicRoutes } from "./topics.js";
 
@@ -19,6 +20,7 @@ export function addRoutes(app: App, backend: Backend, { metricsOpen }: { metrics
   keyRoutes(app, backend);
   listingRoutes(app, backend);
   limitRoutes(app, backend);
+  scheduleRoutes(app, backend);
   metricsRoutes(app, backend, metricsOpen);
   queueRoutes(app, backend);
   topicRoutes(app, backend);

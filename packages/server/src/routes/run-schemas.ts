@@ -48,6 +48,12 @@ export const runSchema = Type.Unsafe<Run>(
       idempotencyKey: nullable(Type.String()),
       correlationKey: nullable(Type.String()),
       tags: Type.Record(Type.String(), Type.String()),
+      schedule: nullable(
+        strict(
+          { name: Type.String(), at: date },
+          { description: "The schedule that started it, and its tick" },
+        ),
+      ),
       startedAt: date,
       completedAt: nullable(date),
       eligibleAt: nullable(date),
@@ -147,7 +153,7 @@ export const countsSchema = strict({
   ),
 });
 
-const duration = (description: string) =>
+export const duration = (description: string) =>
   Type.Union([Type.Number({ minimum: 0 }), Type.String()], {
     description: `${description}: milliseconds, or a text such as "30s"`,
   });

@@ -5,8 +5,8 @@
 
 import type {
   HeartbeatAnswer,
-  ClaimedExtra,
   ClaimedRun,
+  ClaimExtra,
   ListedStep,
   OverdueRun,
   RecordVerdict,
@@ -134,14 +134,19 @@ const claimedRun = strict(
     extra: Type.Union(
       [
         strict({
+          schedule: Type.Optional(
+            Type.String({
+              description: "schedule/<name>/<time>: the schedule that started it, and its tick",
+            }),
+          ),
           tags: Type.Optional(Type.Record(Type.String(), Type.String())),
           deadlineMs: Type.Optional(
             Type.Number({ description: "Milliseconds until its deadline, at the time of the claim" }),
           ),
-        } satisfies Members<ClaimedExtra>),
+        } satisfies Members<ClaimExtra>),
         Type.Null(),
       ],
-      { description: "What only few runs have; null: nothing of it" },
+      { description: "Facts that few runs have; null: none" },
     ),
   } satisfies Members<ClaimedRun>,
   {

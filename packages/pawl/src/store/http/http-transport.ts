@@ -21,6 +21,7 @@ import { Caller } from "./caller.js";
 import { type DatesAsText, readRun, readStep, readWhy } from "./dates.js";
 import type { Hints } from "./hints.js";
 import { httpQueues, httpTopics } from "./http-queues.js";
+import { httpSchedules } from "./http-schedules.js";
 import { HttpResults } from "./http-results.js";
 import { toError } from "./problem.js";
 import { headerText, runQuery, startBody } from "./requests.js";
@@ -57,6 +58,7 @@ interface SentEnd {
 export class HttpTransport implements ClientTransport {
   readonly queues: ClientTransport["queues"];
   readonly topics: ClientTransport["topics"];
+  readonly schedules: ClientTransport["schedules"];
   readonly #caller: Caller;
   readonly #hints: Hints;
   readonly #trace: NonNullable<HttpTransportOptions["trace"]>;
@@ -70,6 +72,7 @@ export class HttpTransport implements ClientTransport {
     this.#trace = trace;
     this.queues = httpQueues(this.#caller);
     this.topics = httpTopics(this.#caller);
+    this.schedules = httpSchedules(this.#caller);
     this.#results = new HttpResults((...asked) => this.#ended(...asked), hints, logger);
     this.#starts = new Batcher({
       send: (runs) => this.#startEach(runs),

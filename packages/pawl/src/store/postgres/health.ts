@@ -18,6 +18,7 @@ import type {
   TableFact,
   UnservedFact,
 } from "../health.js";
+import type { ScheduleHealth } from "../schedule-store.js";
 import { type Address, connectionOptions, types } from "./database.js";
 import { explain } from "./database-errors.js";
 import { quoteName } from "./literals.js";
@@ -151,6 +152,7 @@ export function readSchemaHealth(address: Address): Promise<SchemaHealth> {
       unserved: await findUnserved(query),
       setAside: await findSetAside(query),
       blockedKeys: await findBlockedKeys(query),
+      schedules: await findTroubledSchedules(query),
       oldestDue: oldestDue ?? null,
     };
   });
@@ -232,6 +234,21 @@ function findBlockedKeys(query: Query): Promise<BlockedKeyFact[]> {
       select 1 from workers w where w.id = h.locked_by and w.seen_at + w.lease > transaction_timestamp()) end
     order by b.key limit 20`,
   );
+}
+
+/** Finds schedules with a problem, as get_schedules answers them. Reads all schedules. */
+async function findTroubledSchedules(query: Query): Promise<ScheduleHealth[]> {
+  const rows = await query<{ schedule: string }>(
+    `select (g.schedules::jsonb -> 0)::text as schedule from (
+      select s.name from schedules s where s.due_at is not null and (s.failures > 0 or s.due_at < clock() - interval '1 minute'
+        or (select r.status from runs r where r.id = s.last_run_id) = 'failed'
+        or not exists (select 1 from workers w, unnest(w.serves) d(served)
+          where w.seen_at + w.lease > transaction_timestamp() and (d.served = (s.run ->> 'name') || '@' || (s.run ->> 'version')
+            or (s.run ->> 'version' is null and starts_with(d.served, (s.run ->> 'name') || '@')))))
+      order by s.name limit 20) t
+    cross join lateral get_schedules(t.name, null, 1) g`,
+  );
+  return rows.map(({ schedule }) => JSON.parse(schedule) as ScheduleHealth);
 }
 
 /**

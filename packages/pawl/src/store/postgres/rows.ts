@@ -8,8 +8,8 @@ import type { Json } from "../../values/json-types.js";
 import type {
   Claim,
   Claimable,
-  ClaimedExtra,
   ClaimedRun,
+  ClaimExtra,
   NewRun,
   NewSignal,
   OverdueRun,
@@ -264,7 +264,7 @@ export function toClaimedRun(row: ClaimRow): ClaimedRun {
     uniqueLost: row.unique_lost,
     startedMs: row.started_ms,
     trace: row.trace,
-    extra: row.extra === null ? null : (JSON.parse(row.extra) as ClaimedExtra),
+    extra: row.extra === null ? null : (JSON.parse(row.extra) as ClaimExtra),
   };
 }
 
