@@ -128,13 +128,14 @@ const calls: readonly [string, (held: { runId: string; claimId: string; workerId
   ["release", ({ runId, claimId }) => ({ claims: [{ runId, claimId }] })],
   ["holdings", ({ workerId }) => ({ workerId })],
   ["held", ({ runId, claimId }) => ({ claims: [{ runId, claimId }] })],
+  ["overdue", ({ runId }) => ({ runIds: [runId] })],
   ["inbox", ({ runId }) => ({ runId, after: 0, upTo: 10 })],
   ["children", ({ runId }) => ({ runId, after: -1 })],
   ["journal", ({ runId }) => ({ runId, after: "" })],
 ];
 
 /** Calls that are about no worker or claim of others, or that have a test of their own below. */
-const apart = ["claim/end", "inbox-seqs", "limits", "register"];
+const apart = ["claim/end", "inbox-seqs", "limits", "register", "schedules"];
 
 describe("a worker belongs to the token that registered it", () => {
   it("every call of the worker protocol is tested here", () => {

@@ -149,11 +149,7 @@ describe("a claim that waits", () => {
   it("finds what other processes start, without being told", async () => {
     await register(`a-${queue}`, queue);
     const claimed = await waitingClaim(`a-${queue}`, queue, { waitSeconds: 20 });
-    await sql(
-      `select id from start('{work}', '{1}', '{job}', array[$1], null, array['null'],
-         null, null, null, null, null, null, null, null, null, null, null, null, null, null, false, null, null, null)`,
-      [queue],
-    );
+    await sql("select start('work', version => 1, queue => $1)", [queue]);
     expect((await claimed.answer).body.runs).toHaveLength(1);
   });
 

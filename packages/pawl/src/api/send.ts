@@ -48,6 +48,12 @@ export interface CorrelationTarget {
   readonly name?: string | undefined;
 }
 
+/** The definition of the signalled run. A correlation key carries no types. */
+type DefinitionOfSignalled<Target> = Target extends RunId ? DefinitionOfRun<Target> : AnyDefinition;
+
+/** The answer of `signal`: about the one run, or about all live runs of a correlation key. */
+type SignalAnswer<Target> = Target extends string ? Signalled : SignalledRuns;
+
 /** The ids of the live runs of a correlation key, by what became of the signal. */
 export interface SignalledRuns {
   readonly delivered: readonly string[];
@@ -104,16 +110,11 @@ export class Sender {
     return (await transport.startMany(runs)).map((started) => toStarted(started));
   }
 
-  signal<Id extends RunId, Name extends SignalNameOf<DefinitionOfRun<Id>>>(
-    runId: Id,
+  signal<Target extends RunId | CorrelationTarget, Name extends SignalNameOf<DefinitionOfSignalled<Target>>>(
+    target: Target,
     name: Name,
-    ...rest: SignalArguments<DefinitionOfRun<Id>, Name>
-  ): Promise<Signalled>;
-  signal(
-    target: CorrelationTarget,
-    name: string,
-    ...rest: SignalArguments<AnyDefinition, string>
-  ): Promise<SignalledRuns>;
+    ...rest: SignalArguments<DefinitionOfSignalled<Target>, Name>
+  ): Promise<SignalAnswer<Target>>;
   async signal(
     target: string | CorrelationTarget,
     name: string,

@@ -141,6 +141,14 @@ export type WhyReason =
   | { readonly reason: "queue_unserved"; readonly queue: string }
   /** Its rate limit postponed it. */
   | { readonly reason: "throttled"; readonly rateLimit: string; readonly until: Date }
+  /** It is debounced: another start with its key moves its time, at most to `latest`. */
+  | {
+      readonly reason: "debounced";
+      readonly key: string;
+      readonly until: Date;
+      /** null: without a limit. */
+      readonly latest: Date | null;
+    }
   /** It is not due yet: a delay, a retry, or the pause after a crash. */
   | {
       readonly reason: "not_due";
@@ -163,12 +171,18 @@ export type WhyReason =
   /** A worker can claim it at any moment. All workers may be busy. */
   | { readonly reason: "claimable"; readonly queue: string; readonly since: Date };
 
-/** The answer of `why`. */
-export type Why = WhyReason & {
+/** A reason, with the run that it is about. */
+export type ExplainedRun = WhyReason & {
   readonly runId: string;
   readonly phase: Phase;
   /** The reason in one sentence. */
   readonly text: string;
+};
+
+/** The answer of `why`. */
+export type Why = ExplainedRun & {
+  /** Past it the run fails with `DeadlineExceeded`. Missing: it has none, or has ended. */
+  readonly deadlineAt?: Date;
 };
 
 /** A message that `queues.receive` returned. */
