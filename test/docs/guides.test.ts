@@ -26,6 +26,7 @@ describe("the programs of the guides", () => {
       "timers",
       "children",
       "keys-and-limits",
+      "start-options",
       "cancellation",
       "why",
       "transactions",
