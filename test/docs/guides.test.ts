@@ -24,13 +24,17 @@ describe("the programs of the guides", () => {
     const ofRuns = [
       "signals",
       "timers",
+      "schedules",
       "children",
       "keys-and-limits",
       "start-options",
+      "concurrency-and-fairness",
       "cancellation",
       "why",
       "transactions",
       "queues-and-topics",
+      "pausing-and-operating",
+      "batch-jobs",
     ];
     const names = [...ofWorkflows, ...ofRuns];
     expect(withPrograms.map(({ page }) => page)).toEqual(

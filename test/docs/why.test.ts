@@ -78,6 +78,11 @@ const started: Record<Why["reason"], () => Promise<string>> = {
   awaiting_signal: async () => (await pawl.start(waiting, {})).runId,
   suspended: async () => (await pawl.start(suspending, null)).runId,
   awaiting_children: async () => (await pawl.start(parent, {})).runId,
+  paused: async () => {
+    const { runId } = await pawl.start(slow, null, { delay: "1h" });
+    await pawl.runs.pause(runId);
+    return runId;
+  },
   held: async () => {
     const { runId } = await pawl.start(slow, null, { delay: "1h" });
     await sql("update runs set hold = 4 where id = $1", [runId]);
@@ -105,6 +110,14 @@ const started: Record<Why["reason"], () => Promise<string>> = {
     const { runId } = await pawl.start(slow, null, { partitionKey: "k" });
     await until("it holds the key", async () => (await pawl.runs.get(runId)).phase === "executing");
     return (await pawl.start(slow, null, { partitionKey: "k" })).runId;
+  },
+  limit_full: async () => {
+    await pawl.limits.set("full", { concurrent: 3 });
+    const hold = () => pawl.start(slow, null, { concurrency: "full" });
+    for (const { runId } of [await hold(), await hold(), await hold()]) {
+      await until("it holds a slot", async () => (await pawl.runs.get(runId)).phase === "executing");
+    }
+    return (await hold()).runId;
   },
   claimable: async () => {
     await pawl.start(narrow, null);

@@ -50,19 +50,25 @@ export type {
 export type { EventListener, EventMap, EventName } from "./observe/events.js";
 export { fork, type Adopted, type Forked, type ForkOptions } from "./api/fork.js";
 export { databaseState, hold, type DatabaseOptions } from "./api/hold.js";
-export type { LimitOptions } from "./local/limits.js";
+export type { LimitOptions, RateOptions, SlotOptions } from "./local/limits.js";
 export type { ScheduleTick } from "./define/schedule-key.js";
-export type {
-  DeclaredSchedule,
-  DeclaredSchedules,
-  ScheduledStartOptions,
-  ScheduleOptions,
-  ScheduleTimes,
-} from "./schedules/options.js";
+export type { DeclaredSchedule, DeclaredSchedules } from "./schedules/declared.js";
+export type { ScheduledStartOptions, ScheduleOptions, ScheduleTimes } from "./schedules/options.js";
 export type { Backfilled, BackfillOptions, Schedules } from "./schedules/schedules.js";
 export type { CatchUp, Overlap, Schedule, ScheduleDetail, TickRun } from "./store/schedule-store.js";
 export type { MetricsOptions, ServeOptions } from "./worker/options.js";
 export { migrate, type MigrateOptions } from "./api/migrate.js";
+export type {
+  DefinitionPauseOptions,
+  Definitions,
+  PauseChange,
+  PausedDefinition,
+  PausedQueue,
+  PauseOptions,
+  QueuePauses,
+  ResumeOptions,
+  RunPauses,
+} from "./api/cancel-and-pause.js";
 export type { Cancelled, CancelOptions, Limit, Pawl, ResultOptions } from "./api/pawl.js";
 export type {
   Acked,
@@ -76,7 +82,7 @@ export type {
   SendOptions,
   SentMessage,
 } from "./api/queues.js";
-export type { CountOptions, FindOptions, ListOptions, Page, Run } from "./api/runs.js";
+export type { CountOptions, FindOptions, ListOptions, Page, Pause, Run } from "./api/runs.js";
 export type { CorrelationTarget, Signalled, SignalledRuns, Started, StartItem } from "./api/send.js";
 export { serve, type Worker } from "./api/serve.js";
 export type { OpenTransaction } from "./store/postgres/callers.js";

@@ -56,6 +56,25 @@ describe("a token with prefixes", () => {
     expect(await start("queues", "anything")).toBe(403);
   });
 
+  it("is told of a similar name only if that is one of its own", async () => {
+    const definitions = ["billing-known", "billink-only"].map((name) => job({ name, run: () => null }));
+    const worker = serve(definitions, { url });
+    await worker.ready;
+    const start = async (who: Who, name: string) =>
+      (await as(who, "POST", `/v1/workflows/${name}/runs`, { queue: "billing" })).body;
+    expect(await start("names", "billing-konwn")).toMatchObject({ served: false, nearest: "billing-known" });
+    expect(await start("names", "billing-known")).not.toHaveProperty("served");
+    expect(await start("all", "billing-only")).toMatchObject({ served: false, nearest: "billink-only" });
+    const hidden = await start("names", "billing-only");
+    expect(hidden).toMatchObject({ served: false });
+    expect(hidden).not.toHaveProperty("nearest");
+    const batch = await as("names", "POST", "/v1/runs/batch", { runs: [{ name: "billing-only" }] });
+    expect(batch.body).toEqual({
+      runs: [{ runId: expect.any(String) as string, created: true, status: "running", served: false }],
+    });
+    await worker.stop();
+  });
+
   it("reaches the schedules that start runs of its names in its queues, and no others", async () => {
     const body = (start: string, queue = "billing") => ({ every: "1d", start, options: { queue } });
     const put = async (who: Who, name: string, given: object) =>

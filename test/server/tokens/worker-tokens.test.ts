@@ -129,6 +129,7 @@ const calls: readonly [string, (held: { runId: string; claimId: string; workerId
   ["holdings", ({ workerId }) => ({ workerId })],
   ["held", ({ runId, claimId }) => ({ claims: [{ runId, claimId }] })],
   ["overdue", ({ runId }) => ({ runIds: [runId] })],
+  ["paused", ({ runId, claimId }) => ({ claims: [{ runId, claimId }] })],
   ["inbox", ({ runId }) => ({ runId, after: 0, upTo: 10 })],
   ["children", ({ runId }) => ({ runId, after: -1 })],
   ["journal", ({ runId }) => ({ runId, after: "" })],

@@ -8,6 +8,7 @@ import type { Checked } from "./check.js";
 import type { AnyDefinition, DefinitionOfRun, OutputOf, RunId } from "../define/definition.js";
 import type { Duration } from "../values/duration.js";
 import type { LimitOptions } from "../local/limits.js";
+import type { Definitions, QueuePauses, RunPauses } from "./cancel-and-pause.js";
 import type { Queues } from "./queues.js";
 import type { CountOptions, FindOptions, ListOptions, Page, Run } from "./runs.js";
 import type { StoredLimit } from "../store/runs.js";
@@ -57,7 +58,7 @@ export interface Pawl {
    * most 1,000 runs.
    */
   readonly signal: Sender["signal"];
-  readonly runs: {
+  readonly runs: RunPauses & {
     /** The run with this id. Throws `RunNotFound`. */
     get(runId: string): Promise<Run>;
     /**
@@ -87,10 +88,12 @@ export interface Pawl {
     /** All rate limits, ordered by name. */
     list(): Promise<Limit[]>;
   };
+  /** Message queues, and pauses of queues. */
+  readonly queues: Queues & QueuePauses;
+  /** Pauses of definitions. */
+  readonly definitions: Definitions;
   /** Start runs by cron or at an interval. */
   readonly schedules: Schedules;
-  /** Message queues. */
-  readonly queues: Queues;
   /** Publish to subscribers. */
   readonly topics: Topics;
   /** Subscribe workflows, queues and URLs to topics. */

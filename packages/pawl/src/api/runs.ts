@@ -21,7 +21,7 @@ import type { RunPageQuery, RunQuery } from "../store/client-transport.js";
 import type { Run } from "../store/views.js";
 import { isRunId } from "../values/run-id.js";
 
-export type { Page, Run } from "../store/views.js";
+export type { Page, Pause, Run } from "../store/views.js";
 
 export interface ListOptions {
   readonly name?: string | undefined;
@@ -47,6 +47,8 @@ export interface ListOptions {
   readonly tags?: Tags | undefined;
   /** Runs with this correlation key. */
   readonly correlationKey?: string | undefined;
+  /** Runs that are paused themselves, not by their queue or definition. */
+  readonly paused?: true | undefined;
   /** The `cursor` of the page before. */
   readonly cursor?: string | undefined;
   /** 1 to 100. Default 20. */
@@ -80,6 +82,7 @@ const filters = [
   "input",
   "tags",
   "correlationKey",
+  "paused",
 ] as const;
 /** The most bytes of JSON of the filter `input`. */
 const maxInputBytes = 16 * 1024;
@@ -112,6 +115,7 @@ export function toRun(stored: StoredRun): Run {
     eligibleAt: stored.eligibleAt,
     expiresAt: stored.expiresAt,
     deadlineAt: stored.deadlineAt,
+    paused: stored.paused,
   };
 }
 
@@ -152,7 +156,7 @@ export function toFindQuery(options: unknown): FindQuery {
 
 function toQuery(given: GivenOptions<(typeof filters)[number]>): RunQuery {
   const { name, version, status, phase, queue, kind, error, parentId, since, until, input } = given;
-  const { tags, correlationKey } = given;
+  const { tags, correlationKey, paused } = given;
   return {
     name: name === undefined ? null : checkAnyName("definition", name),
     version: version === undefined ? null : checkVersion(version),
@@ -167,6 +171,7 @@ function toQuery(given: GivenOptions<(typeof filters)[number]>): RunQuery {
     input: input === undefined ? null : toJson(input, "input", maxInputBytes).text,
     tags: tags === undefined ? null : checkTags(tags),
     correlationKey: correlationKey === undefined ? null : checkCorrelationKey(correlationKey),
+    paused: checkPaused(paused),
   };
 }
 
@@ -183,6 +188,11 @@ function toPhases(status: Status | null, phase: Phase | null): readonly Phase[] 
   const ofStatus = status === null ? null : phasesOf[status];
   if (phase === null) return ofStatus;
   return ofStatus === null || ofStatus.includes(phase) ? [phase] : [];
+}
+
+function checkPaused(paused: unknown): boolean {
+  if (paused === undefined || paused === true) return paused === true;
+  throw new InvalidOption(`paused must be true, or left out for all runs, not ${show(paused)}`);
 }
 
 function checkParent(parentId: unknown): string {

@@ -12,6 +12,7 @@ import type { WorkerTransport } from "../worker/transport.js";
 import { EngineWorker } from "../worker/worker.js";
 import { givenTarget, locateSchema } from "./locate.js";
 import { refuseOptions, type ServerAddress } from "../store/http/address.js";
+import { checkTicks } from "../schedules/cron.js";
 import { LocalSchedules } from "../schedules/local-schedules.js";
 import { Caller } from "../store/http/caller.js";
 import { HttpWorkerStore, longestWaitMs } from "../store/http/http-worker-store.js";
@@ -61,6 +62,7 @@ declare module "../define/definition.js" {
  */
 export function serve(definitions: readonly AnyDefinition[], options: ServeOptions = {}): Worker {
   const settings = checkServe(definitions, options);
+  for (const { times } of settings.schedules) checkTicks(times);
   const target = givenTarget(options.url, options.token);
   if (target.kind === "server") {
     refuseOptions(options, ["schema"], "serve");

@@ -25,6 +25,8 @@ import type { QueueClaimer, WorkerServices } from "./worker-services.js";
 export interface RunClaim {
   readonly run: ClaimedRun;
   readonly claimId: string;
+  /** When the database answered the claim, on the clock of this process. */
+  readonly claimedAtMs: number;
   readonly chain: Chain;
 }
 
@@ -35,6 +37,9 @@ interface Chain {
   readonly sinceMs: number;
   readonly count: number;
 }
+
+/** A step begins only if the database said within this time that its run is not paused. */
+const pauseKnownMs = 500;
 
 export class Execution {
   readonly runId: string;
@@ -50,6 +55,8 @@ export class Execution {
   readonly observed: Observed;
   /** On the clock that the heartbeat reads too. */
   readonly begunAtMs = monotonicMs();
+  /** When the database last said whether the run is paused. */
+  #toldAtMs: number;
 
   /** `onAborted` is called once, when the execution is aborted. */
   constructor(
@@ -63,6 +70,7 @@ export class Execution {
     this.runId = run.runId;
     this.claimId = claim.claimId;
     this.claim = claim;
+    this.#toldAtMs = claim.claimedAtMs;
     this.definition = definition;
     this.claimer = claimer;
     this.services = services;
@@ -94,6 +102,27 @@ export class Execution {
     return { name, kind: "run", attempt };
   }
 
+  /** The database has answered a write of this run, and says whether the run is paused. */
+  told(isPaused: boolean | undefined): void {
+    this.#toldAtMs = performance.now();
+    if (isPaused === true) this.control.pause();
+  }
+
+  /**
+   * Whether a step may begin: the run is not paused. Asks the database only if it has said nothing
+   * for a while, as when a claimed run had to wait for its slot.
+   */
+  mayBeginStep(): boolean | Promise<boolean> {
+    const { control } = this;
+    if (control.isPaused) return false;
+    return this.isTold || askIfPaused([this]).then(() => !control.isAborted && !control.isPaused);
+  }
+
+  /** Whether the database has said lately whether the run is paused. */
+  get isTold(): boolean {
+    return performance.now() - this.#toldAtMs < pauseKnownMs;
+  }
+
   /**
    * Reads something for the run, or begins a transaction. An outage or a refusal only delays it.
    * Undefined: the claim is lost.
@@ -106,6 +135,14 @@ export class Execution {
         this.services.logger.warn({ err, runId: this.runId }, "pawl: a call for a run failed, trying again"),
     );
   }
+}
+
+/** Asks the database which of these runs are paused, in one call, and tells them. */
+export async function askIfPaused(executions: readonly Execution[]): Promise<void> {
+  const [first] = executions;
+  const paused = await first?.repeatWhileClaimed(() => first.services.store.paused(executions));
+  if (paused === undefined) return;
+  for (const execution of executions) execution.told(paused.includes(execution.runId));
 }
 
 function observedOf(run: ClaimedRun, definition: AnyDefinition, queue: string): Observed {

@@ -52,13 +52,15 @@ interface InboxListeners {
 }
 
 export interface WorkerServices {
-  readonly store: Pick<WorkerStore, "inbox" | "children" | "journal" | "begin" | "failOverdue">;
+  readonly store: Pick<WorkerStore, "inbox" | "children" | "journal" | "begin" | "paused" | "failOverdue">;
   readonly commits: Batcher<Commit, CommitVerdict>;
   readonly journal: Batcher<JournalEntry, JournalVerdict>;
   readonly inboxes: InboxListeners;
   readonly hub: Hub;
   readonly observer: Observer;
   readonly logger: Logger;
+  /** Whether recorded errors have their stacks. */
+  readonly recordStacks: boolean;
   readonly limits: { readonly maxStepMs: number | null; readonly maxPayloadBytes: number };
   readonly worker: WorkerState;
 }

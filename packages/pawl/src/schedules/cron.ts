@@ -10,6 +10,7 @@
 import { Cron } from "croner";
 import { InvalidOption } from "../values/errors.js";
 import { show } from "../values/show.js";
+import { wrongCron } from "./cron-text.js";
 import { localTimeAt, momentOf } from "./time-zone.js";
 
 /** When a schedule fires: by `cron` in a time zone, or (`everyMs`) at an interval. */
@@ -25,33 +26,29 @@ export interface Ticks {
   next(after: number): number | null;
 }
 
-const shortcuts = ["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
 /** Ticks of a cron expression are whole seconds. */
 const secondMs = 1_000;
 /** How many local times in a row may have no tick, before the search gives up. */
 const maxSkipped = 10_000;
+/** A time from which every cron expression that ever fires has a tick. */
+const referenceMs = Date.UTC(2024, 0, 1);
 /** How many parsed timings to keep. */
 const maxKept = 1_000;
 const kept = new Map<string, Ticks>();
 
-/** Checks the text of a cron expression. */
-export function checkCron(given: unknown): string {
-  if (typeof given !== "string") throw wrongCron(given, "it is not a string");
-  const cron = given.trim();
-  const fields = cron.split(/\s+/).length;
-  if (cron.startsWith("@")) {
-    if (shortcuts.includes(cron.toLowerCase())) return cron;
-    throw wrongCron(given, `there is no such shortcut; they are ${shortcuts.join(", ")}`);
-  }
-  if (cron === "" || fields < 5 || fields > 6) {
-    throw wrongCron(given, `it has ${cron === "" ? 0 : fields} fields, and it must have five or six`);
-  }
+/** Checks that a cron expression is valid and that it fires. */
+export function checkTicks(timing: Timing): void {
+  const { cron } = timing;
+  if (cron === null) return;
   try {
     parse(cron);
   } catch (error) {
-    throw wrongCron(given, reasonOf(error));
+    throw wrongCron(cron, reasonOf(error));
   }
-  return cron;
+  if (ticksOf(timing).next(referenceMs) !== null) return;
+  throw new InvalidOption(
+    `the cron expression ${show(cron)} never fires: no date matches its day and month; change one of them`,
+  );
 }
 
 /** The ticks of a timing that was checked. Throws if this process does not know its time zone. */
@@ -118,11 +115,4 @@ function reasonOf(error: unknown): string {
   if (/^Invalid value for \w+: /.test(text))
     return `${text.replace(/^Invalid value for (\w+): .*$/, "the $1")} is out of range`;
   return text.slice(0, 1).toLowerCase() + text.slice(1);
-}
-
-function wrongCron(given: unknown, reason: string): InvalidOption {
-  return new InvalidOption(
-    `cron must be a cron expression such as "0 3 * * *" (minute, hour, day of month, month, day of week; ` +
-      `with seconds first if it has six fields) or a shortcut such as "@daily", not ${show(given)}: ${reason}`,
-  );
 }

@@ -20,7 +20,7 @@ import { newClaimId } from "../values/claim-id.js";
 import { InvalidOption } from "../values/errors.js";
 import { fromJson } from "../values/json.js";
 import { statusOf } from "../values/phase.js";
-import { ticksAfter, ticksOf, type Timing } from "./cron.js";
+import { checkTicks, ticksAfter, ticksOf, type Timing } from "./cron.js";
 import { problemOf } from "./problem.js";
 
 /** How many of the next ticks to show. */
@@ -39,6 +39,7 @@ export class LocalSchedules implements ScheduleTransport {
   }
 
   async set(schedule: NewSchedule): Promise<ScheduleDetail & { readonly changed: boolean }> {
+    checkTicks(schedule);
     const { now } = await this.#store.schedules({ name: schedule.name, after: null, limit: 1 });
     const next = ticksOf(schedule).next(now.getTime());
     if (next === null) throw neverFires(schedule);

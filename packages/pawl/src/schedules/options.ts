@@ -13,11 +13,11 @@ import { InvalidOption } from "../values/errors.js";
 import { checkScheduleName } from "../values/names.js";
 import { checkOneOf, checkOptions, type GivenOptions, isObject } from "../values/options.js";
 import { show } from "../values/show.js";
-import { checkCron, ticksOf } from "./cron.js";
+import { checkCron } from "./cron-text.js";
 import { checkTimeZone } from "./time-zone.js";
 
 /** The options of `start` that a schedule may give. The schedule sets the rest. */
-export type ScheduledStartOptions = Omit<StartOptions, "at" | "idempotencyKey">;
+export type ScheduledStartOptions = Omit<StartOptions, "at" | "idempotencyKey" | "debounce">;
 
 /** When and how a schedule fires. */
 export interface ScheduleTimes {
@@ -58,24 +58,13 @@ type InputMember<Input> = undefined extends Input
   ? { readonly input?: Input | undefined }
   : { readonly input: Input };
 
-/** The schedules that `serve` sets, by name. */
-export type DeclaredSchedules = Readonly<Record<string, DeclaredSchedule>>;
-
-export interface DeclaredSchedule extends ScheduleTimes {
-  /** The definition to start, or its name. */
-  readonly start: AnyDefinition | string;
-  readonly input?: unknown;
-}
-
 const timeNames = ["cron", "timeZone", "every", "overlap", "catchUp", "jitter", "paused"] as const;
-const names = [...timeNames, "start", "input", "options"] as const;
-const refused = ["at", "idempotencyKey"] as const;
+export const scheduleNames = [...timeNames, "start", "input", "options"] as const;
+const refused = ["at", "idempotencyKey", "debounce"] as const;
 const overlaps: readonly Overlap[] = ["skip", "allow", "cancel"];
 const catchUps: readonly CatchUp[] = ["last", "none", "all"];
 const shortestMs = 1_000;
 const longestJitterMs = 86_400_000;
-/** A time from which every cron expression that ever fires has a tick. */
-const referenceMs = Date.UTC(2024, 0, 1);
 
 /** A checked schedule, except for the run that it starts. */
 export type CheckedTimes = Omit<NewSchedule, "run">;
@@ -86,27 +75,13 @@ export async function checkSchedule(
   options: unknown,
   { what, maxBytes }: { what: string; maxBytes: number },
 ): Promise<NewSchedule> {
-  const given = checkOptions(options, names, what);
+  const given = checkOptions(options, scheduleNames, what);
   const times = checkTimes(name, given);
   const run = await checkScheduledRun(given, maxBytes);
   return { ...times, run };
 }
 
-/** Checks the schedules of `serve`, except for their inputs. */
-export function checkDeclared(given: unknown): readonly [name: string, options: DeclaredSchedule][] {
-  if (given === undefined) return [];
-  if (!isObject(given)) {
-    throw new InvalidOption(
-      `schedules must be an object such as { nightly: { cron: "0 3 * * *", start: cleanup } }, not ${show(given)}`,
-    );
-  }
-  return Object.entries(given).map(([name, options]) => {
-    checkTimes(name, checkOptions(options, names, `the schedule "${name}"`));
-    return [name, options as DeclaredSchedule];
-  });
-}
-
-/** Checks when a schedule fires. */
+/** Checks when a schedule fires, except for the meaning of its cron expression. */
 export function checkTimes(name: unknown, given: GivenOptions<(typeof timeNames)[number]>): CheckedTimes {
   const checkedName = checkScheduleName(name);
   const { overlap = "skip", catchUp = "last", jitter = 0, paused = null } = given;
@@ -147,11 +122,7 @@ function checkTiming({
     if (everyMs >= shortestMs) return { cron: null, everyMs, timeZone: "UTC" };
     throw new InvalidOption(`every must be at least 1s, not ${show(every)}`);
   }
-  const timing = { cron: checkCron(cron), everyMs: null, timeZone: checkTimeZone(timeZone ?? "UTC") };
-  if (ticksOf(timing).next(referenceMs) !== null) return timing;
-  throw new InvalidOption(
-    `the cron expression ${show(cron)} never fires: no date matches its day and month; change one of them`,
-  );
+  return { cron: checkCron(cron), everyMs: null, timeZone: checkTimeZone(timeZone ?? "UTC") };
 }
 
 async function checkScheduledRun(
@@ -168,7 +139,7 @@ export function refuseOwnOptions(options: unknown): void {
   const found = refused.find((name) => options[name] !== undefined);
   if (found === undefined) return;
   throw new InvalidOption(
-    `a schedule sets ${found} of its runs itself: leave ${found} out of the options of the schedule`,
+    `a schedule decides itself when its runs start, and by which key: leave ${found} out of its options`,
   );
 }
 

@@ -12,6 +12,7 @@ import { checkScheduleName } from "../values/names.js";
 import { checkOptions } from "../values/options.js";
 import { checkSchedule, type ScheduleOptions } from "./options.js";
 
+const rangeNames = [`from`, `to`] as const;
 /** How many schedules one call reads. */
 const page = 1_000;
 
@@ -98,8 +99,8 @@ export function schedulesOver(
     },
     backfill: async (given, options) => {
       const name = checkScheduleName(given);
-      const range = checkOptions(options, ["from", "to"], "the options of schedules.backfill");
-      const [from, to] = [checkDate(range.from, "from"), checkDate(range.to, "to")];
+      const range = checkOptions(options, rangeNames, "the options of schedules.backfill");
+      const [from, to] = [checkDate(range.from, rangeNames[0]), checkDate(range.to, rangeNames[1])];
       if (from >= to) {
         throw new InvalidOption(
           `backfill takes a range, and from (${from.toISOString()}) is not before to (${to.toISOString()})`,
@@ -111,7 +112,7 @@ export function schedulesOver(
   };
 }
 
-export function noSchedule(name: string): RunNotFound {
+function noSchedule(name: string): RunNotFound {
   return new RunNotFound(`there is no schedule "${name}"; list them with schedules.list()`);
 }
 

@@ -9,6 +9,7 @@
 import type { Phase, Status } from "../values/phase.js";
 import type { ListedStep, StepCursor } from "./journal.js";
 import type { Claim, Claimable, ClaimedRun, NewRun, StartedRun, StoredLimit } from "./runs.js";
+import type { Pause } from "./views.js";
 import type { WhyFacts } from "./why-facts.js";
 
 export interface NewSignal {
@@ -74,6 +75,7 @@ export interface StoredRun {
   readonly eligibleAt: Date | null;
   readonly expiresAt: Date | null;
   readonly deadlineAt: Date | null;
+  readonly paused: Pause | null;
 }
 
 /** A signal to all live runs of a correlation key. */
@@ -115,6 +117,8 @@ export interface RunFilter {
   /** All of these. */
   readonly tags: Readonly<Record<string, string>> | null;
   readonly correlationKey: string | null;
+  /** Only runs that are paused themselves. */
+  readonly paused?: boolean;
   readonly limit: number;
 }
 
@@ -126,7 +130,17 @@ export interface RunCounts {
 
 /** A gauge of the metrics that only the database knows, with the values of its labels. */
 export interface StoredGauge {
-  readonly gauge: "depth" | "age" | "unserved" | "throttled" | "executing" | "blocked" | "workers";
+  readonly gauge:
+    | "depth"
+    | "age"
+    | "unserved"
+    | "throttled"
+    | "slots"
+    | "executing"
+    | "blocked"
+    | "paused"
+    | "pause_age"
+    | "workers";
   readonly first: string | null;
   readonly second: string | null;
   readonly value: number;
@@ -186,4 +200,9 @@ export interface ClientStore {
    * again for the rest.
    */
   ended(runIds: readonly string[]): Promise<{ runs: EndedRun[]; more: boolean }>;
+  /**
+   * The names among these that no worker has ever registered, each with registered names of about
+   * its length.
+   */
+  unregistered(names: readonly string[]): Promise<{ name: string; known: readonly string[] }[]>;
 }

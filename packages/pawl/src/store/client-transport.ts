@@ -27,6 +27,7 @@ import type {
   StoredTarget,
   ReceiveFilter,
 } from "./queue-store.js";
+import type { PauseTransport } from "./pauses.js";
 import type { NewRun, StartedRun, StoredLimit } from "./runs.js";
 import type { NewSchedule, Schedule, ScheduleDetail, TickRun } from "./schedule-store.js";
 import type { Message, Page, Run, StepPage, Why } from "./views.js";
@@ -48,6 +49,8 @@ export interface RunQuery {
   /** Runs that have all of these tags. */
   readonly tags: Readonly<Record<string, string>> | null;
   readonly correlationKey: string | null;
+  /** Only runs that are paused themselves. */
+  readonly paused?: boolean;
 }
 
 /** A page of them. */
@@ -115,6 +118,7 @@ export interface ScheduleTransport {
 export interface ClientTransport extends SendTransport {
   readonly queues: QueueTransport;
   readonly topics: TopicTransport;
+  readonly pauses: PauseTransport;
   readonly schedules: ScheduleTransport;
   cancel(
     runId: string,

@@ -63,6 +63,11 @@ export interface StartedRun {
    * The run that holds the idempotency key while `runId` holds the unique key: nothing was started.
    */
   readonly conflict: string | null;
+  /**
+   * It was started by a name that no worker has ever registered. `nearest`: the one that was
+   * perhaps meant.
+   */
+  readonly unregistered?: { readonly nearest: string | null } | undefined;
 }
 
 /** A worker's claim. The id is random and new for every call that claims. */
@@ -134,10 +139,14 @@ export interface Claimable {
   readonly microseconds: number;
 }
 
-/** A rate limit: how many tokens per period, and how many at most at once. */
+/**
+ * A limit. Its rate: how many tokens per period, and how many at most at once; null: it has none.
+ * Its slots: how many runs of a key execute at once; null: any number.
+ */
 export interface StoredLimit {
   readonly name: string;
-  readonly allowed: number;
-  readonly periodMs: number;
-  readonly burst: number;
+  readonly allowed: number | null;
+  readonly periodMs: number | null;
+  readonly burst: number | null;
+  readonly concurrent: number | null;
 }

@@ -41,6 +41,16 @@ export interface Run {
   readonly expiresAt: Date | null;
   /** Past it the run fails with `DeadlineExceeded`. */
   readonly deadlineAt: Date | null;
+  /** Who paused the run, its queue or its definition; null: it is not paused. */
+  readonly paused: Pause | null;
+}
+
+/** Why no worker begins a step of a run: somebody has paused it, its queue or its definition. */
+export interface Pause {
+  readonly scope: "run" | "queue" | "definition";
+  readonly by: string;
+  readonly reason: string | null;
+  readonly since: Date;
 }
 
 export interface Page {
@@ -121,6 +131,15 @@ export type WhyReason =
       readonly children: readonly string[];
       readonly since: Date;
     }
+  /** Somebody has paused it, its queue or its definition. */
+  | {
+      readonly reason: "paused";
+      readonly scope: Pause["scope"];
+      readonly by: string;
+      /** The reason that they gave. */
+      readonly given: string | null;
+      readonly since: Date;
+    }
   /** An operator holds this run, or the whole database. */
   | { readonly reason: "held"; readonly what: "run" | "database" }
   /**
@@ -156,6 +175,19 @@ export type WhyReason =
       readonly attempt: number;
       readonly crashes: number;
       readonly error: ErrorRecord | null;
+    }
+  /** All slots of its concurrency limit are held, or given to runs before it in line. */
+  | {
+      readonly reason: "limit_full";
+      /** `limit`, or `limit:key`. */
+      readonly concurrency: string;
+      /** How many runs of the key may execute at once. */
+      readonly concurrent: number;
+      /** How many execute now, and the first ten of them. */
+      readonly held: number;
+      readonly holders: readonly string[];
+      /** How many runs are before it in line, at most 1,000. */
+      readonly ahead: number;
     }
   /** Another run holds its partition key, or is before it in line for the key. */
   | {

@@ -46,6 +46,8 @@ export interface Claimed {
   readonly more: boolean;
   /** When the next run is due, if there is nothing to claim now. */
   readonly dueMs: number | null;
+  /** When the next schedule is due; null: there is none; undefined: this claim did not look. */
+  readonly scheduleMs?: number | null | undefined;
   /** How many runs their rate limits postponed. */
   readonly throttled: number;
   /** Runs that made the claim fail and are set aside. */
@@ -146,6 +148,8 @@ export interface WorkerStore extends Pick<ClientStore, "setLimit" | "bringForwar
   release(claims: readonly { readonly runId: string; readonly claimId: string }[]): Promise<string[]>;
   /** The runs among these whose claims are still held. */
   held(claims: readonly { readonly runId: string; readonly claimId: string }[]): Promise<string[]>;
+  /** The runs among these claims that are paused: themselves, their queue or their definition. */
+  paused(claims: readonly { readonly runId: string; readonly claimId: string }[]): Promise<string[]>;
   /** All claims of a worker: the claim id by run id. */
   heldClaims(workerId: string): Promise<Readonly<Record<string, string>>>;
   /** Ends the claims of dead workers. With `repairs` it also repairs stuck runs. */

@@ -43,6 +43,7 @@ export type TestServeOptions = Pick<
   | "limits"
   | "schedules"
   | "maxPayloadBytes"
+  | "recordStacks"
   | "logger"
 >;
 
@@ -67,6 +68,7 @@ const serveNames = [
   "limits",
   "schedules",
   "maxPayloadBytes",
+  "recordStacks",
   "logger",
 ] as const;
 

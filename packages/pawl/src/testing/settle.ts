@@ -24,7 +24,7 @@ const maxStepsOfAll = 100;
 interface Snapshot {
   /** The claimed runs, and whether a step of each waits for a time, or the run has a deadline. */
   readonly held: readonly { readonly runId: string; readonly isTimed: boolean }[];
-  /** The queues with due runs that a live worker serves. */
+  /** The queues with due runs that a live worker serves and nobody has paused. */
   readonly due: readonly string[];
   /** Some runs are blocked, unserved, overdue or past retention, so a repair may find work. */
   readonly isLeft: boolean;
@@ -39,6 +39,8 @@ const snapshotSql = `
     'due', to_jsonb(array(
       select distinct r.queue from pawl.runs r
       where r.status in ('runnable', 'awaiting_signal') and r.hold = 0 and r.eligible_at <= c.at and not exists (select from pawl.settings g where g.held)
+        and not exists (select from pawl.pauses p
+          where case when p.scope = 'queue' then p.name = r.queue else p.name = r.name and p.version in (0, r.version) end)
         and exists (select from pawl.workers w where r.name || '@' || r.version = any (w.serves) and r.queue = any (w.queues)
           and w.seen_at + w.lease > clock_timestamp()))),
     'isLeft', exists (select from pawl.runs r where (r.hold & 3) <> 0 or r.expires_at <= c.at

@@ -14,6 +14,7 @@ import {
   type BatchOutcome,
   callBatch,
 } from "../run/execute-batch.js";
+import { askIfPaused } from "../run/execution.js";
 import type { Clock } from "../timing/clock.js";
 import type { QueueSlots } from "./slots.js";
 
@@ -120,15 +121,19 @@ export class Batches implements BatchJoin {
     this.#endWait = undefined;
   }
 
-  async #call(members: readonly Member[]): Promise<void> {
+  async #call(given: readonly Member[]): Promise<void> {
     const { queue, events, slots } = this.#host;
     const { name, version, batch } = this.#definition;
-    const size = members.length;
     this.#calls++;
-    slots.take(batch.size - size);
+    slots.take(batch.size - given.length);
+    const isTold = given.every(({ execution }) => execution.isTold);
+    const members = isTold ? given : await this.#unlessPaused(given);
+    const size = members.length;
+    slots.take(given.length - size);
     const begunMs = performance.now();
-    const outcomes = await this.#untilLeft(members, () => callBatch(this.#definition, members));
-    if (events.hears("batch")) {
+    const outcomes =
+      size === 0 ? [] : await this.#untilLeft(members, () => callBatch(this.#definition, members));
+    if (size > 0 && events.hears("batch")) {
       events.emit("batch", { name, version, queue, size, durationMs: performance.now() - begunMs });
     }
     for (const [index, { execution, resolve }] of members.entries()) {
@@ -138,6 +143,19 @@ export class Batches implements BatchJoin {
     this.#calls--;
     slots.give(batch.size - size);
     this.#callNext();
+  }
+
+  /**
+   * Those of these runs that may be executed. They have waited for their call, and somebody may have
+   * paused or cancelled some of them meanwhile.
+   */
+  async #unlessPaused(members: readonly Member[]): Promise<readonly Member[]> {
+    await askIfPaused(members.map(({ execution }) => execution));
+    return members.filter(({ execution: { control }, resolve }) => {
+      if (!control.isPaused && !control.isAborted) return true;
+      resolve(dropped);
+      return false;
+    });
   }
 
   /**

@@ -90,7 +90,12 @@ export class Executions implements Iterable<Execution> {
     this.#byRunId.set(runId, execution);
     services.observer.begin(execution.observed);
     if (run.extra?.deadlineMs !== undefined) await this.#deadlines.watch(execution, run.extra.deadlineMs);
-    const end = await execute(execution, (queue, job) => claimers.batchesOf(queue, job));
+    // It may have waited long for its slot, and somebody may have paused it meanwhile.
+    const mayBegin = execution.mayBeginStep();
+    const end =
+      mayBegin === true || (await mayBegin)
+        ? await execute(execution, (queue, job) => claimers.batchesOf(queue, job))
+        : "paused";
     if (execution.control.isAborted && this.#isLeft(execution)) return "left";
     return this.#end(execution, end === "refused" ? refusedMs : 0);
   }

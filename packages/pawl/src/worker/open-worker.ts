@@ -45,11 +45,13 @@ export interface OpenWorkerHost
   onBusy(): void;
   /** A run or a reservation has ended. */
   onEnded(): void;
+  /** A claim that was sent at `askedMs` found when the next schedule is due; null: there is none. */
+  onSchedule(dueAtMs: number | null, askedMs: number): void;
 }
 
 export function openWorker(transport: WorkerTransport, host: OpenWorkerHost): OpenWorker {
   const { settings, served, events, observer } = host;
-  const { logger, maxStepMs, maxPayloadBytes, drainMs } = settings;
+  const { logger, recordStacks, maxStepMs, maxPayloadBytes, drainMs } = settings;
   const { store, hub } = transport;
   const claiming = new Set<string>();
   const releaser = new Releaser(store, logger, () => {
@@ -89,6 +91,7 @@ export function openWorker(transport: WorkerTransport, host: OpenWorkerHost): Op
         events,
         workerId: () => (host.mayBegin() ? host.workerId() : null),
         claiming,
+        onSchedule: (dueAtMs, askedMs) => host.onSchedule(dueAtMs, askedMs),
         isClockStill: () => hub.clock.isStill,
         execute: (claim) => executions.execute(claim, claimer),
         release: (claims) => releaser.release(claims),
@@ -120,6 +123,7 @@ export function openWorker(transport: WorkerTransport, host: OpenWorkerHost): Op
       hub,
       observer,
       logger,
+      recordStacks,
       limits: { maxStepMs, maxPayloadBytes },
       worker: {
         workerId: () => host.workerId(),

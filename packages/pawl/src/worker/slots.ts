@@ -116,7 +116,7 @@ export class QueueSlots {
 
   /** Executes a run in a reserved slot. */
   fill(run: ClaimedRun, claimId: string): void {
-    void this.#execute({ run, claimId, chain: newChain() });
+    void this.#execute({ run, claimId, claimedAtMs: performance.now(), chain: newChain() });
   }
 
   /**
@@ -157,7 +157,7 @@ export class QueueSlots {
       const next = this.#unstarted.shift();
       if (next === undefined) return;
       this.#active++;
-      void this.#execute({ run: next.run, claimId: next.claimId, chain });
+      void this.#execute({ run: next.run, claimId: next.claimId, claimedAtMs: next.sinceMs, chain });
     }
   }
 

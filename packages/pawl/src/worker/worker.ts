@@ -202,6 +202,7 @@ export class EngineWorker implements LocalWorker {
       isStopping: () => this.#isStopping || this.#database.isHeld || this.#database.isTooNew,
       mayBegin: () => !this.#isStopping && this.#workerId !== null && !this.#database.isTooNew,
       onBusy: () => this.#sweeper?.hurry(),
+      onSchedule: (dueAtMs, askedMs) => this.#firer?.learn(dueAtMs, askedMs),
       onEnded: () => this.#isIdle(open) && this.#onIdle?.(),
       onLost: (reason) => this.#loseLease(open, reason),
       onHeartbeat: (workerId, confirmed, isBack) => this.#onHeartbeat(open, workerId, confirmed, isBack),
@@ -222,7 +223,8 @@ export class EngineWorker implements LocalWorker {
 
   async #setSchedules({ schedules }: WorkerTransport): Promise<void> {
     const { schedules: declared, maxPayloadBytes: maxBytes } = this.#settings;
-    for (const [name, options] of declared) {
+    for (const { times, options } of declared) {
+      const { name } = times;
       const schedule = await checkSchedule(name, options, { what: `the schedule "${name}"`, maxBytes });
       await this.#retry("set its schedules", () => schedules.set(schedule));
     }

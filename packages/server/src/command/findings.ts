@@ -228,6 +228,7 @@ export function judgeRuns(
         "a live worker repairs this within seconds; start one, or read the logs of the workers",
       ]),
     ),
+    ...notePauses(health),
     ...judge(
       "schedules",
       "every schedule can start its runs, and their last runs did not fail",
@@ -246,6 +247,28 @@ export function judgeRuns(
       ),
     ]),
   ];
+}
+
+/** A pause is no fault, but easily forgotten. */
+function notePauses({ pauses, pausedRuns }: SchemaHealth): Finding[] {
+  const check = "pauses";
+  const notes = pauses.map(({ scope, name, version, by, reason, ageMs }): Finding => {
+    const what =
+      scope === "queue" ? `queue "${name}"` : `definition ${name}${version === null ? "" : `@${version}`}`;
+    const why = reason === null ? "" : `: ${printable(reason)}`;
+    const only = version === null ? "" : ` --version ${version}`;
+    return {
+      check,
+      level: "note",
+      text: `${what} is paused by ${printable(by)} for ${duration(ageMs)}${why}`,
+      fix: `when the reason is gone: pawl ${scope === "queue" ? "queues" : "definitions"} resume ${name}${only}`,
+    };
+  });
+  if (pausedRuns > 0) {
+    const text = `${pausedRuns >= 10_000 ? "10,000 or more runs are" : plural(pausedRuns, "run is", "runs are")} paused`;
+    notes.push({ check, level: "note", text, fix: "find them: pawl runs list --paused" });
+  }
+  return notes.length > 0 ? notes : [{ check, level: "ok", text: "nothing is paused" }];
 }
 
 function judgeVacuum({ tables }: SchemaHealth, settings: ServerHealth["settings"]): Finding[] {

@@ -7,6 +7,7 @@ import { keyRoutes } from "./keys.js";
 import { limitRoutes } from "./limits.js";
 import { listingRoutes } from "./listings.js";
 import { metricsRoutes } from "./metrics.js";
+import { pauseRoutes } from "./pauses.js";
 import { queueRoutes } from "./queues.js";
 import { runRoutes } from "./runs.js";
 import { scheduleRoutes } from "./schedules.js";
@@ -20,6 +21,7 @@ export function addRoutes(app: App, backend: Backend, { metricsOpen }: { metrics
   keyRoutes(app, backend);
   listingRoutes(app, backend);
   limitRoutes(app, backend);
+  pauseRoutes(app, backend);
   scheduleRoutes(app, backend);
   metricsRoutes(app, backend, metricsOpen);
   queueRoutes(app, backend);

@@ -60,7 +60,7 @@ export const listQuery = strict({
 
 export const scheduleParams = strict({ name: Type.String({ description: "The name of the schedule" }) });
 
-const { input, at: _at, idempotencyKey: _key, ...options } = startFields;
+const { input, at: _at, idempotencyKey: _key, debounce: _debounce, ...options } = startFields;
 
 export const scheduleFields = {
   cron: Type.Optional(Type.String({ description: 'Such as "0 3 * * *"; this or every' })),

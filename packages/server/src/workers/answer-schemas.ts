@@ -33,6 +33,14 @@ const dueAt = Type.Union([Type.String(), Type.Null()], {
   description: "The same as a time. Return it unchanged in a suspend transition",
 });
 
+const paused = (description: string) => Type.Optional(Type.Boolean({ description }));
+const claimEnded = paused(
+  "After keep: the run is paused, so your claim has ended. Execute no further step of it",
+);
+const noFurtherStep = paused(
+  "The run is paused: begin no further step, and release the claim when the running ones are recorded",
+);
+
 const signal = strict(
   {
     seq: Type.Integer({ minimum: 1, description: "Its position in the inbox" }),
@@ -213,11 +221,12 @@ const verdict = oneOfKinds(
         handed: Type.Union([claimedRun, Type.Null()], {
           description: "The next run of the partition key, claimed with the claimId of next",
         }),
+        paused: claimEnded,
       } satisfies Members<Extract<Verdict, { kind: "committed" }>>,
       { title: "CommittedVerdict" },
     ),
     strict(
-      { kind: Type.Literal("already"), inboxSeq: int } satisfies Members<
+      { kind: Type.Literal("already"), inboxSeq: int, paused: claimEnded } satisfies Members<
         Extract<Verdict, { kind: "already" }>
       >,
       {
@@ -241,6 +250,7 @@ const recordVerdict = oneOfKinds(
         inboxSeq: Type.Union([int, Type.Null()], {
           description: "The inbox has more signals than you know of, up to this seq; null: no more",
         }),
+        paused: noFurtherStep,
       },
       { title: "RecordedVerdict", description: "Recorded with your seq" },
     ),
@@ -250,6 +260,7 @@ const recordVerdict = oneOfKinds(
         seq: int,
         output: json("The output; null after a sleep or a timeout"),
         error: nullable(errorRecord),
+        paused: noFurtherStep,
       } satisfies Members<Extract<RecordVerdict, { kind: "done" }>>,
       {
         title: "StepDoneVerdict",
@@ -263,6 +274,7 @@ const recordVerdict = oneOfKinds(
         childId: nullable(runId),
         dueMs,
         dueAt,
+        paused: noFurtherStep,
       } satisfies Members<Extract<RecordVerdict, { kind: "pending" }>>,
       { title: "PendingVerdict", description: "Recorded; the wait is not over" },
     ),

@@ -24,6 +24,7 @@ export function readRun(sent: DatesAsText<Run>): Run {
     expiresAt: toDate(sent.expiresAt),
     deadlineAt: toDate(sent.deadlineAt),
     // A server of an older release does not send it.
+    paused: sent.paused ? { ...sent.paused, since: new Date(sent.paused.since) } : null,
     schedule: sent.schedule ? { ...sent.schedule, at: new Date(sent.schedule.at) } : null,
   };
 }
@@ -81,6 +82,7 @@ function readReason(sent: DatesAsText<ExplainedRun>): ExplainedRun {
       return { ...sent, since: new Date(sent.since), until: toDate(sent.until) };
     case "awaiting_children":
     case "claimable":
+    case "paused":
       return { ...sent, since: new Date(sent.since) };
     case "throttled":
     case "not_due":
@@ -92,6 +94,7 @@ function readReason(sent: DatesAsText<ExplainedRun>): ExplainedRun {
     case "unserved":
     case "queue_unserved":
     case "key_taken":
+    case "limit_full":
       return sent;
     // A reason that only a newer server knows.
     default:

@@ -7,6 +7,7 @@
 
 import { InvalidOption, NotSupported, PayloadTooLarge } from "../../values/errors.js";
 import { toBase64 } from "../../values/bytes.js";
+import { Refused } from "../errors.js";
 import type { JournalEntry, ListedStep, RecordVerdict } from "../journal.js";
 import type {
   Claimable,
@@ -168,13 +169,23 @@ export class HttpWorkerStore implements WorkerStore {
     return (await this.#post<{ held: string[] }>("held", { claims: claims.map(toClaim) })).held;
   }
 
+  async paused(claims: readonly HeldClaim[]): Promise<string[]> {
+    try {
+      return (await this.#post<{ paused: string[] }>("paused", { claims: claims.map(toClaim) })).paused;
+    } catch (error) {
+      // A server of an older release has no pauses.
+      if (error instanceof Refused) return [];
+      throw error;
+    }
+  }
+
   async heldClaims(workerId: string): Promise<Readonly<Record<string, string>>> {
     return (await this.#post<{ held: Record<string, string> }>("holdings", { workerId })).held;
   }
 
   /** The server also brings runs forward, so nothing is left to do here. */
-  async setLimit({ name, allowed, periodMs, burst }: StoredLimit): Promise<boolean> {
-    await this.#post("limits", { name, allowed, periodMs, burst });
+  async setLimit(limit: StoredLimit): Promise<boolean> {
+    await this.#post("limits", limit);
     return false;
   }
 

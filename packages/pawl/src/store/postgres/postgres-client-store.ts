@@ -31,6 +31,8 @@ import type {
 import type { WhyFacts } from "../why-facts.js";
 import { type StepRow, toListedStep } from "./journal-rows.js";
 import { column } from "./literals.js";
+import type { PauseStore } from "../pauses.js";
+import { pauseCalls } from "./pause-calls.js";
 import { PostgresQueueStore } from "./postgres-queue-store.js";
 import {
   type ClaimRow,
@@ -49,6 +51,9 @@ import {
 const maxNames = 10_000;
 
 export class PostgresClientStore extends PostgresQueueStore implements ClientStore {
+  /** Pauses of runs, queues and definitions. */
+  readonly pausing: PauseStore = pauseCalls((name, values) => this.call(name, values));
+
   async start(
     runs: readonly NewRun[],
     { allOrNothing, claim }: { allOrNothing: boolean; claim: Claim | null },
@@ -190,9 +195,10 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
     return row?.why ? fromJson<WhyFacts>(row.why) : null;
   }
 
-  async setLimit({ name, allowed, periodMs, burst }: StoredLimit): Promise<boolean> {
-    const [row] = await this.call<{ set_limit: boolean }>("set_limit", [name, allowed, periodMs, burst]);
-    return row?.set_limit ?? false;
+  async setLimit({ name, allowed, periodMs, burst, concurrent }: StoredLimit): Promise<boolean> {
+    const values = [name, allowed, periodMs, burst, concurrent];
+    const [row] = await this.call<{ put_limit: boolean }>("put_limit", values);
+    return row?.put_limit ?? false;
   }
 
   async bringForward(limit: number): Promise<number> {
@@ -201,8 +207,8 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
   }
 
   async limits(): Promise<StoredLimit[]> {
-    const rows = await this.call<{ name: string; allowed: number; period_ms: number; burst: number }>(
-      "list_limits",
+    const rows = await this.call<Omit<StoredLimit, "periodMs"> & { period_ms: number | null }>(
+      "all_limits",
       [],
     );
     return rows.map(({ period_ms: periodMs, ...rest }) => ({ ...rest, periodMs }));
@@ -222,7 +228,7 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
       filter.before?.runId,
       filter.input,
       filter.limit,
-      moreOf(filter),
+      laterFilters(filter),
     ]);
     const { rows: listed, more } = cut(rows, "id");
     const last = more || listed.length === filter.limit ? listed.at(-1) : undefined;
@@ -230,7 +236,7 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
   }
 
   async count(filter: RunFilter): Promise<number> {
-    const values = [...filterValues(filter), filter.input, moreOf(filter)];
+    const values = [...filterValues(filter), filter.input, laterFilters(filter)];
     const [row] = await this.callAside<{ count_listed: string }>("count_listed", values);
     return Number(row?.count_listed ?? 0);
   }
@@ -274,6 +280,13 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
     return rows.map(({ id, name, queue }) => ({ runId: id, name, queue }));
   }
 
+  async unregistered(names: readonly string[]): Promise<{ name: string; known: readonly string[] }[]> {
+    const rows = await this.call<{ name: string; known: string }>("unregistered", [
+      column(names, (name) => name),
+    ]);
+    return rows.map(({ name, known }) => ({ name, known: JSON.parse(known) as string[] }));
+  }
+
   /** Returns the values for the metrics. Counts stop at `most`. */
   gauges(most: number): Promise<StoredGauge[]> {
     return this.callAside<StoredGauge>("gauges", [most]);
@@ -301,6 +314,16 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
   }
 }
 
+/** Returns the filters that the first version did not have, as JSON. */
+function laterFilters({ paused, tags, correlationKey }: RunFilter): string | null {
+  if (!paused && tags === null && correlationKey === null) return null;
+  return JSON.stringify({
+    paused: paused || undefined,
+    tags: tags ?? undefined,
+    correlationKey: correlationKey ?? undefined,
+  });
+}
+
 /** Removes the last row if its key is null. Such a row says that the byte limit cut the answer. */
 function cut<Row, Key extends keyof Row>(rows: Row[], key: Key): { rows: Row[]; more: boolean } {
   const more = rows.at(-1)?.[key] === null;
@@ -308,12 +331,6 @@ function cut<Row, Key extends keyof Row>(rows: Row[], key: Key): { rows: Row[]; 
 }
 
 /** Returns the arguments that listing and counting share. */
-/** The filters that few listings have, as JSON; null: none of them. */
-function moreOf({ tags, correlationKey }: RunFilter): string | null {
-  if (tags === null && correlationKey === null) return null;
-  return JSON.stringify({ tags: tags ?? undefined, correlationKey: correlationKey ?? undefined });
-}
-
 function filterValues(filter: RunFilter): unknown[] {
   return [
     filter.name,

@@ -40,10 +40,12 @@ import {
   isEnd,
   type OtherVerdict,
   type OverdueRow,
+  type RecoverRow,
   toClaimable,
   toClaimedRun,
   toFinished,
   toOverdue,
+  toRecovered,
   toVerdict,
 } from "./rows.js";
 import { UserTransactions } from "./user-transactions.js";
@@ -165,6 +167,7 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
       floor: Claimed["floor"];
       busy: Claimed["busy"];
       due_ms: number | null;
+      schedule_ms?: number | null;
       more: boolean;
       throttled: number;
     };
@@ -173,6 +176,7 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
       floor: meta.floor,
       busy: meta.busy,
       dueMs: meta.due_ms,
+      scheduleMs: meta.schedule_ms,
       more: meta.more,
       throttled: meta.throttled,
     };
@@ -356,6 +360,13 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
     return rows.map((row) => row.still_held);
   }
 
+  async paused(claims: readonly { readonly runId: string; readonly claimId: string }[]): Promise<string[]> {
+    const rows = await this.#callFor<{ paused_among: string }>({ claims }, "paused_among", [
+      column(claims, (claim) => claim.runId),
+    ]);
+    return rows.map((row) => row.paused_among);
+  }
+
   async heldClaims(workerId: string): Promise<Readonly<Record<string, string>>> {
     const [row] = await this.#callFor<{ claims_of_worker: string }>({ workerId }, "claims_of_worker", [
       workerId,
@@ -364,25 +375,8 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
   }
 
   async recover({ limit, repairs, marks }: Parameters<WorkerStore["recover"]>[0]): Promise<Recovered> {
-    const [row] = await this.call<{
-      reaped: number;
-      queues: string;
-      marks: string;
-      again: boolean;
-      is_waited: boolean;
-      due_ms: number | null;
-    }>("recover", [limit, repairs, marks]);
-    const { reaped, queues, again, is_waited: isWaited, due_ms: dueMs } = row!;
-    const { failed = [] } = JSON.parse(row!.marks) as { failed?: OverdueRow[] };
-    return {
-      reaped,
-      overdue: failed.map(toOverdue),
-      queues: JSON.parse(queues) as string[],
-      marks: row!.marks,
-      again,
-      isWaited,
-      dueMs: dueMs ?? Number.POSITIVE_INFINITY,
-    };
+    const [row] = await this.call<RecoverRow>("recover", [limit, repairs, marks]);
+    return toRecovered(row!);
   }
 
   async failOverdue(runIds: readonly string[]): ReturnType<WorkerStore["failOverdue"]> {

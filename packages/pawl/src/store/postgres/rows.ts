@@ -13,12 +13,14 @@ import type {
   NewRun,
   NewSignal,
   OverdueRun,
+  Recovered,
   StartedRun,
   StoredRun,
   StoredSignal,
   Transition,
   Verdict,
 } from "../store.js";
+import type { Pause } from "../views.js";
 import { toJournal } from "./journal-rows.js";
 import { column, record, records } from "./literals.js";
 
@@ -144,6 +146,7 @@ export interface OtherVerdict {
   code?: string;
   message?: string;
   inboxSeq?: number;
+  paused?: boolean;
 }
 
 type Committed = Extract<Verdict, { kind: "committed" }>;
@@ -160,16 +163,18 @@ export function toFinished({ handed }: FinishRow): Committed {
   return { ...committed, handed: toClaimedRun(JSON.parse(handed) as ClaimRow) };
 }
 
-export function toVerdict({ verdict, code = "", message = "", inboxSeq = 0 }: OtherVerdict): Verdict {
+export function toVerdict(other: OtherVerdict): Verdict {
+  const { verdict, code = "", message = "", inboxSeq = 0 } = other;
+  const pause = other.paused === true ? { paused: true } : {};
   switch (verdict) {
     case "failed":
       return { kind: "failed", code, message };
     case "unique_lost":
       return { ...committed, uniqueLost: true };
     case "fresh":
-      return { ...committed, inboxSeq };
+      return { ...committed, inboxSeq, ...pause };
     case "already":
-      return { kind: "already", inboxSeq };
+      return { kind: "already", inboxSeq, ...pause };
     case "stale":
     case "busy":
       return { kind: verdict };
@@ -184,9 +189,11 @@ export function detailOf(transition: Transition): string | null {
     case "keep":
       return transition.consumed.length === 0 ? null : JSON.stringify({ consumed: transition.consumed });
     case "next": {
-      const { partitionKey, rateLimit, weight, consumed } = transition;
-      if (partitionKey === undefined && rateLimit === null && consumed.length === 0) return null;
-      return JSON.stringify({ partitionKey, ...(rateLimit === null ? {} : { rateLimit, weight }), consumed });
+      const { partitionKey, rateLimit, weight, concurrency, consumed } = transition;
+      const isPlain = partitionKey === undefined && rateLimit === null && concurrency === undefined;
+      if (isPlain && consumed.length === 0) return null;
+      const limit = rateLimit === null ? {} : { rateLimit, weight };
+      return JSON.stringify({ partitionKey, concurrency, ...limit, consumed });
     }
     case "await": {
       const { names, match, shown } = transition;
@@ -280,6 +287,28 @@ export function toOverdue({ id, error, ...rest }: OverdueRow): OverdueRun {
   return { runId: id, error: JSON.stringify(error), ...rest };
 }
 
+export interface RecoverRow {
+  reaped: number;
+  queues: string;
+  marks: string;
+  again: boolean;
+  is_waited: boolean;
+  due_ms: number | null;
+}
+
+export function toRecovered(row: RecoverRow): Recovered {
+  const { failed = [] } = JSON.parse(row.marks) as { failed?: OverdueRow[] };
+  return {
+    reaped: row.reaped,
+    overdue: failed.map(toOverdue),
+    queues: JSON.parse(row.queues) as string[],
+    marks: row.marks,
+    again: row.again,
+    isWaited: row.is_waited,
+    dueMs: row.due_ms ?? Number.POSITIVE_INFINITY,
+  };
+}
+
 const nothing: readonly StoredSignal[] = [];
 
 /**
@@ -314,11 +343,12 @@ export interface RunRow {
   completed_at: string | null;
   eligible_at: string | null;
   expires_at: string | null;
+  /** JSON: facts that few runs have. */
   extra: string | null;
 }
 
-/** The members of a run that only few runs have. */
 interface RunExtra {
+  readonly paused?: Omit<Pause, "since"> & { readonly since: string };
   readonly tags?: Readonly<Record<string, string>>;
   readonly correlationKey?: string;
   readonly deadlineAt?: string;
@@ -328,6 +358,7 @@ const toDate = (text: string | null): Date | null => (text === null ? null : new
 
 export function toRun(row: RunRow): StoredRun {
   const extra: RunExtra = row.extra === null ? {} : (JSON.parse(row.extra) as RunExtra);
+  const { paused } = extra;
   return {
     runId: row.id,
     name: row.name,
@@ -351,5 +382,6 @@ export function toRun(row: RunRow): StoredRun {
     eligibleAt: toDate(row.eligible_at),
     expiresAt: toDate(row.expires_at),
     deadlineAt: toDate(extra.deadlineAt ?? null),
+    paused: paused === undefined ? null : { ...paused, since: new Date(paused.since) },
   };
 }

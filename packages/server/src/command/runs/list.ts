@@ -24,7 +24,7 @@ type Flags = ConnectionOptions &
   FilterFlags &
   Pick<ListOptions, "since" | "until" | "cursor" | "limit"> & { readonly json?: true };
 
-export type FilterFlags = Pick<ListOptions, "name" | "version" | "status" | "phase" | "queue"> & {
+export type FilterFlags = Pick<ListOptions, "name" | "version" | "status" | "phase" | "queue" | "paused"> & {
   readonly input?: string;
   readonly tag?: Tags;
   readonly correlationKey?: string;
@@ -32,9 +32,9 @@ export type FilterFlags = Pick<ListOptions, "name" | "version" | "status" | "pha
 
 /** The filter of these options. */
 export async function filterOf(flags: FilterFlags, shell: Shell): Promise<ListOptions> {
-  const { name, version, status, phase, queue, tag: tags, correlationKey } = flags;
+  const { name, version, status, phase, queue, paused, tag: tags, correlationKey } = flags;
   const input = await readJson(flags.input, "--input", shell);
-  return { name, version, status, phase, queue, tags, correlationKey, input };
+  return { name, version, status, phase, queue, paused, tags, correlationKey, input };
 }
 
 /** Adds the options that filter runs. */
@@ -47,6 +47,7 @@ export function addFilterOptions(command: Command): Command {
     .option("--queue <queue>", "only runs of this queue")
     .option("--tag <name=value>", "only runs with this tag; may be given several times", addTag)
     .option("--correlation-key <key>", "only runs with this correlation key")
+    .option("--paused", "only runs that are paused themselves")
     .option("--input <json>", 'only runs whose input contains this, such as \'{"user":{"id":42}}\'');
 }
 
@@ -98,7 +99,7 @@ export function showRuns(runs: readonly Run[], shell: Shell): string {
 
 function rowOf(run: Run, isTagged: boolean, shell: Shell): string[] {
   const { runId, name, version, status, phase, step, startedAt, completedAt, error } = run;
-  const word = status === "running" ? phase : status;
+  const word = run.paused !== null ? "paused" : status === "running" ? phase : status;
   return [
     runId,
     `${name}@${version}`,

@@ -3,7 +3,7 @@
 -- cancelled, already (it was cancelled before), ended (done or failed, see status) or not_found.
 -- Also answers the cancelled ids and their definitions, those that gave up their unique key as JSON
 -- [[id, name, version], …], and the claimable runs made, by queue.
--- An executing run keeps its holder, and so its partition key, until the worker ends the claim. The
+-- An executing run keeps its holder, and so its partition key and its slot, until the worker ends the claim. The
 -- guard refuses whatever that worker still commits.
 -- Locks the run and its parent in id order, then level by level without waiting, so that a tree
 -- cannot outgrow it. Then it waits for the missed rows in id order, and looks again. A row that

@@ -1,7 +1,8 @@
 -- pawl: inner
 -- Ends live runs from outside: cancel, or a deadline (fail_overdue). The caller has locked them and
--- their parents. An executing run keeps its holder, and so its partition key, until its worker ends
--- the claim. The parents learn of the end, and the keys of runs that waited go to the next in line.
+-- their parents. An executing run keeps its holder, and so its partition key and its slot, until its
+-- worker ends the claim. The parents learn of the end, and the keys and slots of runs that waited go
+-- to the next in line.
 -- Answers the runs that gave up their unique key as JSON [[id, name, version], …] (null: none), and
 -- the claimable runs made, by queue.
 create or replace function end_runs(p_id bigint[], p_status run_status, p_error jsonb, p_now timestamptz, out lost text, out claimable text)
@@ -12,12 +13,17 @@ declare
   v_child_of int[];
   v_invoked bigint[];
   v_keys text[];
+  v_slots text[];
 begin
   -- read before the update: the keys that lose the first run of their line
   v_keys := array(
     select r.partition_key from unnest(p_id) u(id)
     cross join lateral (select t.partition_key, t.locked_by from runs t where t.id = u.id limit 1) r
     where r.partition_key is not null and r.locked_by is null);
+  v_slots := array(
+    select r.concurrency from unnest(p_id) u(id)
+    cross join lateral (select t.concurrency, t.locked_by from runs t where t.id = u.id limit 1) r
+    where r.concurrency is not null and r.locked_by is null);
   -- A run whose scope includes the new status enters it now. It gives its key up if another run has
   -- it, also another one of these. Runs that gave it up before are reported too: no claim will do
   -- it.
@@ -69,5 +75,8 @@ begin
   end if;
   if cardinality(v_keys) > 0 then
     claimable := (claimable::jsonb || (select f.claimable from free_keys(v_keys, p_now) f))::text;
+  end if;
+  if cardinality(v_slots) > 0 then
+    claimable := (claimable::jsonb || free_slots(v_slots, p_now))::text;
   end if;
 end $f$;

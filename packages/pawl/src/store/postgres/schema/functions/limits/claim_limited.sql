@@ -27,6 +27,7 @@ declare
   v_first_at timestamptz;    -- due time of the first in line, and its need; null: none waits
   v_first_need double precision;
   v_is_looked boolean;       -- whether v_first_at is known
+  v_has_pauses boolean := has_pauses();
   v_off_first_at timestamptz;    -- the same for the runs that this call puts off
   v_off_first_need double precision;
   v_taken bigint[] := '{}';
@@ -51,7 +52,7 @@ begin
       v_known := v_run.rate_limit;
       v_access := 'unlimited';
       select l.* into v_limit from limits l where l.name = v_run.name;
-      if found then
+      if found and v_limit.allowed is not null then
         v_bucket := take_bucket(v_run.name, v_run.key, v_limit.burst, p_now);
         v_access := case when v_bucket.name is null then 'busy' else 'mine' end;
         v_rate := tokens_per_second(v_limit.allowed, v_limit.period);
@@ -76,9 +77,13 @@ begin
 
     v_need := least(v_run.weight, v_limit.burst);
     if not v_run.throttled and not v_is_looked then
-      select r.eligible_at, least(r.weight, v_limit.burst) into v_first_at, v_first_need from runs r
-        where r.rate_limit = v_known and r.throttled and (r.id <> all (v_taken)) is true
-        order by r.eligible_at limit 1;
+      -- a paused run keeps no tokens from others: if the first 100 in line are, nobody waits
+      select f.eligible_at, least(f.weight, v_limit.burst) into v_first_at, v_first_need from (
+          select r.eligible_at, r.weight, r.hold, r.queue, r.name, r.version from runs r
+          where r.rate_limit = v_known and r.throttled and (r.id <> all (v_taken)) is true
+          order by r.eligible_at limit 100) f
+        where (f.hold & 16) = 0 and not (v_has_pauses and is_paused(f.queue, f.name, f.version))
+        order by f.eligible_at limit 1;
       if v_first_at is null or v_first_at > v_off_first_at then
         v_first_at := v_off_first_at;
         v_first_need := v_off_first_need;
@@ -117,7 +122,8 @@ begin
     perform put_bucket(v_bucket.name, v_bucket.key, v_tokens, p_now, v_promised, v_limit.changes);
   end if;
 
-  update runs r set throttled = true, eligible_at = v.at
+  -- whoever has no tokens leaves the line for a slot
+  update runs r set throttled = true, eligible_at = v.at, slot = null
   from (select u.id, u.at from unnest(v_off, v_off_at) u(id, at) limit cardinality(v_off)) v
   where r.id = v.id and (r.status in ('runnable', 'awaiting_signal')) is true;
   -- the runs that took tokens first, then runs without a limit up to p_want; in the order of p_id

@@ -2,7 +2,7 @@
 -- The gauges of a database for the metrics, one row each: `gauge`, its labels, its value. Counts
 -- stop at p_most: a longer queue shows by its age.
 -- Reads each off an index that has just these runs: by queue and definition (runs_claim), by
--- definition (runs_unplaced) or by limit (runs_throttled). Each is a skip scan over at most 1,000
+-- definition (runs_unplaced) or by limit (runs_throttled, runs_slots, runs_slot_line). Each is a skip scan over at most 1,000
 -- or 200 entries, so that other runs never slow it down.
 -- `unserved` counts due runs of definitions that no live worker serves in their queue, and runs
 -- whose definition no worker has ever registered.
@@ -66,6 +66,24 @@ begin
     where w.rate_limit is not null group by 2;
 
   return query
+    select 'slots', l.name, s.state, s.value from (
+      select t.name, t.concurrent from limits t where t.concurrent is not null order by t.name limit c_names) l
+    cross join lateral (values
+      ('size', l.concurrent::double precision),
+      ('used', (select count(*) from (
+        (select 1 from runs r where r.concurrency = l.name and r.locked_by is not null limit p_most)
+        union all
+        (select 1 from runs r where r.concurrency >= l.name || ':' and r.concurrency < l.name || ';'
+          and r.locked_by is not null limit p_most) limit p_most) h)::double precision),
+      ('waiting', (select count(*) from (
+        (select 1 from runs r where r.concurrency = l.name
+          and r.slot = 0 and case when r.status in ('runnable', 'awaiting_signal') then (r.hold & -33) = 0 else false end limit p_most)
+        union all
+        (select 1 from runs r where r.concurrency >= l.name || ':' and r.concurrency < l.name || ';'
+          and r.slot = 0 and case when r.status in ('runnable', 'awaiting_signal') then (r.hold & -33) = 0 else false end limit p_most)
+        limit p_most) w)::double precision)) s(state, value);
+
+  return query
     select 'executing', h.name, null::text, count(*)::double precision from workers w cross join lateral (
       select r.name from runs r where r.locked_by = w.id and r.status = 'executing' limit p_most) h
     group by h.name;
@@ -73,6 +91,12 @@ begin
   return query
     select 'blocked', null::text, null::text, count(*)::double precision from (
       select 1 from runs r where (r.hold & 1) <> 0 and (r.id < first_message_id()) is true limit p_most) b;
+
+  return query
+    select 'paused', null::text, null::text, count(*)::double precision from (
+      select 1 from runs r where (r.hold & 16) <> 0 limit p_most) p
+    union all
+    select 'pause_age', p.scope, p.name, max(ms_until(v_now, p.paused_at)) / 1000 from pauses p group by p.scope, p.name;
 
   return query
     select 'workers', null::text, null::text, count(*)::double precision from workers w where w.seen_at + w.lease > clock_timestamp();

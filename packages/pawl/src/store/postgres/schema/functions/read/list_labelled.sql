@@ -18,7 +18,7 @@ begin
         select r.id from runs r
         where r.correlation_key = p_more ->> 'correlationKey' and r.id < v_before
           and (case when r.status in ('done', 'failed', 'cancelled') then 1 else 0 end) = e.ended
-          and (v_tags = '{}' or has_tags(r.id, v_tags))
+          and (v_tags = '{}' or has_tags(r.id, v_tags)) and (not p_more ? 'paused' or (r.hold & 16) <> 0)
           and (p_parent_id is null or r.parent_id = p_parent_id) and (p_error is null or failed_with(r.status, r.error, p_error))
           and is_listed(r, p_name, p_version, p_status, p_queue, p_kind, p_since, p_until, p_input, null, null)
         order by r.id desc limit p_limit) l
@@ -30,7 +30,7 @@ begin
     select r.id from tags t
     cross join lateral (select u.* from runs u where u.id = t.run_id limit 1) r
     where t.name = v_tag.name and t.value = v_tag.value and t.run_id < v_before
-      and has_tags(t.run_id, v_tags - v_tag.name)
+      and has_tags(t.run_id, v_tags - v_tag.name) and (not p_more ? 'paused' or (r.hold & 16) <> 0)
       and (p_parent_id is null or r.parent_id = p_parent_id) and (p_error is null or failed_with(r.status, r.error, p_error))
       and is_listed(r, p_name, p_version, p_status, p_queue, p_kind, p_since, p_until, p_input, null, null)
     order by t.run_id desc limit p_limit);

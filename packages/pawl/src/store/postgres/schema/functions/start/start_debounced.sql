@@ -36,7 +36,7 @@ begin
       insert into runs (id, status, hold, name, version, kind, queue, priority, input, step,
         eligible_at, inserted_at, retention, idempotency_key, unique_key, unique_scope, partition_key, rate_limit, weight,
         parent_id, child_of, position, trace, locked_by, claim_id,
-        deadline_at, debounce_until, debounce_key, correlation_key, concurrency, tagged)
+        deadline_at, debounce_until, debounce_key, correlation_key, concurrency, tagged, slot)
       select n.* from new_rows(p_ids, p_runs, p_input, p_options, null, v_key.positions[1 : 1], p_known, p_now, p_ceiling, null, null) n
       on conflict do nothing
       returning runs.id into v_created;
@@ -52,7 +52,7 @@ begin
     end if;
     if v_created is null or cardinality(v_key.positions) > 1 then
       update runs r set input = n.input, version = n.version, kind = coalesce(n.kind, r.kind), step = n.step,
-        queue = coalesce(n.queue, r.queue), priority = coalesce(n.priority, r.priority), hold = r.hold & ~1, throttled = false,
+        queue = coalesce(n.queue, r.queue), priority = coalesce(n.priority, r.priority), hold = r.hold & ~33, slot = null, throttled = false,
         eligible_at = least(n.eligible_at, r.debounce_until),
         deadline_at = least(n.eligible_at, r.debounce_until) + (r.deadline_at - r.eligible_at)
       from new_rows(p_ids, p_runs, p_input, p_options, null, v_key.positions[cardinality(v_key.positions) : cardinality(v_key.positions)],

@@ -6,11 +6,13 @@
 -- of its unique scope. Two keys with different holders answer `conflict`, or raise if
 -- p_all_or_nothing. It waits for a key of an open transaction only if p_all_or_nothing and
 -- p_patient, as in a transaction of the caller. Otherwise the call fails with 55P03, and its
--- callers are served one by one. An unknown rate limit raises. A run with a debounce key replaces
--- the one of its key that has not begun (start_debounced).
--- With p_worker it inserts a `direct` run already claimed, unless the database is held. If several
+-- callers are served one by one. An unknown limit raises. A run with a debounce key replaces the one
+-- of its key that has not begun (start_debounced).
+-- With p_worker it inserts a `direct` run already claimed, unless the database is held, or one of
+-- these runs is of a paused queue or definition. If several
 -- due runs share a partition key, only the first may be claimed at once. The others are inserted
--- blocked, as claim_keyed would leave them, and let in one by one.
+-- blocked, as claim_keyed would leave them, and let in one by one. The same goes for more due runs
+-- of a concurrency limit than it has slots (first_holds).
 -- commit starts children through it (spawn_children). Rides runs_unique and runs_idempotency.
 create or replace function start_runs(
   p_runs new_run[], p_input text[], p_all_or_nothing boolean, p_patient boolean, p_worker text, p_claim_id bigint
@@ -32,7 +34,7 @@ declare
   v_inserted int;
   v_taken record;
   v_known jsonb;
-  v_behind boolean[];        -- which begin blocked, behind another run of this call with their key
+  v_hold smallint[];         -- which begin blocked, behind other runs of this call; null: none
 begin
   perform require_durable_commit();
   if not (p_all_or_nothing and p_patient) then
@@ -49,12 +51,19 @@ begin
   if v_given.options > 0 then
     v_options := read_options(p_runs);
     v_debounced := array(select u.o from unnest(v_options) with ordinality u(more, o) where u.more ? 'debounce');
+    perform require_concurrency(array_agg(u.more ->> 'concurrency')) from unnest(v_options) u(more);
+    -- only a claim gives slots
+    perform 1 from unnest(p_runs) with ordinality u where u.direct and v_options[u.ordinality] ? 'concurrency';
+    if found then
+      p_worker := null;
+    end if;
   end if;
   if v_given.times > 0 then
     perform require_time('at', u.at) from unnest(p_runs) u where u.at <> within_reach(u.at);
   end if;
   select s.retention_ceiling, s.held into strict v_ceiling, v_is_held from settings s;
-  if v_is_held then
+  if v_is_held or p_worker is not null and has_pauses()
+      and exists (select 1 from unnest(p_runs) u where u.direct and is_paused(coalesce(u.queue, 'default'), u.name, u.version)) then
     p_worker := null;
   end if;
   v_ids := array(select nextval('run_ids') << 6 from generate_series(1, cardinality(p_runs)));
@@ -79,20 +88,14 @@ begin
 
   -- without keys there is no conflict, and a plain insert is cheaper
   if v_given.keys = 0 then
-    if v_given.partition_keys > 0 then
-      v_behind := array(
-        select u.is_in_line and count(*) filter (where u.is_in_line) over (partition by u.key order by u.priority, u.at, u.o) > 1
-        from (select k.partition_key as key, coalesce(k.priority, 0) as priority, coalesce(k.at, v_now) as at, k.ordinality as o,
-            k.partition_key is not null and k.kind is not null and first_status(k.direct, p_worker) = 'runnable'
-              and coalesce(k.at <= v_now, coalesce(k.delay_ms, 0) = 0) and k.ordinality <> all (v_debounced) as is_in_line
-          from unnest(p_runs) with ordinality k) u
-        order by u.o);
+    if v_given.partition_keys > 0 or v_given.options > 0 then
+      v_hold := first_holds(p_runs, v_options, p_worker, v_now);
     end if;
     insert into runs (id, status, hold, name, version, kind, queue, priority, input, step,
       eligible_at, inserted_at, retention, idempotency_key, unique_key, unique_scope, partition_key, rate_limit, weight,
       parent_id, child_of, position, trace, locked_by, claim_id,
-      deadline_at, debounce_until, debounce_key, correlation_key, concurrency, tagged)
-    select n.* from new_rows(v_ids, p_runs, p_input, v_options, v_behind, v_pending, v_known, v_now, v_ceiling, p_worker, p_claim_id) n;
+      deadline_at, debounce_until, debounce_key, correlation_key, concurrency, tagged, slot)
+    select n.* from new_rows(v_ids, p_runs, p_input, v_options, v_hold, v_pending, v_known, v_now, v_ceiling, p_worker, p_claim_id) n;
     if v_options is not null then
       perform add_tags(array(select case when u.o <> all (v_debounced) then u.id end from unnest(v_ids) with ordinality u(id, o) order by u.o), v_options);
     end if;
@@ -115,8 +118,8 @@ begin
     insert into runs (id, status, hold, name, version, kind, queue, priority, input, step,
       eligible_at, inserted_at, retention, idempotency_key, unique_key, unique_scope, partition_key, rate_limit, weight,
       parent_id, child_of, position, trace, locked_by, claim_id,
-      deadline_at, debounce_until, debounce_key, correlation_key, concurrency, tagged)
-    select n.* from new_rows(v_ids, p_runs, p_input, v_options, v_behind, v_only, v_known, v_now, v_ceiling, p_worker, p_claim_id) n
+      deadline_at, debounce_until, debounce_key, correlation_key, concurrency, tagged, slot)
+    select n.* from new_rows(v_ids, p_runs, p_input, v_options, v_hold, v_only, v_known, v_now, v_ceiling, p_worker, p_claim_id) n
     order by n.unique_key nulls first, n.name, n.idempotency_key nulls first, n.id
     on conflict do nothing;
     get diagnostics v_inserted = row_count;
