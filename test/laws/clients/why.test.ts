@@ -279,7 +279,7 @@ describe("why a run makes no progress", () => {
       "debounced",
     );
     expect(why.key).toBe("often");
-    expect([hours(why.until), hours(why.latest!), hours(why.deadlineAt!)]).toEqual([3, 5, 4]);
+    expect([hours(why.until), hours(why.latest), hours(why.deadlineAt!)]).toEqual([3, 5, 4]);
     expect(why.text).toMatch(
       /is debounced until .* moves that, but not beyond .*; its deadline is in 240 minutes, at /,
     );
