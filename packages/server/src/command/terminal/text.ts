@@ -86,9 +86,10 @@ export function shortPath(file: string): string {
   return short.startsWith("..") ? file : short;
 }
 
-/** Tags as the flags of a start write them: `customer=42 plan=pro`. */
+/** Tags by name, as the flags of a start write them: `customer=42 plan=pro`. */
 export function showTags(tags: Readonly<Record<string, string>>): string {
   return Object.entries(tags)
+    .toSorted(([one], [other]) => (one < other ? -1 : 1))
     .map(([name, value]) => `${name}=${value}`)
     .join(" ");
 }
