@@ -92,10 +92,7 @@ export class Executions implements Iterable<Execution> {
     if (run.extra?.deadlineMs !== undefined) await this.#deadlines.watch(execution, run.extra.deadlineMs);
     // It may have waited long for its slot, and somebody may have paused it meanwhile.
     const mayBegin = execution.mayBeginStep();
-    const end =
-      mayBegin === true || (await mayBegin)
-        ? await execute(execution, (queue, job) => claimers.batchesOf(queue, job))
-        : "paused";
+    const end = mayBegin === true || (await mayBegin) ? await execute(execution, claimers) : "paused";
     if (execution.control.isAborted && this.#isLeft(execution)) return "left";
     return this.#end(execution, end === "refused" ? refusedMs : 0);
   }
