@@ -104,6 +104,6 @@ begin
   marks := v_marks::text;
   select extract(epoch from min(greatest(w.seen_at, s.beats_since) + w.lease) - clock_timestamp()) * 1000 into due_ms
     from settings s, workers w;
-  due_ms := least(due_ms, greatest(v_deadline_ms, 0));
+  due_ms := least(due_ms, case when v_deadline_ms is not null then greatest(v_deadline_ms, 0) end);
   return next;
 end $f$;
