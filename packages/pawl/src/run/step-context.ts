@@ -17,6 +17,7 @@ const noTags: Tags = Object.freeze({});
 
 class RunContext {
   readonly runId: string;
+  readonly originRunId: string;
   readonly name: string;
   readonly version: number;
   readonly attempt: number;
@@ -25,6 +26,7 @@ class RunContext {
 
   constructor(execution: Execution) {
     this.runId = execution.runId;
+    this.originRunId = execution.claim.run.extra?.originId ?? execution.runId;
     this.name = execution.definition.name;
     this.version = execution.definition.version;
     this.attempt = execution.progress.attempt;

@@ -10,12 +10,20 @@
 import type { AnyDefinition } from "../define/definition.js";
 import type { Phase, Status } from "../values/phase.js";
 import type {
+  ActionFilter,
+  BulkAction,
+  BulkSettings,
   Cancellation,
   CorrelatedSignal,
   EndedRun,
   FindQuery,
   NewSignal,
+  RerunAnswer,
+  RerunRequest,
   SignalVerdict,
+  StoredAction,
+  StoredBulk,
+  StoredBulkResult,
 } from "./client-store.js";
 import type {
   NewMessage,
@@ -99,6 +107,32 @@ export interface TopicTransport {
   subscriptions(pattern: string | null): Promise<StoredSubscription[]>;
 }
 
+/** A bulk operation to start. */
+interface BulkRequest {
+  readonly query: RunQuery;
+  readonly action: BulkAction;
+  readonly settings: BulkSettings;
+}
+
+export interface BulkTransport {
+  start(request: BulkRequest): Promise<StoredBulk>;
+  /** null: there is no such operation. */
+  get(id: string): Promise<StoredBulk | null>;
+  /** Newest first, before the operation with this id. */
+  list(page: { readonly before: string | null; readonly limit: number }): Promise<StoredBulk[]>;
+  /** By run id, after this one. */
+  results(
+    id: string,
+    page: {
+      readonly outcome: StoredBulkResult["outcome"] | null;
+      readonly after: string | null;
+      readonly limit: number;
+    },
+  ): Promise<StoredBulkResult[]>;
+  /** Whether there is such an operation. */
+  stop(id: string): Promise<boolean>;
+}
+
 export interface ScheduleTransport {
   set(schedule: NewSchedule): Promise<ScheduleDetail & { readonly changed: boolean }>;
   /** null: there is no such schedule. */
@@ -117,6 +151,7 @@ export interface ScheduleTransport {
 
 export interface ClientTransport extends SendTransport {
   readonly queues: QueueTransport;
+  readonly bulk: BulkTransport;
   readonly topics: TopicTransport;
   readonly pauses: PauseTransport;
   readonly schedules: ScheduleTransport;
@@ -124,6 +159,7 @@ export interface ClientTransport extends SendTransport {
     runId: string,
     options: { reason: string | null; cascade: boolean },
   ): Promise<Pick<Cancellation, "verdict" | "phase"> & { readonly cancelled: number }>;
+  rerun(runId: string, request: RerunRequest): Promise<RerunAnswer>;
   /** null: there is no such run. */
   get(runId: string): Promise<Run | null>;
   /** At most 100. */
@@ -136,6 +172,8 @@ export interface ClientTransport extends SendTransport {
   why(runId: string): Promise<Why | null>;
   /** Waits for the end of a run; null once `timeoutMs` has passed. */
   result(runId: string, timeoutMs: number | null): Promise<EndedRun | null>;
+  /** A page of the action log, newest first. */
+  actions(filter: ActionFilter): Promise<StoredAction[]>;
   setLimit(limit: StoredLimit): Promise<void>;
   limits(): Promise<StoredLimit[]>;
   /** Closes connections. Calls that still wait fail with `reason`. */

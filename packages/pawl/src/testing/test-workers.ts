@@ -130,8 +130,8 @@ export class TestWorkers {
   }
 
   /**
-   * Does the work of the sweeper: reclaims runs of dead workers, repairs stuck runs, deletes
-   * expired runs.
+   * Does the work of the sweeper: reclaims runs of dead workers, repairs stuck runs, works off bulk
+   * operations, deletes expired runs.
    */
   async repair(): Promise<void> {
     let marks: string | null = null;
@@ -140,6 +140,7 @@ export class TestWorkers {
       ({ marks, again } = found);
       this.#hub.overdue(found.overdue);
     }
+    for (let again = true; again && !this.#isClosed;) ({ again } = await this.store.workBulk(batch));
     let last: string | null = null;
     do ({ last } = await this.store.sweep(batch, last));
     while (last !== null && !this.#isClosed);

@@ -2,6 +2,8 @@
 
 import type { Backend } from "../backend/backend.js";
 import type { App } from "../http/app.js";
+import { actionRoutes } from "./actions.js";
+import { bulkRoutes } from "./bulk.js";
 import { healthRoutes } from "./health.js";
 import { keyRoutes } from "./keys.js";
 import { limitRoutes } from "./limits.js";
@@ -21,6 +23,8 @@ export function addRoutes(app: App, backend: Backend, { metricsOpen }: { metrics
   keyRoutes(app, backend);
   listingRoutes(app, backend);
   limitRoutes(app, backend);
+  bulkRoutes(app, backend);
+  actionRoutes(app, backend);
   pauseRoutes(app, backend);
   scheduleRoutes(app, backend);
   metricsRoutes(app, backend, metricsOpen);

@@ -16,6 +16,7 @@ import type {
   Recovered,
   StartedRun,
   StoredRun,
+  RunExtra,
   StoredSignal,
   Transition,
   Verdict,
@@ -347,18 +348,12 @@ export interface RunRow {
   extra: string | null;
 }
 
-interface RunExtra {
-  readonly paused?: Omit<Pause, "since"> & { readonly since: string };
-  readonly tags?: Readonly<Record<string, string>>;
-  readonly correlationKey?: string;
-  readonly deadlineAt?: string;
-}
+type RunFacts = RunExtra & { readonly paused?: Omit<Pause, "since"> & { readonly since: string } };
 
 const toDate = (text: string | null): Date | null => (text === null ? null : new Date(text));
 
 export function toRun(row: RunRow): StoredRun {
-  const extra: RunExtra = row.extra === null ? {} : (JSON.parse(row.extra) as RunExtra);
-  const { paused } = extra;
+  const { paused, ...extra } = row.extra === null ? {} : (JSON.parse(row.extra) as RunFacts);
   return {
     runId: row.id,
     name: row.name,
@@ -375,13 +370,11 @@ export function toRun(row: RunRow): StoredRun {
     error: row.error,
     parentId: row.parent_id,
     idempotencyKey: row.idempotency_key,
-    correlationKey: extra.correlationKey ?? null,
-    tags: extra.tags ?? {},
     startedAt: new Date(row.inserted_at),
     completedAt: toDate(row.completed_at),
     eligibleAt: toDate(row.eligible_at),
     expiresAt: toDate(row.expires_at),
-    deadlineAt: toDate(extra.deadlineAt ?? null),
+    extra,
     paused: paused === undefined ? null : { ...paused, since: new Date(paused.since) },
   };
 }

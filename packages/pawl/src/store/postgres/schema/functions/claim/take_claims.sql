@@ -30,6 +30,6 @@ begin
         then journal_inline(r.id, p_inline) end,
       case when r.kind = 'workflow' and r.inbox_seq > 0 then inbox_names(r.id, p_inline) end,
       p_unique = 'give up', date_part('epoch', r.inserted_at) * 1000, r.trace,
-      case when r.tagged or r.deadline_at is not null or starts_with(r.idempotency_key, 'schedule/')
-        then claimed_extra(r.id, r.tagged, r.deadline_at, r.idempotency_key, p_now) end;
+      case when r.origin_id is not null or r.tagged or r.deadline_at is not null or starts_with(r.idempotency_key, 'schedule/')
+        then claim_extra(r, p_now) end;
 end $f$;
