@@ -1,0 +1,43 @@
+/** The answers of the REST API, as JSON. The library's types say what they are. Types only. */
+
+import type {
+  ErrorRecord,
+  Limit,
+  QueueStats,
+  Run as LibraryRun,
+  Step as LibraryStep,
+  Why as LibraryWhy,
+} from "pawl";
+
+/** What a value is after JSON: dates are texts. */
+type Sent<T> = T extends Date
+  ? string
+  : T extends readonly (infer Item)[]
+    ? readonly Sent<Item>[]
+    : T extends object
+      ? { readonly [Key in keyof T]: Sent<T[Key]> }
+      : T;
+
+type WithJson<T, Names extends keyof T> = Sent<Omit<T, Names>> & { readonly [Name in Names]: unknown };
+
+export type Run = WithJson<LibraryRun, "input" | "state" | "output" | "error"> & {
+  readonly error: ErrorRecord | null;
+};
+export type Step = WithJson<LibraryStep, "output" | "error"> & { readonly error: ErrorRecord | null };
+export type Why = { readonly runId: string; readonly reason: LibraryWhy["reason"]; readonly text: string } & {
+  readonly [name: string]: unknown;
+};
+
+export interface RunPage {
+  readonly runs: readonly Run[];
+  readonly cursor: string | null;
+}
+export interface StepPage {
+  readonly steps: readonly Step[];
+  readonly cursor: string | null;
+}
+export interface Workflow {
+  readonly name: string;
+  readonly counts: Readonly<Record<Run["status"], number>>;
+}
+export type { ErrorRecord, Limit, QueueStats };

@@ -1,0 +1,50 @@
+/** The filters of the list of runs: what stands in the address is what the API gets. Pure. */
+
+export const statuses = ["running", "completed", "failed", "cancelled"] as const;
+export const phases = ["runnable", "executing", "awaiting_signal", "awaiting_children"] as const;
+
+/** Spans of time to choose from, as `started` in the address, with their length. */
+export const spans: readonly (readonly [value: string, label: string, ms: number])[] = [
+  ["15m", "Last 15 minutes", 900_000],
+  ["1h", "Last hour", 3_600_000],
+  ["24h", "Last 24 hours", 86_400_000],
+  ["7d", "Last 7 days", 604_800_000],
+];
+
+const known = [
+  "name",
+  "version",
+  "status",
+  "phase",
+  "queue",
+  "kind",
+  "error",
+  "parentId",
+  "since",
+  "until",
+  "cursor",
+];
+
+/** The query of the API for an address. */
+export function toApiQuery(address: URLSearchParams, nowMs: number): Record<string, string> {
+  const query: Record<string, string> = {};
+  for (const [name, value] of address) {
+    if (value !== "" && (known.includes(name) || name.startsWith("input."))) query[name] = value;
+  }
+  const span = spans.find(([value]) => value === address.get("started"));
+  // Whole minutes, so that the list is not another one every second.
+  if (span !== undefined)
+    query["since"] = new Date(Math.floor((nowMs - span[2]) / 60_000) * 60_000).toISOString();
+  return query;
+}
+
+/** Whether anything but the page is chosen. */
+export function isFiltered(address: URLSearchParams): boolean {
+  return [...address.keys()].some((name) => name !== "cursor");
+}
+
+/** What somebody typed as `path=value`, as a filter; null: it is none. */
+export function readInputFilter(text: string): readonly [name: string, value: string] | null {
+  const [, path, value] = /^\s*([^=\s]+)\s*=\s*(.*\S)\s*$/.exec(text) ?? [];
+  return path === undefined || value === undefined ? null : [`input.${path.replace(/^input\./, "")}`, value];
+}

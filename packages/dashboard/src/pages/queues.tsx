@@ -1,0 +1,145 @@
+/** Queues: how many runs are due in each and for how long, and the queues of messages. */
+
+import type { JSX } from "preact";
+import { call, callText } from "../api/client.js";
+import { usePolled } from "../api/resource.js";
+import { pageAt } from "../api/router.js";
+import type { QueueStats } from "../api/types.js";
+import { type Metrics, readMetrics } from "../format/metrics.js";
+import { number } from "../format/number.js";
+import { duration } from "../format/time.js";
+import { Await, Empty, Page, Panel } from "../parts/page.js";
+
+const freshMs = 5_000;
+
+export function QueuesPage(): JSX.Element {
+  const loaded = usePolled(
+    "queues",
+    async (signal) => {
+      const [text, { queues }] = await Promise.all([
+        callText("metrics", { signal }),
+        call<{ queues: readonly QueueStats[] }>("v1/queues", { signal }),
+      ]);
+      return { metrics: readMetrics(text), queues };
+    },
+    () => freshMs,
+  );
+  return (
+    <Page title="Queues">
+      <Await loaded={loaded} lines={8}>
+        {({ metrics, queues }) => (
+          <>
+            <Backlog metrics={metrics} />
+            <Messages queues={queues} />
+          </>
+        )}
+      </Await>
+    </Page>
+  );
+}
+
+function Backlog({ metrics }: { metrics: Metrics }): JSX.Element {
+  const ages = new Map(
+    (metrics.get("pawl_queue_age_seconds") ?? []).map(({ labels, value }) => [labels["queue"], value]),
+  );
+  const depths = metrics.get("pawl_queue_depth") ?? [];
+  const most = Math.max(1, ...depths.map(({ value }) => value));
+  return (
+    <Panel
+      title="Runs that are due"
+      note="and wait for a worker; read every 10 seconds"
+      flush={depths.length > 0}
+    >
+      {depths.length === 0 ? (
+        <Empty title="No backlog">
+          <p>Workers have claimed every run that is due.</p>
+        </Empty>
+      ) : (
+        <div class="table-room">
+          <table aria-label="Queues of runs">
+            <thead>
+              <tr>
+                <th scope="col">Queue</th>
+                <th scope="col" class="shares-cell">
+                  Share
+                </th>
+                <th scope="col" class="right">
+                  Due
+                </th>
+                <th scope="col" class="right">
+                  Oldest
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {depths.map(({ labels: { queue = "" }, value }) => (
+                <tr key={queue}>
+                  <td>
+                    <a class="run-link" href={pageAt("runs", { queue, phase: "runnable" })}>
+                      {queue}
+                    </a>
+                  </td>
+                  <td class="shares-cell">
+                    <span class="meter" aria-hidden="true">
+                      <span style={{ width: `${(value / most) * 100}%` }} />
+                    </span>
+                  </td>
+                  <td class="right number">{number(value)}</td>
+                  <td class="right number">{value === 0 ? "–" : duration((ages.get(queue) ?? 0) * 1_000)}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </Panel>
+  );
+}
+
+function Messages({ queues }: { queues: readonly QueueStats[] }): JSX.Element {
+  return (
+    <Panel title="Messages" note="in queues with messages" flush={queues.length > 0}>
+      {queues.length === 0 ? (
+        <Empty title="No messages">
+          <p>
+            Programs send messages with <code>pawl.queues.send(queue, body)</code> and receive them with{" "}
+            <code>pawl.queues.receive(queue)</code>.
+          </p>
+        </Empty>
+      ) : (
+        <div class="table-room">
+          <table aria-label="Queues of messages">
+            <thead>
+              <tr>
+                <th scope="col">Queue</th>
+                <th scope="col" class="right">
+                  Visible
+                </th>
+                <th scope="col" class="right">
+                  In flight
+                </th>
+                <th scope="col" class="right">
+                  Delayed
+                </th>
+                <th scope="col" class="right">
+                  Oldest
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {queues.map(({ queue, visible, inFlight, delayed, oldestMs }) => (
+                <tr key={queue}>
+                  <td>{queue}</td>
+                  <td class="right number">{number(visible)}</td>
+                  <td class="right number">{number(inFlight)}</td>
+                  <td class="right number">{number(delayed)}</td>
+                  <td class="right number">{oldestMs === null ? "–" : duration(oldestMs)}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </Panel>
+  );
+}
