@@ -35,6 +35,7 @@ export class WorkerAlone {
       hub: this.#hub,
       heartbeat: null,
       sweeps: false,
+      schedules: { set: () => Promise.reject(new Error("it declares no schedules")) },
       waitMs: null,
       close: async () => {},
     }));
@@ -93,6 +94,7 @@ function newRun({ name, version }: AnyDefinition, input: string, id: number): Cl
     journal: [],
     waiting: [],
     uniqueLost: false,
+    extra: null,
     startedMs: Date.now(),
     trace: null,
   };

@@ -37,7 +37,7 @@ describe("pawl doctor", () => {
       new Set(
         (
           "connection, version, writable, clock, pooler, connections, durability, isolation, transactions, prepared, " +
-          "replication slots, schema, identity, autovacuum, workers, definitions, set aside, partition keys, due runs"
+          "replication slots, schema, identity, autovacuum, workers, definitions, set aside, partition keys, schedules, due runs"
         ).split(", "),
       ),
     );
@@ -114,6 +114,26 @@ describe("pawl doctor", () => {
     );
     expect((await wrongs("--patience", "10m"))["partition keys"]).toBeUndefined();
     for (const { runId } of started) await client.runs.cancel(runId);
+  });
+
+  it("finds a schedule that nobody serves, and one whose last run failed", async () => {
+    const failing = job({ name: "failing", maxAttempts: 1, run: () => Promise.reject(new Error("no disk")) });
+    await client.schedules.set("orphan", { every: "1d", start: "nobody-serves-that" });
+    expect((await wrongs())["schedules"]).toMatchObject({
+      text: "schedule orphan: no live worker serves nobody-serves-that: its runs wait until you start one",
+      fix: expect.stringContaining("pawl schedules show orphan"),
+    });
+    await client.schedules.remove("orphan");
+    const worker = serve([failing], { url });
+    await worker.ready;
+    await client.schedules.set("nightly", { every: "1d", start: failing });
+    const { runId } = await client.schedules.trigger("nightly");
+    await expect(client.result(runId)).rejects.toThrow("no disk");
+    expect((await wrongs())["schedules"]?.text).toBe(`schedule nightly: its last run ${runId} failed: no disk`);
+    await client.schedules.pause("nightly");
+    expect((await wrongs())["schedules"]).toBeUndefined();
+    await client.schedules.remove("nightly");
+    await worker.stop();
   });
 
   it("finds a run that is due for long on a served queue", async () => {

@@ -7,7 +7,9 @@ const { url, sql } = await testDatabase();
 const greet = job({
   name: "greet",
   run: (_ctx, input: { name: string }) => {
-    if (input.name === "") throw new NonRetryable("nobody is there");
+    if (input.name === "") {
+      throw new NonRetryable("nobody is there", { cause: new TypeError("no name\u001B[31m") });
+    }
     return `Hello, ${input.name}!`;
   },
 });
@@ -98,6 +100,13 @@ input            {
                  }
 output           "Hello, Ada!"
 `);
+  });
+
+  it("shows the error of a failed run with its stack and its causes, and no control characters", async () => {
+    const { stdout } = await pawl(["runs", "show", nobody.runId], { url });
+    const frame = String.raw`\n {16}at Object\.run \(.*looks\.test\.[jt]s:\d+:\d+\)`;
+    const cause = String.raw`\n {12}caused by TypeError: no name\\u001b\[31m`;
+    expect(stdout).toMatch(new RegExp(`error {7}NonRetryable: nobody is there${frame}${cause}${frame}\n$`));
   });
 
   it("says of a run that is under way why it does not go on", async () => {

@@ -48,6 +48,19 @@ describe("pawl runs start", () => {
     expect(again.stdout).toBe(`run ${runId} was started before; it is completed\n`);
   });
 
+  it("warns when nobody has registered the name, and suggests a similar one", async () => {
+    const typo = await pawl(["runs", "start", "duoble", "1"], { url });
+    const [runId = ""] = /\d+/.exec(typo.stdout) ?? [];
+    expect(typo).toEqual({
+      code: 0,
+      stdout: `started run ${runId}\n`,
+      stderr: `pawl: no worker has ever registered "duoble", so run ${runId} waits for one; did you mean "double"?\n`,
+    });
+    const json = await pawlJson<object>(["runs", "start", "nothing-like-it"], { url });
+    expect(json).toMatchObject({ created: true, served: false });
+    expect(json).not.toHaveProperty("nearest");
+  });
+
   it("waits for the output, with input from an argument, a file or standard input", async () => {
     writeFileSync(join(directory, "n.json"), "4");
     const options = { url, cwd: directory };

@@ -24,12 +24,14 @@ describe("the programs of the guides", () => {
     const ofRuns = [
       "signals",
       "timers",
+      "schedules",
       "children",
       "keys-and-limits",
       "cancellation",
       "why",
       "transactions",
       "queues-and-topics",
+      "batch-jobs",
     ];
     const names = [...ofWorkflows, ...ofRuns];
     expect(withPrograms.map(({ page }) => page)).toEqual(

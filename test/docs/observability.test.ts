@@ -18,15 +18,31 @@ events.emit("run.claimed", { ...of, queue: "q", attempt: 0 });
 events.emit("run.completed", { ...of, status: "completed", code: null, durationMs: 1 });
 events.emit("run.unique_lost", of);
 events.emit("step.completed", { ...step, durationMs: 1 });
-events.emit("step.failed", { ...step, durationMs: 1 });
-events.emit("step.retried", { ...step, durationMs: 1, delayMs: 1 });
+events.emit("step.failed", { ...step, durationMs: 1, error: null });
+events.emit("step.retried", { ...step, durationMs: 1, delayMs: 1, error: null });
 events.emit("signal.delivered", { runId: "64", name: "a", event: "e" });
 for (const runs of [0, 1]) events.emit("claim", { queue: "q", runs, durationMs: 1 });
 events.emit("run.throttled", { queue: "q", runs: 1 });
 events.emit("flush", { what: "commit", size: 1, durationMs: 1 });
+events.emit("batch", { name: "a", version: 1, queue: "q", size: 1, durationMs: 1 });
 events.emit("commit.stale", of);
+events.emit("schedule.fired", { schedule: "s", runId: "64", name: "a", at: new Date(), lateMs: 1 });
+events.emit("schedule.skipped", { schedule: "s", at: new Date() });
+events.emit("schedule.failed", { schedule: "s", code: "c", message: "m" });
 const gauges = new Gauges(async () =>
-  (["depth", "age", "unserved", "throttled", "executing", "blocked", "workers"] as const).map((gauge) => {
+  (
+    [
+      "depth",
+      "age",
+      "unserved",
+      "throttled",
+      "executing",
+      "blocked",
+      "paused",
+      "pause_age",
+      "workers",
+    ] as const
+  ).map((gauge) => {
     return { gauge, first: "f", second: "s", value: 1 };
   }),
 );

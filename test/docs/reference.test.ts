@@ -40,10 +40,15 @@ describe("docs/configuration.md", () => {
     ["runs.count", () => client.runs.count(wrong)],
     ["signal", () => client.signal("64", "a", {}, wrong)],
     ["runs.cancel", () => client.runs.cancel("64", wrong)],
+    ["runs.pause", () => client.runs.pause("64", wrong)],
+    ["runs.pause", () => client.queues.pause("a", wrong)],
+    ["definitions.pause", () => client.definitions.pause("a", wrong)],
     ["queues.send", () => client.queues.send("a", 1, wrong)],
     ["queues.receive", () => client.queues.receive("a", wrong)],
     ["topics.publish", () => client.topics.publish("a", 1, wrong)],
     ["subscriptions.list", () => client.subscriptions.list(wrong)],
+    ["schedules.set", () => client.schedules.set("a", { mistaken: true, start: definition } as never)],
+    ["schedules.backfill", () => client.schedules.backfill("a", wrong as pawl.BackfillOptions)],
     ["limits.set", () => client.limits.set("a", wrong as pawl.LimitOptions)],
   ])("lists every option of %s, and no other", async (section, call) => {
     expect(rowNames(sectionOf("docs/configuration.md", section)).toSorted()).toEqual(await allowedBy(call));
@@ -60,7 +65,7 @@ describe("docs/configuration.md", () => {
 });
 
 describe("docs/configuration.md: the defaults of serve", () => {
-  const { definitions: _, queues, limits, ...settings } = checkServe([definition], {});
+  const { definitions: _, queues, limits, schedules, ...settings } = checkServe([definition], {});
   const documented = new Map(
     [...sectionOf("docs/configuration.md", "serve").matchAll(/^\| `(\w+)` +\| ([^|]*[^| ]) +\|/gm)].map(
       ([, name = "", value = ""]) => [name, value],
@@ -88,6 +93,8 @@ describe("docs/configuration.md: the defaults of serve", () => {
     expect(documented.get("queues")).toBe(`the queue of each definition, ${queues.get("default")}`);
     expect(documented.get("limits")).toBe("none");
     expect(limits).toEqual([]);
+    expect(documented.get("schedules")).toBe("none");
+    expect(schedules).toEqual([]);
   });
 });
 

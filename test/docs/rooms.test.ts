@@ -21,6 +21,7 @@ const rooms = [
   "local",
   "heartbeat",
   "run",
+  "schedules",
   "workflow",
   "worker",
   "api",

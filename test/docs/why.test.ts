@@ -78,6 +78,11 @@ const started: Record<Why["reason"], () => Promise<string>> = {
   awaiting_signal: async () => (await pawl.start(waiting, {})).runId,
   suspended: async () => (await pawl.start(suspending, null)).runId,
   awaiting_children: async () => (await pawl.start(parent, {})).runId,
+  paused: async () => {
+    const { runId } = await pawl.start(slow, null, { delay: "1h" });
+    await pawl.runs.pause(runId);
+    return runId;
+  },
   held: async () => {
     const { runId } = await pawl.start(slow, null, { delay: "1h" });
     await sql("update runs set hold = 4 where id = $1", [runId]);

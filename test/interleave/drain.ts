@@ -14,6 +14,12 @@ import { type Held, matchedBy, newClaimId, type Scene } from "./scene.js";
 const maxRounds = 30;
 
 export async function drain(scene: Scene, on: Connection): Promise<void> {
+  const paused = await on.query<{ id: string }>(
+    "select r.id from runs r where r.queue = $1 and (r.hold & 16) <> 0",
+    [scene.queue],
+  );
+  const resumed = await on.store.pausing.resumeRuns(paused.map(({ id }) => id));
+  expect(resumed.runs.filter(({ verdict }) => verdict !== "changed")).toEqual([]);
   for (let round = 0; round < maxRounds; round++) {
     scene.reaped += await on.store.reap(100);
     await on.store.repairKeys(null, 100);

@@ -180,9 +180,39 @@ const sweep: Operation = {
   },
 };
 
-export const operations = { claim, commit, park: parking, signal, heartbeat, reap, cancel, timeout, sweep };
+/** Pauses the run; the drain resumes it. */
+const pause: Operation = {
+  name: "pause",
+  from: "waiting",
+  neverWaits: true,
+  call: async ({ on, subject: { runId } }) => {
+    const request = { by: "test", reason: null };
+    const { verdict } = (await on.store.pausing.pauseRuns([runId], request)).runs[0]!;
+    return answer({
+      isBusy: verdict === "busy",
+      holds: (status) => {
+        if (verdict === "ended") expect(["done", "cancelled", undefined]).toContain(status);
+        else if (verdict === "not_found") expect(status).toBeUndefined();
+        else expect(["changed", "already"]).toContain(verdict);
+      },
+    });
+  },
+};
 
-/** Not one of the nine, but it makes the tree grow that a cancel goes down. */
+export const operations = {
+  claim,
+  commit,
+  park: parking,
+  signal,
+  heartbeat,
+  reap,
+  cancel,
+  timeout,
+  sweep,
+  pause,
+};
+
+/** Not one of these, but it makes the tree grow that a cancel goes down. */
 export const spawning = commitOf("spawn", (_, { queue }) => spawn({ queue }, { queue }));
 
 /** Commits, too, that claim the next run in line for their key at once, and that name the one that they expect there. */

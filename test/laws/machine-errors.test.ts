@@ -56,7 +56,7 @@ describe("errors of a machine", () => {
     const { runId } = await pawl.start(failing, {});
     const error = await pawl.result(runId).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(RunFailed);
-    expect((error as RunFailed).error).toEqual({
+    expect((error as RunFailed).error).toMatchObject({
       name: "TypeError",
       message: "broken",
       step: "start",
@@ -79,7 +79,7 @@ describe("errors of a machine", () => {
     await serve([hopeless]);
     const { runId } = await pawl.start(hopeless, {});
     const { error } = await pawl.runs.get(await ended(runId));
-    expect(error).toEqual({
+    expect(error).toMatchObject({
       name: "RangeError",
       message: "the handler's",
       step: "start",

@@ -92,7 +92,7 @@ describe("the worker protocol in the document", () => {
         .flatMap((content) => Object.values(content?.content ?? {}))
         .flatMap(({ schema }) => freeMembers(schema as AnySchema, "body")),
     );
-    expect([...new Set(free)].toSorted()).toEqual(["cause", "error", "info", "output", "payload"]);
+    expect([...new Set(free)].toSorted()).toEqual(["cause", "error", "info", "input", "output", "payload"]);
   });
 
   it("names its parts as components, each kind of a transition, a journal entry and a verdict too", () => {
@@ -147,6 +147,20 @@ describe("an answer is what the document says", () => {
     ["GET", "/v1/workflows", "/v1/workflows", undefined],
     ["PUT", "/v1/limits/{name}", "/v1/limits/mail", { allowed: 2, period: 5 }],
     ["GET", "/v1/limits", "/v1/limits", undefined],
+    ["PUT", "/v1/schedules/{name}", "/v1/schedules/nightly", { cron: "@daily", start: "greet", input: 1 }],
+    ["GET", "/v1/schedules/{name}", "/v1/schedules/nightly", undefined],
+    ["GET", "/v1/schedules", "/v1/schedules", undefined],
+    ["POST", "/v1/schedules/{name}/pause", "/v1/schedules/nightly/pause", {}],
+    ["POST", "/v1/schedules/{name}/resume", "/v1/schedules/nightly/resume", {}],
+    ["POST", "/v1/schedules/{name}/trigger", "/v1/schedules/nightly/trigger", {}],
+    [
+      "POST",
+      "/v1/schedules/{name}/backfill",
+      "/v1/schedules/nightly/backfill",
+      { from: "2020-01-01", to: "2020-01-03" },
+    ],
+    ["DELETE", "/v1/schedules/{name}", "/v1/schedules/nightly", undefined],
+    ["POST", "/v1/workers/schedules", "/v1/workers/schedules", { name: "w", every: "1h", start: "greet" }],
   ])("%s %s as %s", async (method, path, concrete, body) => {
     const given = JSON.parse(JSON.stringify(body ?? null).replace("RUN", runId)) as unknown;
     const answer = await call(method, concrete.replace("RUN", runId), given ?? undefined);

@@ -303,7 +303,16 @@ describe("awaiting runs", () => {
     expect(runs.toSorted((one, other) => one.runId.localeCompare(other.runId))).toEqual(
       [
         { runId: good, status: "completed", output: "hello x", error: null },
-        { runId: bad, status: "failed", output: null, error: { name: "Error", message: "no luck" } },
+        {
+          runId: bad,
+          status: "failed",
+          output: null,
+          error: {
+            name: "Error",
+            message: "no luck",
+            stack: expect.stringMatching(/^Error: no luck\n    at .*runs\.test\.[jt]s:\d+:\d+\)$/) as string,
+          },
+        },
         { runId: "6400000", status: null, output: null, error: null },
         { runId: "x", status: null, output: null, error: null },
       ].toSorted((one, other) => one.runId.localeCompare(other.runId)),

@@ -55,6 +55,24 @@ describe("crashEverywhere", () => {
     );
   });
 
+  it("prints the error of a run that fails only after a crash, with its stack", async () => {
+    const t = await aTest();
+    let calls = 0;
+    const fragile = job({
+      name: "fragile",
+      maxAttempts: 2,
+      run: () => {
+        if (++calls > 1) throw new Error("called twice");
+      },
+    });
+    const reset = (): void => void (calls = 0);
+    const report = await t.crashEverywhere(fragile, null, { effects: () => null, reset });
+    expect(report.changed).toMatchObject([{ side: "before", failure: { message: "called twice" } }]);
+    expect(report.text).toMatch(
+      /^ {4}Error: called twice\n {8}at .*crash-everywhere\.test\.[jt]s:\d+:\d+\)$/m,
+    );
+  });
+
   it("names every step after which code outside of steps has an effect, or gives another result", async () => {
     const t = await aTest();
     let calls = 0;

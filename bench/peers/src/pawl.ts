@@ -4,7 +4,7 @@
  */
 
 import { performance } from "node:perf_hooks";
-import { connect, job, serve, signal, workflow } from "pawl";
+import { type BatchItem, connect, job, serve, signal, workflow } from "pawl";
 import {
   enqueueing,
   inBatches,
@@ -37,6 +37,18 @@ function noOpJob(tally: Tally, name: string) {
   });
 }
 
+/** Its code does what that of pg-boss does: it counts the jobs of a batch, two batches at once. */
+function noOpBatch(tally: Tally, name: string) {
+  return job({
+    name,
+    batch: { size: 1_000, wait: "100ms" },
+    run: (_ctx, batch: readonly BatchItem<Input>[]) => {
+      for (const _ of batch) tally.end();
+      return null;
+    },
+  });
+}
+
 function tenSteps(tally: Tally, name: string) {
   return workflow({
     name,
@@ -60,7 +72,7 @@ const items = (size: number) => Array.from({ length: size }, () => ({ input }));
 async function afterWarmUp<T>(
   { count, warmUp }: Order,
   options: { url: string; queues: { default: number } },
-  define: typeof noOpJob | typeof tenSteps,
+  define: typeof noOpJob | typeof noOpBatch | typeof tenSteps,
   measure: (tally: Tally, found: () => Promise<number>, servedMs: number) => T,
 ): Promise<Awaited<T>> {
   const pawl = connect(options.url);
@@ -91,6 +103,13 @@ contend({
   async jobs_drained(order) {
     const options = { url: order.databaseUrl, queues: { default: jobConcurrency } };
     return afterWarmUp(order, options, noOpJob, (tally, found, servedMs) =>
+      recorded(tally, order.count, 1, () => servedMs, found),
+    );
+  },
+
+  async batches_drained(order) {
+    const options = { url: order.databaseUrl, queues: { default: order.concurrency } };
+    return afterWarmUp(order, options, noOpBatch, (tally, found, servedMs) =>
       recorded(tally, order.count, 1, () => servedMs, found),
     );
   },

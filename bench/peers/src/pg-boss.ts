@@ -11,7 +11,7 @@
 import { performance } from "node:perf_hooks";
 import { PgBoss } from "pg-boss";
 import { enqueueing, inBatches, input, oneByOne, recorded, Tally, Timers, until } from "./measuring.ts";
-import { contend } from "./program.ts";
+import { contend, type Order, type Rate } from "./program.ts";
 import { rowCounter } from "./rows.ts";
 
 const pollingIntervalSeconds = 0.5;
@@ -32,29 +32,33 @@ async function open(connectionString: string, options = {}): Promise<PgBoss> {
 
 const jobs = (size: number) => Array.from({ length: size }, () => ({ data: input }));
 
-contend({
-  async jobs_drained({ databaseUrl, variant, count, warmUp }) {
-    const way = ways[variant as keyof typeof ways];
-    const boss = await open(databaseUrl, variant === "singly" ? eager : {});
-    await boss.createQueue("warm-up");
-    await boss.createQueue("counted");
-    const tally = new Tally();
-    const warm = new Tally();
-    const options = { ...way, pollingIntervalSeconds };
-    await boss.insert("warm-up", jobs(warmUp));
-    await boss.work("warm-up", options, async (fetched) => void fetched.forEach(() => warm.end()));
-    await until(() => warm.count >= warmUp);
-    await boss.offWork("warm-up");
+/** Drains jobs that exist before the workers start. */
+async function drain({ databaseUrl, count, warmUp }: Order, way: keyof typeof ways): Promise<Rate> {
+  const boss = await open(databaseUrl, way === "singly" ? eager : {});
+  await boss.createQueue("warm-up");
+  await boss.createQueue("counted");
+  const tally = new Tally();
+  const warm = new Tally();
+  const options = { ...ways[way], pollingIntervalSeconds };
+  await boss.insert("warm-up", jobs(warmUp));
+  await boss.work("warm-up", options, async (fetched) => void fetched.forEach(() => warm.end()));
+  await until(() => warm.count >= warmUp);
+  await boss.offWork("warm-up");
 
-    await inBatches(count, (size) => boss.insert("counted", jobs(size)));
-    const found = await rowCounter(
-      databaseUrl,
-      "select count(*) from pgboss.job where name = 'counted' and state = 'completed'",
-    );
-    const beginMs = performance.now();
-    await boss.work("counted", options, async (fetched) => void fetched.forEach(() => tally.end()));
-    return recorded(tally, count, 1, () => beginMs, found);
-  },
+  await inBatches(count, (size) => boss.insert("counted", jobs(size)));
+  const found = await rowCounter(
+    databaseUrl,
+    "select count(*) from pgboss.job where name = 'counted' and state = 'completed'",
+  );
+  const beginMs = performance.now();
+  await boss.work("counted", options, async (fetched) => void fetched.forEach(() => tally.end()));
+  return recorded(tally, count, 1, () => beginMs, found);
+}
+
+contend({
+  jobs_drained: (order) => drain(order, order.variant as keyof typeof ways),
+
+  batches_drained: (order) => drain(order, "batches of 1,000"),
 
   async enqueued(order) {
     const boss = await open(order.databaseUrl);

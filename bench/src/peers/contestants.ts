@@ -26,12 +26,14 @@ export interface Contestant {
 const one: readonly Way[] = [{ variant: "" }];
 
 const noWorkflows = "a job queue: it records no steps";
+const noBatches = "its code gets one job at a time";
 const noSignals = "a job queue: a job cannot wait for a signal";
 
 /** Of a job queue. */
 const queue = {
   workflow_steps: noWorkflows,
   jobs_drained: one,
+  batches_drained: noBatches,
   enqueued: one,
   result_latency: one,
   timer_lateness: one,
@@ -49,6 +51,7 @@ export const contestants: readonly Contestant[] = [
     ways: {
       workflow_steps: one,
       jobs_drained: one,
+      batches_drained: one,
       enqueued: one,
       result_latency: [{ variant: "job" }, { variant: "workflow" }],
       timer_lateness: one,
@@ -70,6 +73,7 @@ export const contestants: readonly Contestant[] = [
     ways: {
       ...queue,
       jobs_drained: [{ variant: "batches of 1,000" }, { variant: "singly", share: 0.025 }],
+      batches_drained: one,
       result_latency: [{ variant: "pick-up only", isPart: true }],
     },
   },
@@ -80,6 +84,7 @@ export const contestants: readonly Contestant[] = [
     ways: {
       workflow_steps: one,
       jobs_drained: "no backlog can be made: what is sent begins at once",
+      batches_drained: noBatches,
       enqueued: "no enqueueing apart from executing: what is sent begins at once",
       result_latency: one,
       timer_lateness: one,
@@ -95,6 +100,7 @@ export const contestants: readonly Contestant[] = [
         { variant: "queued", share: 0.3 },
       ],
       jobs_drained: [{ variant: "", share: 0.05 }],
+      batches_drained: noBatches,
       enqueued: [{ variant: "singly", share: 0.1 }],
       result_latency: one,
       timer_lateness: one,
@@ -112,6 +118,7 @@ export const contestants: readonly Contestant[] = [
     ways: {
       workflow_steps: [{ variant: "", share: 0.3 }],
       jobs_drained: [{ variant: "", share: 0.025 }],
+      batches_drained: noBatches,
       enqueued: [{ variant: "singly", share: 0.1 }],
       result_latency: [{ variant: "", share: 0.06 }],
       timer_lateness: one,

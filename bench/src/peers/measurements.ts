@@ -1,5 +1,5 @@
 /**
- * The six measurements: unit, amount of work, and which direction is better. `bench/README.md`
+ * The seven measurements: unit, amount of work, and which direction is better. `bench/README.md`
  * describes each; the programs of the contestants perform them.
  */
 
@@ -46,6 +46,14 @@ export const plans: Record<Measurement, MeasurementPlan> = {
     usual: { count: 50_000, warmUp: 2_000 },
     quick: { count: 20_000, warmUp: 1_000 },
     concurrency: 100,
+    longestMs,
+  },
+  batches_drained: {
+    ...rates,
+    title: "batch jobs, 1,000 a batch, drained by one process",
+    usual: { count: 50_000, warmUp: 2_000 },
+    quick: { count: 20_000, warmUp: 1_000 },
+    concurrency: 2,
     longestMs,
   },
   enqueued: {

@@ -6,6 +6,7 @@
 export const measurements = [
   "workflow_steps",
   "jobs_drained",
+  "batches_drained",
   "enqueued",
   "result_latency",
   "timer_lateness",

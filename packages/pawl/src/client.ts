@@ -39,8 +39,23 @@ export type { Phase, Status } from "./values/phase.js";
 export type { ConcurrencyLimit, RateLimit } from "./define/rate-limit.js";
 export type { Debounce, StartOptions, Tags } from "./define/start-options.js";
 export type { LimitOptions } from "./local/limits.js";
+export type {
+  DefinitionPauseOptions,
+  Definitions,
+  PauseChange,
+  PausedDefinition,
+  PausedQueue,
+  PauseOptions,
+  QueuePauses,
+  ResumeOptions,
+  RunPauses,
+} from "./api/cancel-and-pause.js";
+export type { ScheduleTick } from "./define/schedule-key.js";
+export type { ScheduledStartOptions, ScheduleOptions, ScheduleTimes } from "./schedules/options.js";
+export type { Backfilled, BackfillOptions, Schedules } from "./schedules/schedules.js";
+export type { CatchUp, Overlap, Schedule, ScheduleDetail, TickRun } from "./store/schedule-store.js";
 export type { Cancelled, CancelOptions, Limit, Pawl, ResultOptions } from "./api/pawl.js";
-export type { CountOptions, ListOptions, Page, Run } from "./api/runs.js";
+export type { CountOptions, ListOptions, Page, Pause, Run } from "./api/runs.js";
 export type {
   Acked,
   Extended,

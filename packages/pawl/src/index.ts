@@ -5,6 +5,7 @@
 export { connect, type ConnectOptions } from "./api/connect.js";
 export type { BrokenRun, Checked } from "./api/check.js";
 export { child, type Child } from "./define/child.js";
+export type { BatchContext, BatchFailure, BatchItem, BatchOptions } from "./define/batch.js";
 export type { ChildRun, JobContext, StepContext } from "./define/context.js";
 export type { AnyDefinition, InputOf, Job, Machine, OutputOf, RunId, Workflow } from "./define/definition.js";
 export type { Duration } from "./values/duration.js";
@@ -50,8 +51,24 @@ export type { EventListener, EventMap, EventName } from "./observe/events.js";
 export { fork, type Adopted, type Forked, type ForkOptions } from "./api/fork.js";
 export { databaseState, hold, type DatabaseOptions } from "./api/hold.js";
 export type { LimitOptions } from "./local/limits.js";
+export type { ScheduleTick } from "./define/schedule-key.js";
+export type { DeclaredSchedule, DeclaredSchedules } from "./schedules/declared.js";
+export type { ScheduledStartOptions, ScheduleOptions, ScheduleTimes } from "./schedules/options.js";
+export type { Backfilled, BackfillOptions, Schedules } from "./schedules/schedules.js";
+export type { CatchUp, Overlap, Schedule, ScheduleDetail, TickRun } from "./store/schedule-store.js";
 export type { MetricsOptions, ServeOptions } from "./worker/options.js";
 export { migrate, type MigrateOptions } from "./api/migrate.js";
+export type {
+  DefinitionPauseOptions,
+  Definitions,
+  PauseChange,
+  PausedDefinition,
+  PausedQueue,
+  PauseOptions,
+  QueuePauses,
+  ResumeOptions,
+  RunPauses,
+} from "./api/cancel-and-pause.js";
 export type { Cancelled, CancelOptions, Limit, Pawl, ResultOptions } from "./api/pawl.js";
 export type {
   Acked,
@@ -65,7 +82,7 @@ export type {
   SendOptions,
   SentMessage,
 } from "./api/queues.js";
-export type { CountOptions, ListOptions, Page, Run } from "./api/runs.js";
+export type { CountOptions, ListOptions, Page, Pause, Run } from "./api/runs.js";
 export type { Signalled, Started, StartItem } from "./api/send.js";
 export { serve, type Worker } from "./api/serve.js";
 export type { OpenTransaction } from "./store/postgres/callers.js";

@@ -19,6 +19,13 @@ same<Equal<typeof off, () => void>>();
 worker.once("run.completed", ({ status }) => {
   same<Equal<typeof status, "completed" | "failed" | "cancelled">>();
 });
+worker.on("run.failed", ({ step, code, error }) => {
+  same<Equal<typeof step, string | null>>();
+  same<Equal<typeof code, string>>();
+  // Anything may be thrown.
+  same<Equal<typeof error, unknown>>();
+});
+worker.on("step.failed", ({ error }) => same<Equal<typeof error, unknown>>());
 // @ts-expect-error: there is no such event
 worker.on("step.complete", () => {});
 // @ts-expect-error: this event has other fields

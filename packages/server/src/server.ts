@@ -53,6 +53,7 @@ export async function createServer(options: ServerOptions = {}): Promise<PawlSer
     throw error;
   }
   const sweeper = backend.engine.startSweeper(settings);
+  const firer = backend.engine.startFirer();
   let deliverer: Worker | undefined;
   const listen = async (): Promise<string> => {
     const url = await app.listen({ host, port, backlog });
@@ -68,6 +69,7 @@ export async function createServer(options: ServerOptions = {}): Promise<PawlSer
     clearTimeout(giveUp);
     clearInterval(idle);
     await deliverer?.stop();
+    await firer.stop();
     await sweeper.stop();
     await backend.close();
   };

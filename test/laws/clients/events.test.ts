@@ -37,11 +37,12 @@ const lifetime = [
 
 describe("events", () => {
   it("tell the life of a job in order: start, claim, retry, end", async () => {
+    const early = new Error("not yet");
     const flaky = job({
       name: "flaky",
       backoff: () => 1,
       run: (ctx) => {
-        if (ctx.attempt === 0) throw new Error("not yet");
+        if (ctx.attempt === 0) throw early;
         return "done";
       },
     });
@@ -65,7 +66,7 @@ describe("events", () => {
     expect(order).toEqual([
       { name: "run.claimed", event: { ...of, queue: "default", attempt: 0 } },
       { name: "step.started", event: { ...step, attempt: 0 } },
-      { name: "step.retried", event: { ...step, attempt: 0, durationMs: some, delayMs: 1 } },
+      { name: "step.retried", event: { ...step, attempt: 0, durationMs: some, delayMs: 1, error: early } },
       { name: "run.released", event: { ...of, queue: "default" } },
       { name: "run.claimed", event: { ...of, queue: "default", attempt: 1 } },
       { name: "step.started", event: { ...step, attempt: 1 } },

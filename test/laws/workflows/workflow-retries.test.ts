@@ -124,7 +124,7 @@ describe("a step that fails", () => {
       expect(error).toBeInstanceOf(StepFailed);
       expect(error.message).toBe('step "doomed" failed: out of luck');
       expect(error.step).toBe("doomed");
-      expect(error.error).toEqual({
+      expect(error.error).toMatchObject({
         name: "RangeError",
         message: "out of luck",
         code: "E_LUCK",

@@ -56,6 +56,53 @@ describe("a token with prefixes", () => {
     expect(await start("queues", "anything")).toBe(403);
   });
 
+  it("is told of a similar name only if that is one of its own", async () => {
+    const definitions = ["billing-known", "billink-only"].map((name) => job({ name, run: () => null }));
+    const worker = serve(definitions, { url });
+    await worker.ready;
+    const start = async (who: Who, name: string) =>
+      (await as(who, "POST", `/v1/workflows/${name}/runs`, { queue: "billing" })).body;
+    expect(await start("names", "billing-konwn")).toMatchObject({ served: false, nearest: "billing-known" });
+    expect(await start("names", "billing-known")).not.toHaveProperty("served");
+    expect(await start("all", "billing-only")).toMatchObject({ served: false, nearest: "billink-only" });
+    const hidden = await start("names", "billing-only");
+    expect(hidden).toMatchObject({ served: false });
+    expect(hidden).not.toHaveProperty("nearest");
+    const batch = await as("names", "POST", "/v1/runs/batch", { runs: [{ name: "billing-only" }] });
+    expect(batch.body).toEqual({
+      runs: [{ runId: expect.any(String) as string, created: true, status: "running", served: false }],
+    });
+    await worker.stop();
+  });
+
+  it("reaches the schedules that start runs of its names in its queues, and no others", async () => {
+    const body = (start: string, queue = "billing") => ({ every: "1d", start, options: { queue } });
+    const put = async (who: Who, name: string, given: object) =>
+      (await as(who, "PUT", `/v1/schedules/${name}`, given)).status;
+    expect(await put("all", "theirs", body("shipping-send", "shipping"))).toBe(200);
+    expect(await put("both", "ours", body("billing-charge"))).toBe(200);
+    expect(await put("both", "other", body("shipping-send"))).toBe(403);
+    expect(await put("both", "other", body("billing-charge", "shipping"))).toBe(403);
+    expect(await put("both", "other", { every: "1d", start: "billing-charge" })).toBe(403);
+    // It takes no schedule of others over.
+    expect(await put("both", "theirs", body("billing-charge"))).toBe(403);
+    const listed = await as("both", "GET", "/v1/schedules");
+    expect(listed.body).toMatchObject({ schedules: [{ name: "ours" }], cursor: null });
+    for (const [method, path, given] of [
+      ["GET", ""],
+      ["POST", "/pause"],
+      ["POST", "/resume"],
+      ["POST", "/trigger"],
+      ["POST", "/backfill", { from: "2020-01-01", to: "2020-01-02" }],
+    ] as const) {
+      expect((await as("both", method, `/v1/schedules/theirs${path}`, given)).status).toBe(404);
+      expect((await as("both", method, `/v1/schedules/ours${path}`, given)).status).toBeLessThan(300);
+    }
+    expect((await as("both", "DELETE", "/v1/schedules/theirs")).body).toEqual({ removed: false });
+    expect((await as("both", "DELETE", "/v1/schedules/ours")).body).toEqual({ removed: true });
+    await as("all", "DELETE", "/v1/schedules/theirs");
+  });
+
   it("starts none of a batch that is not all its own", async () => {
     const before = await pawl.runs.count();
     const runs = [{ name: "billing-b" }, { name: "shipping-b" }];

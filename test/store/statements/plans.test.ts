@@ -1,50 +1,12 @@
-import type pg from "pg";
 import { describe, expect, it } from "vitest";
 import { testDatabase, type TestDatabase } from "../../support/database.js";
+import { nodes, type Plan, plansOf } from "../../support/plans.js";
 import { aRun, register } from "../../support/store.js";
 
 /**
  * The plans inside the functions, as the server itself reports them (auto_explain, nested statements). A plan is
  * right if it touches runs only through an index by equality, and reads few rows.
  */
-
-interface Plan {
-  "Node Type": string;
-  "Relation Name"?: string;
-  "Index Name"?: string;
-  "Actual Loops"?: number;
-  "Actual Rows"?: number;
-  "Rows Removed by Filter"?: number;
-  "Rows Removed by Join Filter"?: number;
-  Plans?: Plan[];
-}
-
-async function plansOf(client: pg.Client, calls: string[]): Promise<Plan[]> {
-  const plans: Plan[] = [];
-  client.removeAllListeners("notice");
-  client.on("notice", ({ message }) => {
-    const json = /plan:\s*(\{[\s\S]*\})/.exec(message ?? "")?.[1];
-    if (json !== undefined) plans.push((JSON.parse(json) as { Plan: Plan }).Plan);
-  });
-  await client.query("load 'auto_explain'");
-  await client.query("set auto_explain.log_min_duration = 0");
-  await client.query("set auto_explain.log_analyze = on");
-  await client.query("set auto_explain.log_nested_statements = on");
-  await client.query("set auto_explain.log_format = json");
-  await client.query("set auto_explain.log_level = notice");
-  // Preparations of the test itself are none of the functions' plans, and neither is the statement that calls a function.
-  for (const call of calls) {
-    const before = plans.length;
-    await client.query(call);
-    plans.length = call.startsWith("update") ? before : plans.length - 1;
-  }
-  return plans;
-}
-
-function* nodes(plan: Plan): Generator<Plan> {
-  yield plan;
-  for (const inner of plan.Plans ?? []) yield* nodes(inner);
-}
 
 function problems(plans: Plan[]): string[] {
   const found: string[] = [];

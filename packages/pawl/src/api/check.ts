@@ -161,10 +161,10 @@ async function checkWorkflow(
       invoke: answer("invoke"),
       transaction: answer("transaction"),
     };
-    const { runId } = run;
+    const { runId, schedule } = run;
     const { name, version } = definition;
     const { signal } = new AbortController();
-    return definition.run({ runId, name, version, signal, log: silent, step: steps }, input);
+    return definition.run({ runId, name, version, schedule, signal, log: silent, step: steps }, input);
   });
   switch (replayed.kind) {
     case "followed":

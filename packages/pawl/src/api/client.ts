@@ -8,16 +8,24 @@
 import type { AnyDefinition, DefinitionOfRun, OutputOf, RunId } from "../define/definition.js";
 import { checkLimit } from "../local/limits.js";
 import type { ClientTransport } from "../store/client-transport.js";
+import type { PauseTransport } from "../store/pauses.js";
 import type { OpenTransaction } from "../store/postgres/callers.js";
 import { NotSupported, Unavailable } from "../values/errors.js";
 import { checkDefinitions } from "../worker/options.js";
-import { checkCancel, toCancelled } from "./cancel.js";
 import { type Checked, checkRuns } from "./check.js";
+import {
+  checkCancel,
+  definitionsOver,
+  queuePausesOver,
+  runPausesOver,
+  toCancelled,
+} from "./cancel-and-pause.js";
 import type { Cancelled, CancelOptions, Pawl, ResultOptions } from "./pawl.js";
 import { queuesOver } from "./queues.js";
 import { checkTimeout, toOutput } from "./result.js";
 import { checkRunId, notFound } from "../values/run-id.js";
 import { type Run, toCountQuery, toPageQuery } from "./runs.js";
+import { schedulesOver } from "../schedules/schedules.js";
 import { Sender } from "./send.js";
 import { listSteps, type Step } from "./steps.js";
 import { subscriptionsOver, topicsOver } from "./topics.js";
@@ -38,9 +46,11 @@ export class Client implements Pawl {
   readonly signal: Pawl["signal"];
   readonly runs: Pawl["runs"];
   readonly limits: Pawl["limits"];
+  readonly schedules: Pawl["schedules"];
   readonly queues: Pawl["queues"];
   readonly topics: Pawl["topics"];
   readonly subscriptions: Pawl["subscriptions"];
+  readonly definitions: Pawl["definitions"];
   readonly #settings: ClientSettings;
   #opening: Promise<ClientTransport> | undefined;
   #isClosed = false;
@@ -52,6 +62,7 @@ export class Client implements Pawl {
     this.start = sender.start.bind(sender);
     this.startMany = sender.startMany.bind(sender);
     this.signal = sender.signal.bind(sender);
+    const pauses = async (): Promise<PauseTransport> => (await transport()).pauses;
     this.runs = {
       get: (runId) => this.#get(runId),
       list: async (options = {}) => {
@@ -64,6 +75,7 @@ export class Client implements Pawl {
       },
       steps: (runId) => this.#steps(runId),
       cancel: (runId, options) => this.#cancel(runId, options),
+      ...runPausesOver(pauses),
     };
     this.limits = {
       set: async (name, limit) => {
@@ -72,7 +84,12 @@ export class Client implements Pawl {
       },
       list: async () => (await transport()).limits(),
     };
-    this.queues = queuesOver(async () => (await transport()).queues, settings);
+    this.queues = {
+      ...queuesOver(async () => (await transport()).queues, settings),
+      ...queuePausesOver(pauses),
+    };
+    this.definitions = definitionsOver(pauses);
+    this.schedules = schedulesOver(async () => (await transport()).schedules, settings);
     this.topics = topicsOver(async () => (await transport()).topics, settings);
     this.subscriptions = subscriptionsOver(async () => (await transport()).topics);
   }

@@ -8,9 +8,11 @@ import type { Checked } from "./check.js";
 import type { AnyDefinition, DefinitionOfRun, OutputOf, RunId } from "../define/definition.js";
 import type { Duration } from "../values/duration.js";
 import type { LimitOptions } from "../local/limits.js";
+import type { Definitions, QueuePauses, RunPauses } from "./cancel-and-pause.js";
 import type { Queues } from "./queues.js";
 import type { CountOptions, ListOptions, Page, Run } from "./runs.js";
 import type { StoredLimit } from "../store/runs.js";
+import type { Schedules } from "../schedules/schedules.js";
 import type { Sender } from "./send.js";
 import type { Step } from "./steps.js";
 import type { OpenTransaction } from "../store/postgres/callers.js";
@@ -52,7 +54,7 @@ export interface Pawl {
    * Throws `RunNotFound`, `RunEnded` or `InboxFull`.
    */
   readonly signal: Sender["signal"];
-  readonly runs: {
+  readonly runs: RunPauses & {
     /** The run with this id. Throws `RunNotFound`. */
     get(runId: string): Promise<Run>;
     /** A page of runs, newest first. */
@@ -77,8 +79,12 @@ export interface Pawl {
     /** All rate limits, ordered by name. */
     list(): Promise<Limit[]>;
   };
-  /** Message queues. */
-  readonly queues: Queues;
+  /** Message queues, and pauses of queues. */
+  readonly queues: Queues & QueuePauses;
+  /** Pauses of definitions. */
+  readonly definitions: Definitions;
+  /** Start runs by cron or at an interval. */
+  readonly schedules: Schedules;
   /** Publish to subscribers. */
   readonly topics: Topics;
   /** Subscribe workflows, queues and URLs to topics. */

@@ -8,6 +8,7 @@
 import { type Hub, hubOf } from "../local/hub.js";
 import { setLimit } from "../local/limits.js";
 import { Messages } from "../local/messages.js";
+import { pausesOver } from "../local/pauses.js";
 import { Receiver } from "../local/receiver.js";
 import { Results } from "../local/results.js";
 import { Signaller } from "../local/signal.js";
@@ -18,11 +19,14 @@ import type {
   QueueTransport,
   RunPageQuery,
   RunQuery,
+  ScheduleTransport,
   TopicTransport,
 } from "../store/client-transport.js";
+import { LocalSchedules } from "../schedules/local-schedules.js";
 import { addressKey } from "../store/postgres/database.js";
 import { isBusy, isOutage } from "../store/postgres/database-errors.js";
 import { PostgresStore } from "../store/postgres/postgres-store.js";
+import type { PauseTransport } from "../store/pauses.js";
 import type { StoredSubscription } from "../store/queue-store.js";
 import type { NewRun, StartedRun, StoredLimit } from "../store/runs.js";
 import { LockLanes } from "../timing/slow-lanes.js";
@@ -52,6 +56,8 @@ export async function openPostgresTransport(settings: PostgresSettings): Promise
 class PostgresTransport implements ClientTransport {
   readonly queues: QueueTransport;
   readonly topics: TopicTransport;
+  readonly pauses: PauseTransport;
+  readonly schedules: ScheduleTransport;
   readonly #database: Located;
   readonly #store: PostgresStore;
   readonly #hub: Hub;
@@ -76,6 +82,8 @@ class PostgresTransport implements ClientTransport {
     this.#results = new Results(store, hub, logger);
     this.queues = this.#queues(new Messages(store, hub, { isOutage, isBusy, lanes }));
     this.topics = this.#topics();
+    this.pauses = pausesOver(store.pausing, hub);
+    this.schedules = new LocalSchedules(store, hub);
   }
 
   start(run: NewRun): Promise<StartedRun> {

@@ -5,6 +5,7 @@
 
 import { fromBase64Url, toBase64Url } from "../values/bytes.js";
 import type { AnyDefinition } from "../define/definition.js";
+import { readScheduleKey } from "../define/schedule-key.js";
 import { readErrorRecord } from "../values/error-record.js";
 import { InvalidOption } from "../values/errors.js";
 import { fromJson, toJson } from "../values/json.js";
@@ -18,7 +19,7 @@ import type { RunPageQuery, RunQuery } from "../store/client-transport.js";
 import type { Run } from "../store/views.js";
 import { isRunId } from "../values/run-id.js";
 
-export type { Page, Run } from "../store/views.js";
+export type { Page, Pause, Run } from "../store/views.js";
 
 export interface ListOptions {
   readonly name?: string | undefined;
@@ -40,6 +41,8 @@ export interface ListOptions {
    * others.
    */
   readonly input?: unknown;
+  /** Runs that are paused themselves, not by their queue or definition. */
+  readonly paused?: true | undefined;
   /** The `cursor` of the page before. */
   readonly cursor?: string | undefined;
   /** 1 to 100. Default 20. */
@@ -61,6 +64,7 @@ const filters = [
   "since",
   "until",
   "input",
+  "paused",
 ] as const;
 /** The most bytes of JSON of the filter `input`. */
 const maxInputBytes = 16 * 1024;
@@ -85,10 +89,12 @@ export function toRun(stored: StoredRun): Run {
     error: stored.error === null ? null : readErrorRecord(fromJson(stored.error)),
     parentId: stored.parentId,
     idempotencyKey: stored.idempotencyKey,
+    schedule: readScheduleKey(stored.idempotencyKey),
     startedAt: stored.startedAt,
     completedAt: stored.completedAt,
     eligibleAt: stored.eligibleAt,
     expiresAt: stored.expiresAt,
+    paused: stored.paused,
   };
 }
 
@@ -109,7 +115,7 @@ export function toCountQuery(options: unknown): RunQuery {
 }
 
 function toQuery(given: GivenOptions<(typeof filters)[number]>): RunQuery {
-  const { name, version, status, phase, queue, kind, error, parentId, since, until, input } = given;
+  const { name, version, status, phase, queue, kind, error, parentId, since, until, input, paused } = given;
   return {
     name: name === undefined ? null : checkAnyName("definition", name),
     version: version === undefined ? null : checkVersion(version),
@@ -122,6 +128,7 @@ function toQuery(given: GivenOptions<(typeof filters)[number]>): RunQuery {
     since: since === undefined ? null : checkDate(since, "since"),
     until: until === undefined ? null : checkDate(until, "until"),
     input: input === undefined ? null : toJson(input, "input", maxInputBytes).text,
+    paused: checkPaused(paused),
   };
 }
 
@@ -138,6 +145,11 @@ function toPhases(status: Status | null, phase: Phase | null): readonly Phase[] 
   const ofStatus = status === null ? null : phasesOf[status];
   if (phase === null) return ofStatus;
   return ofStatus === null || ofStatus.includes(phase) ? [phase] : [];
+}
+
+function checkPaused(paused: unknown): boolean {
+  if (paused === undefined || paused === true) return paused === true;
+  throw new InvalidOption(`paused must be true, or left out for all runs, not ${show(paused)}`);
 }
 
 function checkParent(parentId: unknown): string {

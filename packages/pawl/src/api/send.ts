@@ -32,6 +32,13 @@ export interface Started<Definition extends AnyDefinition = AnyDefinition> {
   /** False if another run held the key: `runId` is that run. */
   readonly created: boolean;
   readonly status: Status;
+  /**
+   * `false` if you started by a name that no worker has ever registered: perhaps a typo. The run
+   * waits until a worker registers that name. Missing otherwise, and inside your own transaction.
+   */
+  readonly served?: false;
+  /** With `served: false`: the registered name that is nearest, if one is similar. */
+  readonly nearest?: string;
 }
 
 export interface Signalled {
@@ -134,11 +141,20 @@ export function toStarted<Definition extends AnyDefinition = AnyDefinition>({
   created,
   phase,
   conflict,
+  unregistered,
 }: StartedRun): Started<Definition> {
   if (conflict !== null) {
     throw new KeyConflict(`the unique key is held by run ${runId}, the idempotency key by run ${conflict}`);
   }
-  return { runId, created, status: statusOf(phase) };
+  if (unregistered === undefined) return { runId, created, status: statusOf(phase) };
+  const { nearest } = unregistered;
+  return {
+    runId,
+    created,
+    status: statusOf(phase),
+    served: false,
+    ...(nearest === null ? {} : { nearest }),
+  };
 }
 
 async function itemRun(

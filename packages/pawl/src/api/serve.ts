@@ -12,8 +12,11 @@ import type { WorkerTransport } from "../worker/transport.js";
 import { EngineWorker } from "../worker/worker.js";
 import { givenTarget, locateSchema } from "./locate.js";
 import { refuseOptions, type ServerAddress } from "../store/http/address.js";
+import { checkTicks } from "../schedules/cron.js";
+import { LocalSchedules } from "../schedules/local-schedules.js";
 import { Caller } from "../store/http/caller.js";
 import { HttpWorkerStore, longestWaitMs } from "../store/http/http-worker-store.js";
+import { workerSchedules } from "../store/http/http-schedules.js";
 import { addressKey } from "../store/postgres/database.js";
 import { PostgresStore } from "../store/postgres/postgres-store.js";
 
@@ -59,6 +62,7 @@ declare module "../define/definition.js" {
  */
 export function serve(definitions: readonly AnyDefinition[], options: ServeOptions = {}): Worker {
   const settings = checkServe(definitions, options);
+  for (const { times } of settings.schedules) checkTicks(times);
   const target = givenTarget(options.url, options.token);
   if (target.kind === "server") {
     refuseOptions(options, ["schema"], "serve");
@@ -72,11 +76,14 @@ async function openPostgres(url: string | undefined, schema: string): Promise<Wo
   const database = await locateSchema(url, schema);
   const address = { url: database.url, schema };
   const store = new PostgresStore(address, { connections });
+  const hub = hubOf(addressKey(address));
   return {
     store,
-    hub: hubOf(addressKey(address)),
+    hub,
     heartbeat: { kind: "postgres", ...address },
     sweeps: true,
+    schedules: new LocalSchedules(store, hub),
+    firing: store,
     gauges: (most) => store.gauges(most),
     state: () => store.state(),
     waitMs: null,
@@ -92,8 +99,10 @@ async function openPostgres(url: string | undefined, schema: string): Promise<Wo
  * work.
  */
 function openServer({ url, token }: ServerAddress): WorkerTransport {
+  const caller = new Caller({ url, token });
   return {
-    store: new HttpWorkerStore(new Caller({ url, token })),
+    store: new HttpWorkerStore(caller),
+    schedules: workerSchedules(caller),
     hub: hubOf(url),
     heartbeat: { kind: "server", url, token },
     sweeps: false,

@@ -4,14 +4,14 @@
  * would meet the obstacles. Used by the Postgres transport.
  */
 
-import type { Why, WhyReason } from "../store/views.js";
+import type { Pause, Why, WhyReason } from "../store/views.js";
 import type { WhyFacts } from "../store/why-facts.js";
 
 export type { Why, WhyReason } from "../store/views.js";
 
 export function explainRun(runId: string, facts: WhyFacts): Why {
   const found = findReason(runId, facts);
-  return { runId, phase: facts.phase, ...found, text: `run ${runId} ${describe(found, facts)}` };
+  return { runId, phase: facts.phase, ...found, text: `run ${runId} ${describe(runId, found, facts)}` };
 }
 
 function findReason(runId: string, facts: WhyFacts): WhyReason {
@@ -24,6 +24,10 @@ function findReason(runId: string, facts: WhyFacts): WhyReason {
     const leaseUntil = toDate(facts.leaseUntil);
     if (facts.workerAlive === true && leaseUntil !== null) return { reason: "executing", worker, leaseUntil };
     return { reason: "worker_dead", worker, leaseUntil };
+  }
+  if (facts.paused !== null) {
+    const { scope, by, reason: given, since } = facts.paused;
+    return { reason: "paused", scope, by, given, since: new Date(since) };
   }
   if (phase === "awaiting_children") {
     const { childrenPending: unfinished, unfinished: children } = facts;
@@ -79,7 +83,7 @@ function findObstacle(runId: string, facts: WhyFacts, dueAt: Date | null, isDue:
   return { reason: "claimable", queue: queue ?? "default", since: dueAt ?? new Date(facts.now) };
 }
 
-function describe(why: WhyReason, facts: WhyFacts): string {
+function describe(runId: string, why: WhyReason, facts: WhyFacts): string {
   const definition = `${facts.name}@${facts.version}`;
   const also =
     (facts.served ? "" : `; also, no live worker serves ${definition}`) +
@@ -90,7 +94,10 @@ function describe(why: WhyReason, facts: WhyFacts): string {
       return `has ended: ${why.status} at ${iso(why.at)}${error}`;
     }
     case "executing":
-      return `is being executed${atStep(facts)} by worker ${why.worker}`;
+      return (
+        `is being executed${atStep(facts)} by worker ${why.worker}` +
+        (facts.paused === null ? "" : `; ${facts.paused.by} has paused it: it stays after its present step`)
+      );
     case "worker_dead":
       return (
         `was being executed by worker ${why.worker}, which sends no heartbeats; another worker takes over ` +
@@ -108,7 +115,7 @@ function describe(why: WhyReason, facts: WhyFacts): string {
         const match = why.matches[name];
         return `the signal "${name}"${match === undefined ? "" : ` matching ${JSON.stringify(match)}`}`;
       });
-      const ends = why.children.map((runId) => `the end of run ${runId}`);
+      const ends = why.children.map((childId) => `the end of run ${childId}`);
       const times = why.until === null ? [] : [iso(why.until)];
       const inbox = Object.entries(why.inbox).map(([name, count]) => `${count} × "${name}"`);
       const has =
@@ -122,6 +129,11 @@ function describe(why: WhyReason, facts: WhyFacts): string {
     }
     case "awaiting_children":
       return `waits for ${why.unfinished} of its children: ${shorten(why.children, why.unfinished)} (since ${iso(why.since)})`;
+    case "paused": {
+      const what = pausedWhat(why.scope, facts);
+      const given = why.given === null ? "" : `: ${why.given}`;
+      return `is paused${what}, by ${why.by} since ${iso(why.since)}${given}; ${resumeWith(runId, why.scope, facts)}${also}`;
+    }
     case "held":
       return why.what === "run"
         ? "is held by an operator"
@@ -155,6 +167,20 @@ function describe(why: WhyReason, facts: WhyFacts): string {
     case "claimable":
       return `has been due since ${iso(why.since)}; a worker claims it when it has a free slot for queue "${why.queue}"`;
   }
+}
+
+function pausedWhat(scope: Pause["scope"], { name, queue }: WhyFacts): string {
+  if (scope === "run") return "";
+  return scope === "queue" ? `, as its queue "${queue}" is` : `, as its definition ${name} is`;
+}
+
+function resumeWith(runId: string, scope: Pause["scope"], { name, queue }: WhyFacts): string {
+  const what = {
+    run: `runs resume ${runId}`,
+    queue: `queues resume ${queue}`,
+    definition: `definitions resume ${name}`,
+  };
+  return `it goes on after \`pawl ${what[scope]}\``;
 }
 
 const toDate = (text: string | null): Date | null => (text === null ? null : new Date(text));

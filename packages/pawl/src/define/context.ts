@@ -20,6 +20,7 @@ import type {
   Spawn,
   Stop,
 } from "./outcome.js";
+import type { ScheduleTick } from "./schedule-key.js";
 import type { Status } from "../values/phase.js";
 import type { MatchOf, PayloadOf, ReceivedSignal, SignalMap } from "./signal.js";
 import type { Transaction } from "./transaction.js";
@@ -32,6 +33,8 @@ interface RunContext {
   readonly version: number;
   /** The number of attempts before this one: 0 at first. */
   readonly attempt: number;
+  /** The schedule that started the run, and its tick; null: no schedule did. */
+  readonly schedule: ScheduleTick | null;
   /**
    * Aborted when the run is cancelled or the worker loses the claim. Later results are not
    * recorded.

@@ -5,6 +5,7 @@
  * (`AnyDefinition`) and by the client (`InputOf`, `OutputOf`, `RunId`, `SignalArguments`).
  */
 
+import type { Batching } from "./batch.js";
 import type { JobContext, StepContext } from "./context.js";
 import type { Encodable } from "../values/json-types.js";
 import { reservedPrefix } from "../values/names.js";
@@ -60,6 +61,8 @@ export interface JobDefinition extends DefinitionBase {
   readonly backoff: (attempt: number) => unknown;
   readonly input: Schema | undefined;
   readonly output: Schema | undefined;
+  /** How to call `run` with many runs at once; null: one call for each run. */
+  readonly batch: Batching | null;
   readonly run: (ctx: JobContext, input: unknown) => unknown;
 }
 

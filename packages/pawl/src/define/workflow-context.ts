@@ -9,6 +9,7 @@ import type { Duration } from "../values/duration.js";
 import type { Json, Jsonify, JsonSafe } from "../values/json-types.js";
 import type { Logger } from "../values/logger.js";
 import type { Retries } from "./retry.js";
+import type { ScheduleTick } from "./schedule-key.js";
 import type { MatchOf, PayloadOf, SignalMap } from "./signal.js";
 import type { StartOptions } from "./start-options.js";
 import type { Transaction } from "./transaction.js";
@@ -19,6 +20,8 @@ export interface WorkflowContext<Signals extends SignalMap = SignalMap> {
   /** The name and version of the definition. */
   readonly name: string;
   readonly version: number;
+  /** The schedule that started the run, and its tick; null: no schedule did. */
+  readonly schedule: ScheduleTick | null;
   /**
    * Aborted on cancellation, loss of the claim or the end of the body. Later results are not
    * recorded.

@@ -6,6 +6,7 @@ export {
   checkOptions as options,
   checkString as string,
 } from "../values/options.js";
+export { checkTimes as scheduleTimes, refuseOwnOptions as scheduledOptions } from "../schedules/options.js";
 export { checkTraceparent as traceparent } from "../observe/tracing.js";
 export {
   checkLogger as logger,

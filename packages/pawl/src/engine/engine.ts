@@ -19,6 +19,9 @@ import { Gauges } from "../observe/gauges.js";
 import { Metrics } from "../observe/metrics.js";
 import { effectsOf, sendHints } from "../run/effects.js";
 import { newRun } from "../run/new-run.js";
+import { ScheduleFirer } from "../schedules/firer.js";
+import { LocalSchedules } from "../schedules/local-schedules.js";
+import type { ScheduleTransport } from "../store/client-transport.js";
 import { addressKey } from "../store/postgres/database.js";
 import { isBusy, isOutage } from "../store/postgres/database-errors.js";
 import { PostgresStore } from "../store/postgres/postgres-store.js";
@@ -74,10 +77,14 @@ export interface Engine {
   subscribe(pattern: string, target: SubscriptionTarget, owner: string | null): Promise<Subscribed>;
   /** Sets a rate limit and wakes the runs that it lets through. */
   setLimit(limit: StoredLimit): Promise<void>;
+  /** Schedules, straight in this database. */
+  readonly schedules: ScheduleTransport;
   /** Sends the hints that follow from commits of remote workers. */
   sendHints(commits: readonly Commit[], verdicts: readonly Verdict[]): void;
   /** Begins to reclaim runs of dead workers and to delete runs past their retention. */
   startSweeper(intervals: SweepIntervals): Pick<Sweeper, "hurry" | "stop">;
+  /** Begins to fire schedules that are due. */
+  startFirer(): Pick<ScheduleFirer, "stop">;
   /** Resolves if the database answers within 3 s, on a connection that no other call uses. */
   ping(): Promise<void>;
   /** Callers that wait for the end of a run get this error. */
@@ -142,6 +149,8 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
       await setLimit(store, limit);
       hub.hint(null);
     },
+    schedules: new LocalSchedules(store, hub),
+    startFirer: () => new ScheduleFirer({ store, hub, events, logger, mayFire: () => true }),
     sendHints: (commits, verdicts) => {
       for (const [index, commit] of commits.entries()) {
         const kind = verdicts[index]?.kind;

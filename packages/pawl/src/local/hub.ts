@@ -61,6 +61,7 @@ export class Hub implements Emitter {
   /** Wakes everything in this process that waits for a time. */
   readonly clock = new Clock();
   readonly #awaited = new Map<string, Set<(ended: EndedRun) => void>>();
+  readonly #firers = new Set<() => void>();
   readonly #receivers = new Map<string, Set<(isOld: boolean) => void>>();
 
   hears(name: EventName): boolean {
@@ -116,6 +117,17 @@ export class Hub implements Emitter {
   /** Messages became visible in this queue: new ones, or (`isOld`) some that were there before. */
   visible(queue: string, { isOld }: { isOld: boolean }): void {
     for (const tell of this.#receivers.get(queue) ?? []) tell(isOld);
+  }
+
+  /** A schedule was set or resumed: it may be due before all others. */
+  scheduled(): void {
+    for (const tell of this.#firers) tell();
+  }
+
+  /** Calls `tell` whenever a schedule was set or resumed. Returns a function that takes it back. */
+  onScheduled(tell: () => void): () => void {
+    this.#firers.add(tell);
+    return () => this.#firers.delete(tell);
   }
 
   /**

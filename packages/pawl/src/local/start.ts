@@ -10,6 +10,7 @@ import { newClaimId } from "../values/claim-id.js";
 import { Batcher } from "../timing/batch.js";
 import type { ErrorKinds, LockLanes } from "../timing/slow-lanes.js";
 import type { Hub, Reservation } from "./hub.js";
+import { RegisteredNames } from "./registered-names.js";
 import { startTraced } from "../observe/tracing.js";
 
 /** The members that every new run has in common. */
@@ -26,20 +27,23 @@ const freshRun = {
   journal: [],
   waiting: [],
   uniqueLost: false,
+  extra: null,
 } as const;
 
 export class Starter {
   readonly #store: Pick<ClientStore, "start">;
+  readonly #names: RegisteredNames;
   readonly #hub: Hub;
   readonly #group: Batcher<NewRun, StartedRun>;
   readonly #lanes: LockLanes;
 
   constructor(
-    store: Pick<ClientStore, "start">,
+    store: Pick<ClientStore, "start" | "unregistered">,
     hub: Hub,
     { lanes, ...errors }: ErrorKinds & { readonly lanes: LockLanes },
   ) {
     this.#store = store;
+    this.#names = new RegisteredNames(store);
     this.#hub = hub;
     this.#lanes = lanes;
     this.#group = new Batcher({
@@ -50,13 +54,19 @@ export class Starter {
   }
 
   /** Starts one run, together with others that this process starts at the same time. */
-  start(run: NewRun): Promise<StartedRun> {
-    return startTraced([run], ([traced]) => this.#group.add(traced!));
+  async start(run: NewRun): Promise<StartedRun> {
+    const started = await startTraced([run], ([traced]) => this.#group.add(traced!));
+    if (this.#names.isKnown(run)) return started;
+    const unregistered = await this.#names.ask(run.name);
+    return unregistered === undefined ? started : { ...started, unregistered };
   }
 
   /** Starts all runs in one statement, or none if their keys conflict. */
-  startMany(runs: readonly NewRun[]): Promise<StartedRun[]> {
-    return startTraced(runs, (traced) => this.#lanes.run(() => this.#send(traced, true)));
+  async startMany(runs: readonly NewRun[]): Promise<StartedRun[]> {
+    const started = await startTraced(runs, (traced) => this.#lanes.run(() => this.#send(traced, true)));
+    if (runs.every((run) => this.#names.isKnown(run))) return started;
+    const missing = await this.#names.missing(runs);
+    return started.map((one, index) => ({ ...one, unregistered: missing.get(runs[index]!.name) }));
   }
 
   async #send(given: readonly NewRun[], allOrNothing: boolean): Promise<StartedRun[]> {

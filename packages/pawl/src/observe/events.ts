@@ -1,8 +1,8 @@
 /**
  * Typed events of a process. The metrics count them, and users listen to them. Pawl emits an event
  * after the change is committed. If a listener throws or rejects, Pawl logs it and carries on.
- * Events contain names, ids and times, never inputs, states, payloads or results. Each worker owns
- * one `Events`. The clients of its process report starts, signals and cancellations to it through
+ * Events contain names, ids and times, and the errors that user code threw; never inputs, states,
+ * payloads or results. Each worker owns one `Events`. The clients of its process report starts, signals and cancellations to it through
  * the hub.
  */
 
@@ -58,11 +58,31 @@ export interface EventMap {
     readonly durationMs: number | null;
   };
   /**
+   * A worker of this process recorded the failure of a run. `run.completed` comes with it, and also
+   * for runs that others end.
+   */
+  readonly "run.failed": OfRun & {
+    /** The step that failed; `run` for a job, null for the body of a workflow. */
+    readonly step: string | null;
+    /** Counted from 0. */
+    readonly attempt: number;
+    /** The code, or else the name, of the error. */
+    readonly code: string;
+    /** The value itself that user code threw, or the error of Pawl. */
+    readonly error: unknown;
+    /** Since its start. */
+    readonly durationMs: number;
+  };
+  /**
    * A run entered its unique scope while another run held its key, and lost the key. Emitted by the
    * process whose commit, claim or cancellation moved it. If a signal or the end of a child or
    * worker moved it, the next claim of the run emits it.
    */
   readonly "run.unique_lost": OfRun;
+  /** A client of this process paused a run. */
+  readonly "run.paused": { readonly runId: string; readonly name: string; readonly by: string };
+  /** A client of this process resumed a run. */
+  readonly "run.resumed": { readonly runId: string; readonly name: string };
   /** The worker is about to call the function of a step. Not emitted for waits. */
   readonly "step.started": OfStep;
   /** A step has completed. */
@@ -71,9 +91,18 @@ export interface EventMap {
     readonly durationMs: number | null;
   };
   /** A step failed and will not be retried. */
-  readonly "step.failed": OfStep & { readonly durationMs: number | null };
+  readonly "step.failed": OfStep & {
+    readonly durationMs: number | null;
+    /** The value itself that the step threw; `ChildFailed` if an invoked run failed. */
+    readonly error: unknown;
+  };
   /** An attempt failed, and the step will be retried. */
-  readonly "step.retried": OfStep & { readonly durationMs: number; readonly delayMs: number };
+  readonly "step.retried": OfStep & {
+    readonly durationMs: number;
+    readonly delayMs: number;
+    /** The value itself that the step threw; null if it returned `ctx.retry(…)`. */
+    readonly error: unknown;
+  };
   /** A client of this process delivered a signal. */
   readonly "signal.delivered": {
     readonly runId: string;
@@ -100,8 +129,36 @@ export interface EventMap {
     readonly size: number;
     readonly durationMs: number;
   };
+  /** The code of a batch job was called with this many runs, and returned or threw. */
+  readonly batch: {
+    readonly name: string;
+    readonly version: number;
+    readonly queue: string;
+    readonly size: number;
+    readonly durationMs: number;
+  };
   /** The outcome of a step was not recorded, because the worker had lost its claim. */
   readonly "commit.stale": OfRun;
+  /**
+   * A schedule started a run at a tick (`at`), so many milliseconds after the tick and the offset of
+   * its jitter.
+   */
+  readonly "schedule.fired": {
+    readonly schedule: string;
+    readonly runId: string;
+    /** The definition of that run. */
+    readonly name: string;
+    readonly at: Date;
+    readonly lateMs: number;
+  };
+  /** A schedule started no run at a tick, because its last run was not terminal. */
+  readonly "schedule.skipped": { readonly schedule: string; readonly at: Date };
+  /** The database refused to start the run of a schedule. It tries again at its next tick. */
+  readonly "schedule.failed": {
+    readonly schedule: string;
+    readonly code: string;
+    readonly message: string;
+  };
   /** Runs of dead workers were made runnable again. */
   readonly "reaper.reaped": { readonly runs: number };
   /** Runs past their retention were deleted. */
@@ -120,7 +177,10 @@ const names: Readonly<Record<EventName, true>> = {
   "run.claimed": true,
   "run.released": true,
   "run.completed": true,
+  "run.failed": true,
   "run.unique_lost": true,
+  "run.paused": true,
+  "run.resumed": true,
   "step.started": true,
   "step.completed": true,
   "step.failed": true,
@@ -130,7 +190,11 @@ const names: Readonly<Record<EventName, true>> = {
   "run.throttled": true,
   "run.set_aside": true,
   flush: true,
+  batch: true,
   "commit.stale": true,
+  "schedule.fired": true,
+  "schedule.skipped": true,
+  "schedule.failed": true,
   "reaper.reaped": true,
   "sweeper.swept": true,
   "lease.lost": true,

@@ -40,6 +40,11 @@ export class Gauges {
       of("throttled", "pawl_throttled_runs", "Runs postponed by their rate limit.", ["limit"]),
       of("executing", "pawl_executing_runs", "Runs that workers of all processes execute.", ["workflow"]),
       of("blocked", "pawl_blocked_runs", `Runs that wait for their partition key, up to ${maxCounted}.`),
+      of("paused", "pawl_paused_runs", `Runs that are paused themselves, up to ${maxCounted}.`),
+      of("pause_age", "pawl_pause_age_seconds", "How long a queue or a definition has been paused.", [
+        "scope",
+        "name",
+      ]),
       of("workers", "pawl_workers", "Live workers."),
     ];
   }

@@ -11,6 +11,7 @@ const stepSeconds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30
 const runSeconds = [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3_600, 21_600, 86_400, 604_800];
 const callSeconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5];
 const batchSizes = [1, 2, 5, 10, 20, 50, 100, 200, 500];
+const calledSizes = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000];
 const lagResolutionMs = 20;
 
 export class Metrics {
@@ -104,11 +105,34 @@ export class Metrics {
       { name: "pawl_flush_duration_seconds", help: "Duration of the write of a batch.", labels: ["what"] },
       callSeconds,
     );
+    const called = new Histogram(
+      { name: "pawl_batch_size", help: "Runs per call of a batch job.", labels: ["workflow"] },
+      calledSizes,
+    );
     const stale = new Counter({
       name: "pawl_stale_commits_total",
       help: "Outcomes dropped because the worker had lost its claim.",
       labels: ["workflow"],
     });
+    const scheduled = new Counter({
+      name: "pawl_schedule_fired_total",
+      help: "Runs that this process started for ticks of schedules.",
+      labels: ["schedule"],
+    });
+    const scheduleSkipped = new Counter({
+      name: "pawl_schedule_skipped_total",
+      help: "Ticks that started no run, because the last run of the schedule was not terminal.",
+      labels: ["schedule"],
+    });
+    const scheduleFailed = new Counter({
+      name: "pawl_schedule_failures_total",
+      help: "Ticks whose run the database refused to start.",
+      labels: ["schedule"],
+    });
+    const scheduleLateness = new Histogram(
+      { name: "pawl_schedule_lateness_seconds", help: "How late after its tick a schedule fired." },
+      stepSeconds,
+    );
     const reaped = new Counter({
       name: "pawl_reaped_runs_total",
       help: "Runs reclaimed from dead workers.",
@@ -151,7 +175,12 @@ export class Metrics {
       claimDuration,
       batch,
       flushDuration,
+      called,
       stale,
+      scheduled,
+      scheduleSkipped,
+      scheduleFailed,
+      scheduleLateness,
       reaped,
       throttled,
       uniqueLost,
@@ -190,7 +219,14 @@ export class Metrics {
         batch.observe(size, what);
         flushDuration.observe(durationMs / 1_000, what);
       }),
+      events.on("batch", ({ name, size }) => called.observe(size, name)),
       events.on("commit.stale", ({ name }) => stale.add(1, name)),
+      events.on("schedule.fired", ({ schedule, lateMs }) => {
+        scheduled.add(1, schedule);
+        scheduleLateness.observe(lateMs / 1_000);
+      }),
+      events.on("schedule.skipped", ({ schedule }) => scheduleSkipped.add(1, schedule)),
+      events.on("schedule.failed", ({ schedule }) => scheduleFailed.add(1, schedule)),
       events.on("reaper.reaped", ({ runs }) => reaped.add(runs)),
       events.on("run.throttled", ({ queue, runs }) => throttled.add(runs, queue)),
       events.on("run.unique_lost", ({ name }) => uniqueLost.add(1, name)),

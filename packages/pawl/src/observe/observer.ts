@@ -5,7 +5,6 @@
  */
 
 import { performance } from "node:perf_hooks";
-import { fromJson } from "../values/json.js";
 import type { StepKind } from "../store/journal.js";
 import type { Emitter, EventMap } from "./events.js";
 import { type OpenSpan, openRunSpan } from "./tracing.js";
@@ -19,6 +18,9 @@ export interface Attempt {
   /** Counted from 0. */
   readonly attempt: number;
 }
+
+/** Where and why a run failed. */
+export type FailedAt = Pick<EventMap["run.failed"], "step" | "attempt" | "code" | "error">;
 
 /** How an attempt ended, after the commit. */
 export type StepEnd = "step.completed" | "step.failed" | "step.retried";
@@ -100,8 +102,17 @@ export class Observer {
     watched.tookMs = performance.now() - watched.calledMs;
   }
 
-  /** The outcome is committed. Only the first report of the end of an attempt counts. */
-  stepEnded(execution: Observed, watched: Watched, at: Attempt, event: StepEnd, delayMs = 0): void {
+  /**
+   * The outcome is committed. Only the first report of the end of an attempt counts. `error` is the
+   * value that the step threw.
+   */
+  stepEnded(
+    execution: Observed,
+    watched: Watched,
+    at: Attempt,
+    event: StepEnd,
+    { delayMs = 0, error = null }: { readonly delayMs?: number; readonly error?: unknown } = {},
+  ): void {
     if (watched.calledMs === unknown) return;
     this.stepReturned(watched);
     endStep(watched, errorOf[event]);
@@ -111,7 +122,9 @@ export class Observer {
     const { name, version } = definition;
     const durationMs = watched.tookMs;
     if (event === "step.retried") {
-      this.#events.emit(event, { runId, name, version, step, kind, attempt, durationMs, delayMs });
+      this.#events.emit(event, { runId, name, version, step, kind, attempt, durationMs, delayMs, error });
+    } else if (event === "step.failed") {
+      this.#events.emit(event, { runId, name, version, step, kind, attempt, durationMs, error });
     } else {
       this.#events.emit(event, { runId, name, version, step, kind, attempt, durationMs });
     }
@@ -124,26 +137,31 @@ export class Observer {
     if (watched.calledMs !== unknown) endStep(watched, "dropped");
   }
 
-  /** A sleep, a wait for an event or an invoked run ended. */
-  waited(execution: Observed, step: string, kind: StepKind, isFailed: boolean): void {
-    const name = isFailed ? "step.failed" : "step.completed";
+  /**
+   * A sleep, a wait for an event or an invoked run ended. `error`: the one that the body gets.
+   */
+  waited(execution: Observed, step: string, kind: StepKind, error: Error | null): void {
+    const name = error === null ? "step.completed" : "step.failed";
     if (this.#events.hears(name)) {
-      this.#events.emit(name, { ...stepOf(execution, { name: step, kind, attempt: 0 }), durationMs: null });
+      const ended = { ...stepOf(execution, { name: step, kind, attempt: 0 }), durationMs: null };
+      if (error === null) this.#events.emit("step.completed", ended);
+      else this.#events.emit("step.failed", { ...ended, error });
     }
-    execution.span?.step(step, kind, 0).end({ error: isFailed ? "StepFailed" : null });
+    execution.span?.step(step, kind, 0).end({ error: error === null ? null : "StepFailed" });
   }
 
-  /** The end of the run is committed. `error` is the recorded error. */
-  ended(execution: Observed, error: string | null): void {
-    if (execution.span === null && !this.#events.hears("run.completed")) return;
+  /** The end of the run is committed. Null: it completed. */
+  ended(execution: Observed, failed: FailedAt | null): void {
+    const events = this.#events;
+    if (execution.span === null && !events.hears("run.completed") && !events.hears("run.failed")) return;
     const { runId, definition, startedMs } = execution;
-    const status = error === null ? "completed" : "failed";
-    const { name } = definition;
-    const code = error === null ? null : codeOf(error);
-    execution.status = status;
+    const { name, version } = definition;
+    const code = failed === null ? null : failed.code;
+    execution.status = failed === null ? "completed" : "failed";
     execution.failure = code;
     const durationMs = Math.max(Date.now() - startedMs, 0);
-    this.#events.emit("run.completed", { runId, name, status, code, durationMs });
+    events.emit("run.completed", { runId, name, status: execution.status, code, durationMs });
+    if (failed !== null) events.emit("run.failed", { runId, name, version, ...failed, durationMs });
   }
 
   /** Children were started. */
@@ -182,10 +200,4 @@ function stepOf(
   { name: step, kind, attempt }: Attempt,
 ): EventMap["step.started"] {
   return { runId, name: definition.name, version: definition.version, step, kind, attempt };
-}
-
-/** The code, or else the name, of a recorded error. */
-function codeOf(error: string): string {
-  const { code, name } = fromJson(error) as { code?: string | null; name?: string };
-  return code ?? name ?? "Error";
 }

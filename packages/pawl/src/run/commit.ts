@@ -8,8 +8,11 @@ import { failedOutcome, failedWriteOf } from "../store/failed-write.js";
 import type { Claim, Claimable, Commit, StoreTransaction } from "../store/store.js";
 import { newClaimId } from "../values/claim-id.js";
 import { PawlError } from "../values/errors.js";
+import { readErrorRecord, withoutStacksText } from "../values/error-record.js";
 import { fromJson } from "../values/json.js";
-import { type Effects, effectsOf, sendHints } from "./effects.js";
+import { type Failure, logFailure } from "../observe/failure-log.js";
+import type { FailedAt } from "../observe/observer.js";
+import { effectsOf, sendHints } from "./effects.js";
 import type { Execution, RunClaim } from "./execution.js";
 import { CommitUnknown, commitTransaction, RolledBack } from "./transaction.js";
 import type { Decision } from "./transition.js";
@@ -30,7 +33,7 @@ type Committed = Extract<CommitVerdict, { kind: "committed" | "already" }>;
  */
 export async function commit(
   execution: Execution,
-  { transition, dueMs = null }: Decision,
+  decision: Decision,
 ): Promise<PawlError | RolledBack | null> {
   const { runId, claimId, queue, claim, progress, control, services } = execution;
   if (control.isAborted) {
@@ -39,6 +42,7 @@ export async function commit(
   }
   const { parentId, partitionKey } = claim.run;
   const { turn, inbox } = progress;
+  const transition = toRecord(decision, services);
   services.observer.stepReturned(execution.observed);
   const next = partitionKey === null || transition.kind === "keep" ? null : offerNext(execution);
   const item: Commit = {
@@ -67,8 +71,14 @@ export async function commit(
   }
   if (verdict.kind === "failed") return failedOutcome(verdict);
   if (verdict.kind === "stale") loseClaim(execution);
-  else apply(execution, item, verdict, effectsOf(item, dueMs));
+  else apply(execution, item, verdict, decision);
   return null;
+}
+
+/** The transition as it is stored: without stacks, if the worker was told to record none. */
+function toRecord({ transition }: Decision, { recordStacks }: WorkerServices): Decision["transition"] {
+  if (recordStacks || !("error" in transition) || transition.error === null) return transition;
+  return { ...transition, error: withoutStacksText(transition.error) };
 }
 
 /** Commits the failure of a run; throws if the database refuses even that. */
@@ -91,10 +101,9 @@ export function loseClaim({ runId, definition, progress, control, observed, serv
 }
 
 /** Writes an outcome. */
-function write({ queue, services }: Execution, item: Commit): Promise<CommitVerdict> {
+function write({ claimer, services }: Execution, item: Commit): Promise<CommitVerdict> {
   const isEnd = item.transition.kind !== "keep" && item.next === null;
-  const claimer = isEnd ? services.worker.claimer(queue) : undefined;
-  return claimer === undefined ? services.commits.add(item) : writeEnd(claimer, services, item);
+  return isEnd ? writeEnd(claimer, services, item) : services.commits.add(item);
 }
 
 /** The outcome ends the claim: the run for its slot is claimed meanwhile. */
@@ -147,29 +156,42 @@ async function writeInTransaction(
 }
 
 /** The transition is committed: events, hints and logs, and the progress of the run. */
-function apply(execution: Execution, item: Commit, verdict: Committed, effects: Effects): void {
+function apply(execution: Execution, item: Commit, verdict: Committed, decision: Decision): void {
   const { runId, definition, progress, observed, services } = execution;
   const { observer, logger } = services;
+  const { dueMs = null, thrown = null } = decision;
+  const effects = effectsOf(item, dueMs);
   if (verdict.kind === "committed" && verdict.uniqueLost) {
     logger.warn({ runId }, "pawl: unique_lost: the unique key was taken meanwhile");
     observer.uniqueLost(runId, definition.name, definition.version);
   }
-  observer.stepEnded(observed, observed, execution.attempt, effects.step, effects.dueMs ?? 0);
+  const end = { delayMs: effects.dueMs ?? 0, error: thrown };
+  observer.stepEnded(observed, observed, execution.attempt, effects.step, end);
   if (effects.started.length > 0) observer.started(effects.started, runId);
-  if (effects.ended !== null) observer.ended(observed, effects.ended.error);
-  sendHints(services.hub, item, effects);
-  if (effects.error !== null) {
-    const failed = effects.ended === null ? "an attempt failed, another will follow" : "a run failed";
-    logger.warn(describe(execution, effects.error), `pawl: ${failed}`);
+  const failure = failureOf(execution, decision);
+  if (effects.ended !== null) {
+    observer.ended(observed, failure === null ? null : failedAt(failure, thrown));
   }
-  progress.advance(item.transition, verdict.inboxSeq, successorOf(execution, item, verdict));
+  sendHints(services.hub, item, effects);
+  if (failure !== null) logFailure(logger, effects.ended === null ? "attempt" : "run", failure);
+  execution.told(verdict.paused);
+  progress.advance(item.transition, verdict, successorOf(execution, item, verdict));
+}
+
+function failedAt({ step, attempt, error }: Failure, thrown: unknown): FailedAt {
+  return { step, attempt, code: error.code ?? error.name, error: thrown };
 }
 
 /** The next run of the partition key, if the commit has claimed it. */
 function successorOf({ claim }: Execution, { next }: Commit, verdict: Committed): RunClaim | null {
   if (verdict.kind !== "committed" || verdict.handed === null || next === null) return null;
   const { sinceMs, count } = claim.chain;
-  return { run: verdict.handed, claimId: next.claimId, chain: { sinceMs, count: count + 1 } };
+  return {
+    run: verdict.handed,
+    claimId: next.claimId,
+    claimedAtMs: performance.now(),
+    chain: { sinceMs, count: count + 1 },
+  };
 }
 
 /**
@@ -177,13 +199,12 @@ function successorOf({ claim }: Execution, { next }: Commit, verdict: Committed)
  * only while no other run waits for the slot, as far as is known. While too few slots are free to
  * claim more runs, a chain of such runs lasts one slice.
  */
-function offerNext({ queue, claim, services }: Execution): Claim | null {
+function offerNext({ claimer, claim, services }: Execution): Claim | null {
   const { worker } = services;
-  const claimer = worker.claimer(queue);
-  if (worker.isStopping() || claimer?.hasBacklog) return null;
+  if (worker.isStopping() || claimer.hasBacklog) return null;
   const { sinceMs, count } = claim.chain;
   const isUsedUp = count >= sliceSteps || performance.now() - sinceMs >= sliceMs;
-  if (isUsedUp && !claimer?.isClaiming) return null;
+  if (isUsedUp && !claimer.isClaiming) return null;
   const workerId = worker.workerId();
   if (workerId === null) return null;
   const claimId = newClaimId();
@@ -191,19 +212,11 @@ function offerNext({ queue, claim, services }: Execution): Claim | null {
   return { workerId, claimId };
 }
 
-/**
- * The details of an error for the log. Messages of Pawl's own errors may quote a payload and are
- * left out.
- */
-function describe({ runId, definition, progress }: Execution, error: string): object {
-  const { name, message, code, step } = fromJson(error) as Record<string, string | undefined>;
-  const isOwn = name !== undefined && name === code;
-  return {
-    runId,
-    name: definition.name,
-    version: definition.version,
-    attempt: progress.attempt,
-    ...(step === undefined ? {} : { step }),
-    error: isOwn ? code : `${name}: ${message?.slice(0, 200)}`,
-  };
+/** Where an attempt or the run failed, if it did. The error has its stack, recorded or not. */
+function failureOf(execution: Execution, { transition }: Decision): Failure | null {
+  if (!("error" in transition) || transition.error === null) return null;
+  const { runId, definition, progress } = execution;
+  const error = readErrorRecord(fromJson(transition.error));
+  const step = definition.kind === "workflow" ? (error.step ?? null) : execution.attempt.name;
+  return { runId, definition, step, attempt: progress.attempt, error };
 }

@@ -25,6 +25,7 @@ export class Control {
   #isAborted = false;
   #isInterrupted = false;
   #isStopping = false;
+  #isPaused = false;
   #reason: unknown;
   #controller: AbortController | undefined;
   #body: LiveBody | null = null;
@@ -47,6 +48,11 @@ export class Control {
   /** The worker stops: an outcome still counts, an error only makes it release the claim. */
   get isStopping(): boolean {
     return this.#isStopping;
+  }
+
+  /** The run is paused: running steps finish and count, and no further step begins. */
+  get isPaused(): boolean {
+    return this.#isPaused;
   }
 
   get isCancelled(): boolean {
@@ -87,6 +93,11 @@ export class Control {
   stop(): void {
     this.#isStopping = true;
     this.interrupt(new Error("the worker is stopping"));
+  }
+
+  /** The database says that the run is paused. */
+  pause(): void {
+    this.#isPaused = true;
   }
 
   abort(reason: Error): void {

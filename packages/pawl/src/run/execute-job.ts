@@ -56,6 +56,16 @@ async function attemptJob(
     await commitFailure(execution, decideJobError(definition, progress.attempt, error));
     return null;
   }
+  return commitReturned(execution, definition, result);
+}
+
+/** Commits the result of a job. Answers `RolledBack` if its transaction was. */
+export async function commitReturned(
+  execution: Execution,
+  definition: JobDefinition,
+  result: unknown,
+): Promise<RolledBack | null> {
+  const { progress, transaction, services } = execution;
   // The work is done: another attempt would repeat its effects and not help a result that JSON
   // cannot hold.
   let decision: Decision;

@@ -18,7 +18,14 @@ import type { Execution } from "./execution.js";
 import { newRun } from "./new-run.js";
 import { callCode, stepContext } from "./step-context.js";
 import { RolledBack, RollbackRetries } from "./transaction.js";
-import { decide, decideFailure, decideUnhandled, type Decision, type Situation } from "./transition.js";
+import {
+  decide,
+  decideFailure,
+  decideHandled,
+  decideUnhandled,
+  type Decision,
+  type Situation,
+} from "./transition.js";
 import { sliceMs, sliceSteps } from "./worker-services.js";
 
 const maxSpawnLength = 16 * 1024 * 1024;
@@ -54,7 +61,7 @@ export async function executeMachine(execution: Execution, definition: MachineDe
     };
     const isNew = state === null && count === 1;
     const next = await executeStep({ execution, definition, stored, at, isNew });
-    if (control.isAborted || next === null) return;
+    if (control.isAborted || next === null || progress.isSettled) return;
     stored = next;
   }
 }
@@ -64,7 +71,7 @@ export async function executeMachine(execution: Execution, definition: MachineDe
  * backlog.
  */
 function mayKeepClaim(
-  { queue, claim, control, services }: Execution,
+  { claimer, claim, control, services }: Execution,
   count: number,
   begunMs: number,
 ): boolean {
@@ -72,7 +79,7 @@ function mayKeepClaim(
   if (control.isInterrupted || worker.isStopping()) return false;
   const isUsedUp = count >= sliceSteps || performance.now() - begunMs >= sliceMs;
   if (!isUsedUp) return true;
-  return claim.run.partitionKey === null && !worker.claimer(queue)?.hasBacklog;
+  return claim.run.partitionKey === null && !claimer.hasBacklog;
 }
 
 /** Executes a step and commits its outcome. Answers the new state if the claim is kept. */
@@ -163,7 +170,8 @@ async function decideByHandle(step: MachineStep, error: unknown): Promise<Decisi
     }
     const given = stepContext(execution, at.step, state);
     const outcome = transaction.outcomeOf(await callCode(execution, () => handle(error, given)));
-    return await decideOutcome(at, checkOutcome(outcome, definition.steps, "handle"), execution);
+    const checked = checkOutcome(outcome, definition.steps, "handle");
+    return decideHandled(await decideOutcome(at, checked, execution), at.step, error);
   } catch (handleError) {
     await transaction.abandon();
     return decideUnhandled(at.step, handleError, error);

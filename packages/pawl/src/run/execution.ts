@@ -19,12 +19,14 @@ import { monotonicMs } from "../values/monotonic-clock.js";
 import { Control } from "./control.js";
 import { Progress } from "./progress.js";
 import { StepTransaction } from "./transaction.js";
-import type { WorkerServices } from "./worker-services.js";
+import type { QueueClaimer, WorkerServices } from "./worker-services.js";
 
 /** A run as it was claimed. */
 export interface RunClaim {
   readonly run: ClaimedRun;
   readonly claimId: string;
+  /** When the database answered the claim, on the clock of this process. */
+  readonly claimedAtMs: number;
   readonly chain: Chain;
 }
 
@@ -36,12 +38,16 @@ interface Chain {
   readonly count: number;
 }
 
+/** A step begins only if the database said within this time that its run is not paused. */
+const pauseKnownMs = 500;
+
 export class Execution {
   readonly runId: string;
   readonly claimId: string;
   readonly claim: RunClaim;
   readonly definition: AnyDefinition;
-  readonly queue: string;
+  /** Keeps the slot of the run filled. */
+  readonly claimer: QueueClaimer;
   readonly services: WorkerServices;
   readonly progress: Progress;
   readonly control: Control;
@@ -49,12 +55,14 @@ export class Execution {
   readonly observed: Observed;
   /** On the clock that the heartbeat reads too. */
   readonly begunAtMs = monotonicMs();
+  /** When the database last said whether the run is paused. */
+  #toldAtMs: number;
 
   /** `onAborted` is called once, when the execution is aborted. */
   constructor(
     claim: RunClaim,
     definition: AnyDefinition,
-    queue: string,
+    claimer: QueueClaimer,
     services: WorkerServices,
     onAborted: (execution: Execution) => void,
   ) {
@@ -62,12 +70,17 @@ export class Execution {
     this.runId = run.runId;
     this.claimId = claim.claimId;
     this.claim = claim;
+    this.#toldAtMs = claim.claimedAtMs;
     this.definition = definition;
-    this.queue = queue;
+    this.claimer = claimer;
     this.services = services;
     this.progress = new Progress(run);
     this.control = new Control(() => onAborted(this));
-    this.observed = observedOf(run, definition, queue);
+    this.observed = observedOf(run, definition, claimer.queue);
+  }
+
+  get queue(): string {
+    return this.claimer.queue;
   }
 
   /** The trace of the runs that it starts. */
@@ -83,6 +96,27 @@ export class Execution {
     return { name, kind: "run", attempt };
   }
 
+  /** The database has answered a write of this run, and says whether the run is paused. */
+  told(isPaused: boolean | undefined): void {
+    this.#toldAtMs = performance.now();
+    if (isPaused === true) this.control.pause();
+  }
+
+  /**
+   * Whether a step may begin: the run is not paused. Asks the database only if it has said nothing
+   * for a while, as when a claimed run had to wait for its slot.
+   */
+  mayBeginStep(): boolean | Promise<boolean> {
+    const { control } = this;
+    if (control.isPaused) return false;
+    return this.isTold || askIfPaused([this]).then(() => !control.isAborted && !control.isPaused);
+  }
+
+  /** Whether the database has said lately whether the run is paused. */
+  get isTold(): boolean {
+    return performance.now() - this.#toldAtMs < pauseKnownMs;
+  }
+
   /**
    * Reads something for the run, or begins a transaction. An outage or a refusal only delays it.
    * Undefined: the claim is lost.
@@ -95,6 +129,14 @@ export class Execution {
         this.services.logger.warn({ err, runId: this.runId }, "pawl: a call for a run failed, trying again"),
     );
   }
+}
+
+/** Asks the database which of these runs are paused, in one call, and tells them. */
+export async function askIfPaused(executions: readonly Execution[]): Promise<void> {
+  const [first] = executions;
+  const paused = await first?.repeatWhileClaimed(() => first.services.store.paused(executions));
+  if (paused === undefined) return;
+  for (const execution of executions) execution.told(paused.includes(execution.runId));
 }
 
 function observedOf(run: ClaimedRun, definition: AnyDefinition, queue: string): Observed {

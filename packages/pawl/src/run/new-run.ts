@@ -13,6 +13,7 @@ import { checkName, checkStepName, checkVersion } from "../values/names.js";
 import { checkInteger, checkOneOf, checkOptions, checkString, suggest } from "../values/options.js";
 import type { Phase } from "../values/phase.js";
 import { checkRateLimit, limitText, type Tokens } from "../define/rate-limit.js";
+import { checkFreeKey } from "../define/schedule-key.js";
 import { checkStable, parse, type Schema } from "../define/schema.js";
 import { show } from "../values/show.js";
 import type { NewRun } from "../store/store.js";
@@ -97,7 +98,7 @@ export async function newRun(
     idempotencyKey:
       given.idempotencyKey === undefined
         ? null
-        : checkString(given.idempotencyKey, "idempotencyKey", { maxBytes: 512 }),
+        : checkFreeKey(checkString(given.idempotencyKey, "idempotencyKey", { maxBytes: 512 })),
     uniqueKey: given.uniqueKey === undefined ? null : checkUniqueKey(given.uniqueKey),
     uniqueScope: given.uniqueScope === undefined ? null : checkScope(given.uniqueScope),
     partitionKey:

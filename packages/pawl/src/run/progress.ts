@@ -51,12 +51,19 @@ export class Progress {
     return (this.#step ??= initial);
   }
 
-  /** The transition is committed. `inboxSeq`: the last signal in the inbox by now, if known. */
-  advance(transition: Transition, inboxSeq: number | null, successor: RunClaim | null): void {
+  /**
+   * The transition is committed. `inboxSeq`: the last signal in the inbox by now, if known.
+   * `paused`: the claim has ended, because the run is paused.
+   */
+  advance(
+    transition: Transition,
+    { inboxSeq, paused = false }: { readonly inboxSeq: number | null; readonly paused?: boolean },
+    successor: RunClaim | null,
+  ): void {
     this.#turn++;
-    this.#isSettled = transition.kind !== "keep";
+    this.#isSettled = transition.kind !== "keep" || paused;
     this.#successor = successor;
-    if (transition.kind !== "keep") return;
+    if (transition.kind !== "keep" || paused) return;
     this.#step = transition.step;
     this.#attempt = 0;
     this.inbox.advance(transition.consumed, inboxSeq);

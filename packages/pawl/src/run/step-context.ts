@@ -6,6 +6,7 @@
 
 import type { JobContext, StepContext } from "../define/context.js";
 import { stepHelpers } from "../define/outcome.js";
+import { readScheduleKey, type ScheduleTick } from "../define/schedule-key.js";
 import type { WorkflowContext, WorkflowSteps } from "../define/workflow-context.js";
 import { isThenable, withinTime } from "../timing/deadline.js";
 import type { Logger, LogMethod } from "../values/logger.js";
@@ -27,6 +28,10 @@ class RunContext {
     this.#execution = execution;
   }
 
+  get schedule(): ScheduleTick | null {
+    return readScheduleKey(this.#execution.claim.run.extra?.schedule ?? null);
+  }
+
   get signal(): AbortSignal {
     return this.#execution.control.signal;
   }
@@ -35,7 +40,7 @@ class RunContext {
     const { runId, name, attempt } = this;
     const { progress, services } = this.#execution;
     const { step } = progress;
-    return (this.#log ??= bind(services.logger, {
+    return (this.#log ??= bindLogger(services.logger, {
       runId,
       name,
       attempt,
@@ -156,7 +161,7 @@ export function callCode({ observed, control, services }: Execution, code: () =>
 }
 
 /** A logger that adds these details to every line. */
-function bind(logger: Logger, bindings: object): Logger {
+export function bindLogger(logger: Logger, bindings: object): Logger {
   const method =
     (level: keyof Logger): LogMethod =>
     (given: object | string, message?: string) => {

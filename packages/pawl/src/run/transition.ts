@@ -37,6 +37,8 @@ export interface Decision {
   readonly state: Encoded | null;
   /** A suspended workflow: how long until its first wait is due; null: no wait has a time. */
   readonly dueMs?: number | null;
+  /** The value that was thrown, for listeners, if the attempt or the run failed. */
+  readonly thrown?: unknown;
 }
 
 /** The transition of a machine's outcome. `children` are the runs that a spawn starts. */
@@ -71,7 +73,7 @@ export function decide(at: Situation, outcome: Outcome, children: readonly NewRu
     case "done":
       return end({ kind: "done", step: at.step, result: toJson(outcome.result, "result", at.maxBytes).text });
     case "stop":
-      return end(fail(at.step, describeStop(outcome.reason, at.step)));
+      return fail(at.step, describeStop(outcome.reason, at.step), outcome.reason);
   }
 }
 
@@ -117,12 +119,13 @@ export function decideJobError(definition: JobDefinition, attempt: number, error
     return decideUnhandled(null, backoffError, error);
   }
   const record = JSON.stringify(describeError(error));
-  return end({ kind: "retry", step: null, state: null, delayMs, error: record });
+  const transition = { kind: "retry", step: null, state: null, delayMs, error: record } as const;
+  return { ...end(transition), thrown: error };
 }
 
 /** A run that fails by an error nobody handled. */
 export function decideFailure(step: string | null, error: unknown): Decision {
-  return end(fail(step, describeError(error, step ?? undefined)));
+  return fail(step, describeError(error, step ?? undefined), error);
 }
 
 /** The error of a run that crashed too often to be tried again, or null. */
@@ -146,11 +149,19 @@ export function crashLimit(
 
 /** A run that fails because handling its error failed too: both errors are recorded. */
 export function decideUnhandled(step: string | null, later: unknown, earlier: unknown): Decision {
-  return end(fail(step, describeBoth(later, earlier, step ?? undefined)));
+  return fail(step, describeBoth(later, earlier, step ?? undefined), later);
 }
 
-function fail(step: string | null, record: ReturnType<typeof describeError>): Transition {
-  return { kind: "stop", step, error: JSON.stringify(record) };
+/** The decision of a machine's `handle` about an error. A retry records the error. */
+export function decideHandled(decision: Decision, step: string, error: unknown): Decision {
+  const { transition } = decision;
+  if (transition.kind !== "retry") return decision;
+  const record = JSON.stringify(describeError(error, step));
+  return { ...decision, transition: { ...transition, error: record }, thrown: error };
+}
+
+function fail(step: string | null, record: ReturnType<typeof describeError>, thrown: unknown): Decision {
+  return { ...end({ kind: "stop", step, error: JSON.stringify(record) }), thrown };
 }
 
 function end(transition: Transition): Decision {

@@ -20,6 +20,7 @@ export type JournalVerdict = Exclude<RecordVerdict, { kind: "busy" }>;
 
 /** The claimer of a queue. */
 export interface QueueClaimer {
+  readonly queue: string;
   /** More runs are due than there are slots. */
   readonly hasBacklog: boolean;
   /** It claims more runs, because enough slots are free. */
@@ -28,6 +29,8 @@ export interface QueueClaimer {
   endBegins(): void;
   /** The outcome is written. */
   endIsOver(): void;
+  /** Frees the slot of a run whose code has not returned. */
+  leave(): void;
   /** A run of the queue becomes due after this time. */
   expect(delayMs: number): void;
 }
@@ -40,7 +43,6 @@ export interface WorkerState {
   readonly claiming: Set<string>;
   /** The worker begins no further steps. */
   isStopping(): boolean;
-  claimer(queue: string): QueueClaimer | undefined;
 }
 
 /** Tells a workflow whose body is alive of signals that arrive for it. */
@@ -50,13 +52,15 @@ interface InboxListeners {
 }
 
 export interface WorkerServices {
-  readonly store: Pick<WorkerStore, "inbox" | "children" | "journal" | "begin">;
+  readonly store: Pick<WorkerStore, "inbox" | "children" | "journal" | "begin" | "paused">;
   readonly commits: Batcher<Commit, CommitVerdict>;
   readonly journal: Batcher<JournalEntry, JournalVerdict>;
   readonly inboxes: InboxListeners;
   readonly hub: Hub;
   readonly observer: Observer;
   readonly logger: Logger;
+  /** Whether recorded errors have their stacks. */
+  readonly recordStacks: boolean;
   readonly limits: { readonly maxStepMs: number | null; readonly maxPayloadBytes: number };
   readonly worker: WorkerState;
 }

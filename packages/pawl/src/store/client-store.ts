@@ -9,6 +9,7 @@
 import type { Phase, Status } from "../values/phase.js";
 import type { ListedStep, StepCursor } from "./journal.js";
 import type { Claim, Claimable, ClaimedRun, NewRun, StartedRun, StoredLimit } from "./runs.js";
+import type { Pause } from "./views.js";
 import type { WhyFacts } from "./why-facts.js";
 
 export interface NewSignal {
@@ -71,6 +72,7 @@ export interface StoredRun {
   readonly completedAt: Date | null;
   readonly eligibleAt: Date | null;
   readonly expiresAt: Date | null;
+  readonly paused: Pause | null;
 }
 
 export interface RunFilter {
@@ -87,6 +89,8 @@ export interface RunFilter {
   readonly before: { readonly startedAt: string; readonly runId: string } | null;
   /** JSON that the input contains. */
   readonly input: string | null;
+  /** Only runs that are paused themselves. */
+  readonly paused?: boolean;
   readonly limit: number;
 }
 
@@ -98,7 +102,16 @@ export interface RunCounts {
 
 /** A gauge of the metrics that only the database knows, with the values of its labels. */
 export interface StoredGauge {
-  readonly gauge: "depth" | "age" | "unserved" | "throttled" | "executing" | "blocked" | "workers";
+  readonly gauge:
+    | "depth"
+    | "age"
+    | "unserved"
+    | "throttled"
+    | "executing"
+    | "blocked"
+    | "paused"
+    | "pause_age"
+    | "workers";
   readonly first: string | null;
   readonly second: string | null;
   readonly value: number;
@@ -151,4 +164,9 @@ export interface ClientStore {
    * again for the rest.
    */
   ended(runIds: readonly string[]): Promise<{ runs: EndedRun[]; more: boolean }>;
+  /**
+   * The names among these that no worker has ever registered, each with registered names of about
+   * its length.
+   */
+  unregistered(names: readonly string[]): Promise<{ name: string; known: readonly string[] }[]>;
 }

@@ -20,7 +20,9 @@ import type {
   StoredTarget,
   ReceiveFilter,
 } from "./queue-store.js";
+import type { PauseTransport } from "./pauses.js";
 import type { NewRun, StartedRun, StoredLimit } from "./runs.js";
+import type { NewSchedule, Schedule, ScheduleDetail, TickRun } from "./schedule-store.js";
 import type { Message, Page, Run, StepPage, Why } from "./views.js";
 
 /** The filters of `runs.list` and `runs.count`; null: any. */
@@ -37,6 +39,8 @@ export interface RunQuery {
   readonly until: Date | null;
   /** JSON that the input contains. */
   readonly input: string | null;
+  /** Only runs that are paused themselves. */
+  readonly paused?: boolean;
 }
 
 /** A page of them. */
@@ -81,9 +85,27 @@ export interface TopicTransport {
   subscriptions(pattern: string | null): Promise<StoredSubscription[]>;
 }
 
+export interface ScheduleTransport {
+  set(schedule: NewSchedule): Promise<ScheduleDetail & { readonly changed: boolean }>;
+  /** null: there is no such schedule. */
+  get(name: string): Promise<ScheduleDetail | null>;
+  /** A page in order of names, after this name; `cursor` is the name for the next page. */
+  list(after: string | null, limit: number): Promise<{ schedules: Schedule[]; cursor: string | null }>;
+  /** Whether there is such a schedule. */
+  pause(name: string, paused: boolean): Promise<boolean>;
+  /** Whether there was such a schedule. */
+  remove(name: string): Promise<boolean>;
+  /** null: there is no such schedule. */
+  trigger(name: string): Promise<{ readonly runId: string } | null>;
+  /** The runs of the ticks in `[from, to)`; null: there is no such schedule. */
+  backfill(name: string, from: Date, to: Date): Promise<readonly TickRun[] | null>;
+}
+
 export interface ClientTransport extends SendTransport {
   readonly queues: QueueTransport;
   readonly topics: TopicTransport;
+  readonly pauses: PauseTransport;
+  readonly schedules: ScheduleTransport;
   cancel(
     runId: string,
     options: { reason: string | null; cascade: boolean },

@@ -3,6 +3,8 @@
  * `pawl doctor` judges them. Times are by the database clock. Types only.
  */
 
+import type { ScheduleHealth } from "./schedule-store.js";
+
 /**
  * A transaction that has been open for long. Vacuum cannot remove rows that died since it began.
  */
@@ -97,6 +99,17 @@ export interface DueFact {
   readonly lateMs: number;
 }
 
+/** A paused queue or definition. */
+export interface PauseFact {
+  readonly scope: "queue" | "definition";
+  readonly name: string;
+  /** Of a definition; null: every version. */
+  readonly version: number | null;
+  readonly by: string;
+  readonly reason: string | null;
+  readonly ageMs: number;
+}
+
 export interface SchemaHealth {
   readonly tables: readonly TableFact[];
   readonly liveWorkers: number;
@@ -104,6 +117,12 @@ export interface SchemaHealth {
   readonly unserved: readonly UnservedFact[];
   readonly setAside: readonly SetAsideFact[];
   readonly blockedKeys: readonly BlockedKeyFact[];
+  /** The first 20, oldest first. */
+  readonly pauses: readonly PauseFact[];
+  /** Runs that are paused themselves, up to 10,000. */
+  readonly pausedRuns: number;
+  /** Schedules that nobody fires or serves, that cannot start their runs, or whose last run failed. */
+  readonly schedules: readonly ScheduleHealth[];
   /** The run of a served definition that has been due for the longest time. */
   readonly oldestDue: DueFact | null;
 }

@@ -89,15 +89,17 @@ export type JournalChange =
     }
   | { readonly op: "invoke"; readonly child: NewRun };
 
+/** `paused`: the run is paused and must begin no further step. */
 export type RecordVerdict =
   /** Recorded. `inboxSeq`: the inbox has signals up to this seq that the worker does not know. */
-  | { readonly kind: "recorded"; readonly inboxSeq: number | null }
+  | { readonly kind: "recorded"; readonly inboxSeq: number | null; readonly paused?: boolean }
   /** The wait is over, or an earlier call recorded the step. */
   | {
       readonly kind: "done";
       readonly seq: number;
       readonly output: Json | null;
       readonly error: ErrorRecord | null;
+      readonly paused?: boolean;
     }
   /** Not yet. No signal up to `inboxSeq` matched. */
   | {
@@ -106,6 +108,7 @@ export type RecordVerdict =
       readonly childId: string | null;
       readonly dueMs: number | null;
       readonly dueAt: string | null;
+      readonly paused?: boolean;
     }
   /** The same as for commits. */
   | Extract<Verdict, { kind: "stale" | "busy" | "failed" }>;

@@ -63,6 +63,11 @@ export interface StartedRun {
    * The run that holds the idempotency key while `runId` holds the unique key: nothing was started.
    */
   readonly conflict: string | null;
+  /**
+   * It was started by a name that no worker has ever registered. `nearest`: the one that was
+   * perhaps meant.
+   */
+  readonly unregistered?: { readonly nearest: string | null } | undefined;
 }
 
 /** A worker's claim. The id is random and new for every call that claims. */
@@ -101,6 +106,14 @@ export interface ClaimedRun {
   /** When it was started, by the database clock. */
   readonly startedMs: number;
   readonly trace: string | null;
+  /** null: it has none of these facts. */
+  readonly extra: ClaimExtra | null;
+}
+
+/** Facts that few runs have. */
+export interface ClaimExtra {
+  /** The idempotency key of a run that a schedule started. */
+  readonly schedule?: string | undefined;
 }
 
 /** A signal in an inbox. */

@@ -5,5 +5,6 @@
 export type * from "./client-store.js";
 export type * from "./database-state.js";
 export type * from "./runs.js";
+export type * from "./schedule-store.js";
 export type * from "./transitions.js";
 export type * from "./worker-store.js";

@@ -95,18 +95,19 @@ export type Verdict =
    * Committed. `uniqueLost`: the run re-entered its unique scope while another run held its key,
    * and lost the key. `inboxSeq`: the claim is kept, and the inbox has signals up to this seq that
    * the worker has not read. `handed`: the next run in line for the key, claimed as the commit
-   * asked.
+   * asked. `paused`: the claim was to be kept but has ended, because the run is paused.
    */
   | {
       readonly kind: "committed";
       readonly uniqueLost: boolean;
       readonly inboxSeq: number | null;
       readonly handed: ClaimedRun | null;
+      readonly paused?: boolean;
     }
   /**
    * An earlier call committed it, and its answer was lost. `inboxSeq`: the last delivered signal.
    */
-  | { readonly kind: "already"; readonly inboxSeq: number }
+  | { readonly kind: "already"; readonly inboxSeq: number; readonly paused?: boolean }
   /** The claim has ended: nothing was written. */
   | { readonly kind: "stale" }
   /** An open transaction holds the run's lock: nothing was written, ask again later. */

@@ -4,6 +4,7 @@
  */
 
 import type { AnyDefinition } from "../define/definition.js";
+import type { ScheduleTick } from "../define/schedule-key.js";
 import type { ErrorRecord } from "../values/error-record.js";
 import type { Json } from "../values/json-types.js";
 import type { Phase, Status } from "../values/phase.js";
@@ -28,10 +29,22 @@ export interface Run {
   readonly error: ErrorRecord | null;
   readonly parentId: string | null;
   readonly idempotencyKey: string | null;
+  /** The schedule that started it, and the tick; null: no schedule did. */
+  readonly schedule: ScheduleTick | null;
   readonly startedAt: Date;
   readonly completedAt: Date | null;
   readonly eligibleAt: Date | null;
   readonly expiresAt: Date | null;
+  /** Who paused the run, its queue or its definition; null: it is not paused. */
+  readonly paused: Pause | null;
+}
+
+/** Why no worker begins a step of a run: somebody has paused it, its queue or its definition. */
+export interface Pause {
+  readonly scope: "run" | "queue" | "definition";
+  readonly by: string;
+  readonly reason: string | null;
+  readonly since: Date;
 }
 
 export interface Page {
@@ -110,6 +123,15 @@ export type WhyReason =
       readonly reason: "awaiting_children";
       readonly unfinished: number;
       readonly children: readonly string[];
+      readonly since: Date;
+    }
+  /** Somebody has paused it, its queue or its definition. */
+  | {
+      readonly reason: "paused";
+      readonly scope: Pause["scope"];
+      readonly by: string;
+      /** The reason that they gave. */
+      readonly given: string | null;
       readonly since: Date;
     }
   /** An operator holds this run, or the whole database. */

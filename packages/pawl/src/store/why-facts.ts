@@ -2,6 +2,7 @@
 
 import type { ErrorRecord } from "../values/error-record.js";
 import type { Json } from "../values/json-types.js";
+import type { Pause } from "./views.js";
 import type { Phase } from "../values/phase.js";
 
 /** The answer of the SQL function `why`. */
@@ -42,4 +43,5 @@ export interface WhyFacts {
   readonly queueServed: boolean;
   readonly holder: { readonly runId: string; readonly worker: string | null; readonly phase: Phase } | null;
   readonly first: string | null;
+  readonly paused: (Omit<Pause, "since"> & { readonly since: string }) | null;
 }

@@ -144,6 +144,8 @@ export interface WorkerStore extends Pick<ClientStore, "setLimit" | "bringForwar
   release(claims: readonly { readonly runId: string; readonly claimId: string }[]): Promise<string[]>;
   /** The runs among these whose claims are still held. */
   held(claims: readonly { readonly runId: string; readonly claimId: string }[]): Promise<string[]>;
+  /** The runs among these claims that are paused: themselves, their queue or their definition. */
+  paused(claims: readonly { readonly runId: string; readonly claimId: string }[]): Promise<string[]>;
   /** All claims of a worker: the claim id by run id. */
   heldClaims(workerId: string): Promise<Readonly<Record<string, string>>>;
   /** Ends the claims of dead workers. With `repairs` it also repairs stuck runs. */

@@ -7,6 +7,7 @@
 
 import { isDeepStrictEqual } from "node:util";
 import type { AnyDefinition, InputOf, RunId } from "../define/definition.js";
+import type { ErrorRecord } from "../values/error-record.js";
 import { InvalidOption } from "../values/errors.js";
 import { checkFunction, checkOptions } from "../values/options.js";
 import { show } from "../values/show.js";
@@ -49,6 +50,8 @@ export interface CrashStage {
 interface Trial {
   readonly effects: unknown;
   readonly result: RunEnd;
+  /** The recorded error of a failed run. Not compared: its stack may differ. */
+  readonly failure: ErrorRecord | null;
   /** Where the worker died; null if it did not. */
   readonly point: CrashPoint | null;
 }
@@ -106,7 +109,7 @@ class Trials<Definition extends AnyDefinition> {
     let points = 0;
     for (; ; points++) {
       if (points === maxPoints) throw tooManyPoints(this.#definition.name);
-      const { effects, result, point } = await this.#trial(points);
+      const { effects, result, failure, point } = await this.#trial(points);
       if (point === null) break;
       const isSame = isDeepStrictEqual(effects, expected.effects);
       const isSameEnd = isDeepStrictEqual(result, expected.result);
@@ -115,6 +118,7 @@ class Trials<Definition extends AnyDefinition> {
         ...point,
         ...(isSame ? {} : { effects: { expected: expected.effects, found: effects } }),
         ...(isSameEnd ? {} : { result: { expected: expected.result, found: result } }),
+        ...(isSameEnd || failure === null ? {} : { failure }),
       });
     }
     const { name, version } = this.#definition;
@@ -143,7 +147,8 @@ class Trials<Definition extends AnyDefinition> {
       workers.watch(null);
     }
     const point = plan.death === null ? null : await this.#pointOf(plan.death);
-    return { effects: structuredClone(await effects()), result, point };
+    const failure = result.status === "failed" ? (await test.pawl.runs.get(runId)).error : null;
+    return { effects: structuredClone(await effects()), result, failure, point };
   }
 
   async #pointOf(death: Death): Promise<CrashPoint> {

@@ -3,6 +3,7 @@
  * Pure.
  */
 
+import { type ErrorRecord, errorLines } from "../values/error-record.js";
 import { show } from "../values/show.js";
 
 /** A point at which the worker died. */
@@ -23,6 +24,8 @@ export interface CrashChange extends CrashPoint {
   readonly effects?: { readonly expected: unknown; readonly found: unknown };
   /** The end of the run, if it differs. */
   readonly result?: { readonly expected: RunEnd; readonly found: RunEnd };
+  /** The recorded error of the run, with its stack, if it failed after the crash only. */
+  readonly failure?: ErrorRecord;
 }
 
 /** How a run ended: its output or its error. `open` if it did not end; `error` says why. */
@@ -57,6 +60,7 @@ function describe(definition: string, points: number, changed: readonly CrashCha
     ...(change.result === undefined
       ? []
       : [`    the run ${ended(change.result.found)}; without a crash it ${ended(change.result.expected)}`]),
+    ...(change.failure === undefined ? [] : errorLines(change.failure).map((line) => `    ${line}`)),
   ]);
   return `${definition}: ${changed.length} of ${places} made a difference:\n${lines.join("\n")}`;
 }

@@ -41,7 +41,9 @@ export type TestServeOptions = Pick<
   | "drainTimeout"
   | "maxStepDuration"
   | "limits"
+  | "schedules"
   | "maxPayloadBytes"
+  | "recordStacks"
   | "logger"
 >;
 
@@ -64,7 +66,9 @@ const serveNames = [
   "drainTimeout",
   "maxStepDuration",
   "limits",
+  "schedules",
   "maxPayloadBytes",
+  "recordStacks",
   "logger",
 ] as const;
 

@@ -24,7 +24,7 @@ const maxStepsOfAll = 100;
 interface Snapshot {
   /** The claimed runs, and whether a step of each waits for a time. */
   readonly held: readonly { readonly runId: string; readonly isTimed: boolean }[];
-  /** The queues with due runs that a live worker serves. */
+  /** The queues with due runs that a live worker serves and nobody has paused. */
   readonly due: readonly string[];
   /** Some runs are blocked, unserved or past their retention, so a repair may find work. */
   readonly isLeft: boolean;
@@ -39,6 +39,8 @@ const snapshotSql = `
     'due', to_jsonb(array(
       select distinct r.queue from pawl.runs r
       where r.status in ('runnable', 'awaiting_signal') and r.hold = 0 and r.eligible_at <= c.at and not exists (select from pawl.settings g where g.held)
+        and not exists (select from pawl.pauses p
+          where case when p.scope = 'queue' then p.name = r.queue else p.name = r.name and p.version in (0, r.version) end)
         and exists (select from pawl.workers w where r.name || '@' || r.version = any (w.serves) and r.queue = any (w.queues)
           and w.seen_at + w.lease > clock_timestamp()))),
     'isLeft', exists (select from pawl.runs r where (r.hold & 3) <> 0 or r.expires_at <= c.at)) as answer
@@ -68,6 +70,7 @@ export async function settle(
   let repairedAt = -1;
   activity.countSteps();
   await workers.revive();
+  await workers.fireSchedules();
   workers.wake({ clockMoved });
   for (;;) {
     if (workers.isCrashed) await workers.revive();
@@ -92,6 +95,8 @@ export async function settle(
     const isDue = snapshot.due.some((queue) => workers.hasSlot(queue));
     const unrested = unrestedOf(snapshot, workers, passBeside && nowMs - sinceMs >= besideMs);
     const isQuiet = !isDue && unrested.length === 0;
+    // No further run can join a batch now, so its wait is over.
+    if (isQuiet && workers.hurryBatches()) continue;
     if (isQuiet && (!snapshot.isLeft || repairedAt === progress)) return;
     if (nowMs - sinceMs > patienceMs) {
       const problem =

@@ -17,7 +17,7 @@ export const clockSql = `
 
 /**
  * Moves the clock to the next due time, but at most to $1; if nothing is due, to $1 unless that is
- * infinity. Due times are those of runs, of steps whose body is alive, and of retention. Returns
+ * infinity. Due times are those of runs, of steps whose body is alive, of schedules, and of retention. Returns
  * the time, and whether something is due at it.
  */
 const moveSql = `
@@ -28,6 +28,8 @@ const moveSql = `
       union all
       select min(s.due_at) from pawl.steps s join pawl.runs r on r.id = s.run_id
         where s.completed_at is null and s.due_at > b.at and r.status = 'executing'
+      union all
+      select min(s.due_at) from pawl.schedules s where s.due_at > b.at
       union all
       select min(r.expires_at) from pawl.runs r where r.expires_at > b.at and r.status in ('done', 'failed', 'cancelled')) d
     where d.at <= $1::timestamptz and d.at < 'infinity') n

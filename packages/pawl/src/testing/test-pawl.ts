@@ -37,7 +37,7 @@ export interface TestPawl extends AsyncDisposable {
   now(): Date;
   /**
    * Advances the clock. Everything that falls due on the way happens in order, with the clock at
-   * its time: sleeps, timeouts, retries, delayed starts, rate limits and retention. Resolves like
+   * its time: schedules, sleeps, timeouts, retries, delayed starts, rate limits and retention. Resolves like
    * `drain`.
    */
   advance(duration: Duration): Promise<void>;

@@ -13,6 +13,8 @@ import { type Hub, hubOf } from "../local/hub.js";
 import { checkServe, type ServeSettings } from "../worker/options.js";
 import { EngineWorker } from "../worker/worker.js";
 import type { Worker } from "../api/serve.js";
+import { fireDue } from "../schedules/firer.js";
+import { LocalSchedules } from "../schedules/local-schedules.js";
 import { addressKey } from "../store/postgres/database.js";
 import { PostgresStore } from "../store/postgres/postgres-store.js";
 import { Activity } from "./activity.js";
@@ -142,6 +144,16 @@ export class TestWorkers {
     while (last !== null && !this.#isClosed);
   }
 
+  /** Fires the schedules that are due, as a worker or a server does. */
+  async fireSchedules(): Promise<void> {
+    const [serving] = this.#servings;
+    const events = serving?.events ?? new Events(this.#logger);
+    const [store, hub, logger] = [this.store, this.#hub, this.#logger];
+    for (let fired = 1; fired > 0 && !this.#isClosed;) {
+      ({ fired } = await fireDue({ store, hub, events, logger }));
+    }
+  }
+
   /** Makes all workers poll, because the clock moved or because of something they cannot know. */
   wake({ clockMoved }: { clockMoved: boolean }): void {
     if (clockMoved) this.#hub.clock.moved();
@@ -156,11 +168,12 @@ export class TestWorkers {
 
   /** Whether a worker has a free slot for a run of this queue. */
   hasSlot(queue: string): boolean {
-    for (const { settings, living } of this.#servings) {
-      const executed = living?.engine.executing().filter((execution) => execution.queue === queue) ?? [];
-      if (executed.length < (settings.queues.get(queue) ?? 0)) return true;
-    }
-    return false;
+    return [...this.#servings].some(({ living }) => living?.engine.hasSlot(queue));
+  }
+
+  /** Calls the batches that wait for more runs. Answers whether there were any. */
+  hurryBatches(): boolean {
+    return [...this.#servings].map(({ living }) => living?.engine.hurryBatches()).includes(true);
   }
 
   /** Abandons all workers without waiting for their steps. */
@@ -190,6 +203,7 @@ export class TestWorkers {
         hub: this.#hub,
         heartbeat: null,
         sweeps: false,
+        schedules: new LocalSchedules(this.store, this.#hub),
         waitMs: null,
         close: async () => {},
       }),

@@ -3,7 +3,9 @@
  * no payload to any logger. `connect` and `serve` use it if no logger is given.
  */
 
+import { errorLines, readErrorRecord } from "./error-record.js";
 import type { Logger, LogMethod } from "./logger.js";
+import { isObject } from "./options.js";
 
 const silent: LogMethod = () => {};
 
@@ -13,9 +15,14 @@ const print: LogMethod = (given: object | string, message?: string) => {
     return;
   }
   const { err, ...details } = given as { err?: unknown };
-  const reason = err instanceof Error ? `: ${err.message}` : "";
   const rest = Object.keys(details).length === 0 ? "" : ` ${JSON.stringify(details)}`;
-  console.error(`${message ?? ""}${reason}${rest}`);
+  if (err instanceof Error || !isObject(err)) {
+    console.error(`${message ?? ""}${err instanceof Error ? `: ${err.message}` : ""}${rest}`);
+    return;
+  }
+  // The record of an error of user code: its stack and causes follow.
+  const [reason, ...lines] = errorLines(readErrorRecord(err));
+  console.error([`${message ?? ""}: ${reason}${rest}`, ...lines].join("\n"));
 };
 
 export const consoleLogger: Logger = { debug: silent, info: silent, warn: print, error: print };

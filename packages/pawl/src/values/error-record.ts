@@ -1,14 +1,15 @@
 /**
  * Turns a thrown value, or the reason of a stop, into the record that is stored with the run and
- * shown by the client. It never throws, even if a getter of the value does. The record is at most 8
- * KiB of JSON that PostgreSQL accepts. It has no stack: paths of a machine do not belong into a
- * database. Called by the engine when a step, a job or a workflow fails.
+ * shown by the client. It never throws, even if a getter of the value does. The record is JSON that
+ * PostgreSQL accepts: at most 8 KiB without its stacks, and at most 8 KiB of stacks, those of the
+ * causes included. Called by the engine when a step, a job or a workflow fails.
  */
 
 import { byteLength } from "./bytes.js";
 import { Unavailable } from "./errors.js";
 import { isObject } from "./options.js";
 import { show, shorten } from "./show.js";
+import { cutStack, framesOf, userStack } from "./stack.js";
 
 /** An error as Pawl stores and shows it. */
 export interface ErrorRecord {
@@ -17,11 +18,15 @@ export interface ErrorRecord {
   readonly code?: string;
   /** The step that failed. */
   readonly step?: string;
-  readonly stack?: null;
+  /**
+   * The first line of the message, and the frames without those of Pawl. Missing if the error has
+   * none, or the worker was told not to record stacks (`recordStacks`).
+   */
+  readonly stack?: string | null;
   readonly cause?: ErrorRecord;
 }
 
-const bounds = { bytes: 8192, causes: 5, nameCharacters: 100, listed: 3 };
+const bounds = { bytes: 8192, stackBytes: 8192, causes: 5, nameCharacters: 100, listed: 3 };
 const cutNote = "… (cut to fit)";
 
 /** The record of a thrown value. */
@@ -63,10 +68,12 @@ function describe(thrown: unknown, depth: number): ErrorRecord {
   const message = text(read(thrown, "message")) ?? "";
   // Left out: the cause of an outage is the driver's error, which names the database's address.
   const cause = isA(thrown, Unavailable) ? undefined : (read(thrown, "cause") ?? list[0]);
+  const stack = userStack(read(thrown, "stack"), name, message);
   return {
     name: shorten(clean(name), bounds.nameCharacters),
     message: clean(list.length === 0 ? message : withListed(message, list)),
     ...(code === undefined ? {} : { code: shorten(clean(code), bounds.nameCharacters) }),
+    ...(stack === undefined ? {} : { stack: cleanText(stack) }),
     ...(cause === undefined || cause === null || depth + 1 >= bounds.causes
       ? {}
       : { cause: describe(cause, depth + 1) }),
@@ -126,18 +133,55 @@ function text(value: unknown): string | undefined {
   return typeof value === "number" ? String(value) : undefined;
 }
 
-/** Replaces NUL and lone surrogates, which PostgreSQL cannot store. */
 function clean(value: string): string {
-  return shorten(value, bounds.bytes).replaceAll(/[\0\p{Surrogate}]/gu, "\ufffd");
+  return cleanText(shorten(value, bounds.bytes));
+}
+
+/** Replaces NUL and lone surrogates, which PostgreSQL cannot store. */
+function cleanText(value: string): string {
+  return value.replaceAll(/[\0\p{Surrogate}]/gu, "\ufffd");
 }
 
 /**
  * Cuts the messages until the record fits: each takes at most half of the bytes left for it and its
- * causes.
+ * causes. The stacks share bytes of their own.
  */
 function fit(record: ErrorRecord): ErrorRecord {
-  if (encodedBytes(record) <= bounds.bytes) return record;
-  return cut(record, bounds.bytes);
+  const bare = withoutStacks(record);
+  const fitting = encodedBytes(bare) <= bounds.bytes ? bare : cut(bare, bounds.bytes);
+  return withStacks(fitting, stacksOf(record), bounds.stackBytes);
+}
+
+/** The same record, and its causes, without stacks. */
+function withoutStacks({ stack: _stack, cause, ...record }: ErrorRecord): ErrorRecord {
+  return cause === undefined ? record : { ...record, cause: withoutStacks(cause) };
+}
+
+/** The same for a record as JSON. */
+export function withoutStacksText(json: string): string {
+  return JSON.stringify(withoutStacks(JSON.parse(json) as ErrorRecord));
+}
+
+/** The stacks of a record and its causes, from the outside in. */
+function stacksOf({ stack, cause }: ErrorRecord): (string | undefined)[] {
+  return [stack ?? undefined, ...(cause === undefined ? [] : stacksOf(cause))];
+}
+
+/** Each stack gets an equal share of the bytes that those before it left. */
+function withStacks(
+  { cause, ...record }: ErrorRecord,
+  [given, ...others]: readonly (string | undefined)[],
+  bytes: number,
+): ErrorRecord {
+  const sharers = 1 + others.filter((other) => other !== undefined).length;
+  const share = Math.floor(bytes / sharers);
+  const stack = given === undefined ? undefined : cutStack(given, share);
+  const left = bytes - (stack === undefined ? 0 : encodedBytes(stack));
+  return {
+    ...record,
+    ...(stack === undefined ? {} : { stack }),
+    ...(cause === undefined ? {} : { cause: withStacks(cause, others, left) }),
+  };
 }
 
 function cut(record: ErrorRecord, bytes: number): ErrorRecord {
@@ -170,13 +214,31 @@ function encodedBytes(value: unknown): number {
 /** A stored error record that was read back from JSON; anything else becomes a record with `message`. */
 export function readErrorRecord(json: unknown, message = "no error was recorded"): ErrorRecord {
   if (!isObject(json)) return { name: "Error", message };
-  const { code, step, cause } = json;
+  const { code, step, stack, cause } = json;
   return {
     name: typeof json["name"] === "string" ? json["name"] : "Error",
     message: typeof json["message"] === "string" ? json["message"] : message,
     ...(typeof code === "string" ? { code } : {}),
     ...(typeof step === "string" ? { step } : {}),
-    ...(json["stack"] === null ? { stack: null } : {}),
+    ...(typeof stack === "string" || stack === null ? { stack } : {}),
     ...(isObject(cause) ? { cause: readErrorRecord(cause, "") } : {}),
   };
+}
+
+/** A record as people read it: name and message, the frames, and then each cause. */
+export function errorLines({ name, message, code, stack, cause }: ErrorRecord): string[] {
+  const isCoded = code !== undefined && code !== name;
+  return [
+    ...`${name}${isCoded ? ` (${code})` : ""}: ${message}`.split("\n"),
+    ...stackLines(stack ?? ""),
+    ...(cause === undefined
+      ? []
+      : errorLines(cause).map((line, index) => (index === 0 ? `caused by ${line}` : line))),
+  ];
+}
+
+/** The frames of a stack; all of it if a worker in another language wrote it in another form. */
+function stackLines(stack: string): string[] {
+  const frames = framesOf(stack);
+  return frames.length > 0 || stack === "" ? frames : stack.split("\n");
 }

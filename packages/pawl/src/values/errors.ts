@@ -107,7 +107,7 @@ export class NotSerializable extends PawlError {
   }
 }
 
-/** The awaited run failed. `error` is the recorded error. */
+/** The awaited run failed. `error` is the recorded error, and also the `cause`. */
 export class RunFailed extends PawlError {
   override readonly code = "RunFailed";
   readonly runId: string;
@@ -116,6 +116,7 @@ export class RunFailed extends PawlError {
   constructor(runId: string, error: ErrorRecord) {
     super(
       `run ${runId} failed${error.step === undefined ? "" : ` at step "${error.step}"`}: ${error.message}`,
+      { cause: error },
     );
     this.runId = runId;
     this.error = error;

@@ -84,6 +84,11 @@ export function checkSignalName(value: unknown): string {
   return check(rules.long, "signal", value);
 }
 
+/** Checks the name of a schedule. */
+export function checkScheduleName(value: unknown): string {
+  return check(rules.long, "schedule", value);
+}
+
 /** Checks the version of a definition, which is stored as an `integer`. */
 export function checkVersion(value: unknown): number {
   return checkInteger(value, "version", { min: 1, max: 2_147_483_647 });

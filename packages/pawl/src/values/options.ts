@@ -79,6 +79,12 @@ export function checkOneOf<Word extends string>(value: unknown, what: string, wo
 
 /** `; did you mean "…"?` if one of the known names is at most two edits away, else nothing. */
 export function suggest(given: string, known: Iterable<string>): string {
+  const best = nearest(given, known);
+  return best === undefined ? "" : `; did you mean "${best}"?`;
+}
+
+/** The known name that is at most two edits away from the given one, and nearest to it. */
+export function nearest(given: string, known: Iterable<string>): string | undefined {
   let best: string | undefined;
   let bestDistance = 3;
   for (const name of known) {
@@ -87,7 +93,7 @@ export function suggest(given: string, known: Iterable<string>): string {
     // Any two words of two letters are at most two edits apart: no basis for a suggestion.
     if (distance < bestDistance && distance < name.length) [best, bestDistance] = [name, distance];
   }
-  return best === undefined ? "" : `; did you mean "${best}"?`;
+  return best;
 }
 
 /** Insertions, deletions and replacements that lead from one word to the other. */

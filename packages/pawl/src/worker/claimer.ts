@@ -72,6 +72,10 @@ export class Claimer {
     this.#loop = new PollLoop(pace, (isHinted) => this.#poll(isHinted));
   }
 
+  get queue(): string {
+    return this.#options.queue;
+  }
+
   /** More runs are due than there are slots. */
   get hasBacklog(): boolean {
     return this.#isBehind || this.slots.hasUnstarted;
@@ -146,6 +150,11 @@ export class Claimer {
   /** The outcome is written. */
   endIsOver(): void {
     this.slots.endIsOver();
+  }
+
+  /** Frees the slot of a run whose code has not returned. */
+  leave(): void {
+    this.slots.release();
   }
 
   #onFree(): void {

@@ -9,6 +9,7 @@ import { Execution, type RunClaim } from "../run/execution.js";
 import type { WorkerServices } from "../run/worker-services.js";
 import { RunCancelled, WorkflowVersionMismatch } from "../values/errors.js";
 import type { Claimer } from "./claimer.js";
+import type { Claimers } from "./claimers.js";
 import { execute } from "./execute.js";
 import type { Releaser } from "./release.js";
 
@@ -23,7 +24,7 @@ const refusedMs = 1_000;
 export interface ExecutionsHost {
   readonly services: WorkerServices;
   readonly releaser: Releaser;
-  readonly claimers: ReadonlyMap<string, Claimer>;
+  readonly claimers: Claimers;
   /** By `name@version`. */
   readonly served: ReadonlyMap<string, AnyDefinition>;
   /** How long the code of a run may take to return after an abort. */
@@ -65,8 +66,8 @@ export class Executions implements Iterable<Execution> {
    * has claimed one and the worker may begin it; "left" if the slot was freed before the code
    * returned.
    */
-  async execute(claim: RunClaim, queue: string): Promise<RunClaim | null | "left"> {
-    const { services } = this.#host;
+  async execute(claim: RunClaim, claimer: Claimer): Promise<RunClaim | null | "left"> {
+    const { services, claimers } = this.#host;
     const { run } = claim;
     const { runId } = run;
     const definition = this.#definitionOf(claim);
@@ -80,11 +81,16 @@ export class Executions implements Iterable<Execution> {
       older.control.abort(new Error("the claim on this run was lost"));
       services.commits.drop(runId);
     }
-    const execution = new Execution(claim, definition, queue, services, this.#waitForCode);
+    const execution = new Execution(claim, definition, claimer, services, this.#waitForCode);
     if (this.#byRunId.size === 0) this.#host.onBusy();
     this.#byRunId.set(runId, execution);
     services.observer.begin(execution.observed);
-    const end = await execute(execution);
+    // It may have waited long for its slot, and somebody may have paused it meanwhile.
+    const mayBegin = execution.mayBeginStep();
+    const end =
+      mayBegin === true || (await mayBegin)
+        ? await execute(execution, (queue, job) => claimers.batchesOf(queue, job))
+        : "paused";
     if (execution.control.isAborted && this.#isLeft(execution)) return "left";
     return this.#end(execution, end === "refused" ? refusedMs : 0);
   }
@@ -156,8 +162,8 @@ export class Executions implements Iterable<Execution> {
 
   /** Frees the slot of code that has not returned in time. Its outcome will be dropped. */
   async #leave(execution: Execution): Promise<void> {
-    const { services, claimers } = this.#host;
-    const { runId, definition, queue } = execution;
+    const { services } = this.#host;
+    const { runId, definition } = execution;
     this.#aborted.delete(execution);
     if (this.#host.mayBegin()) {
       services.logger.warn(
@@ -166,7 +172,7 @@ export class Executions implements Iterable<Execution> {
       );
     }
     await this.#end(execution, 0);
-    claimers.get(queue)?.slots.release();
+    execution.claimer.leave();
   }
 
   /** Whether the slot of an aborted run, whose code has just returned, was freed before. */
@@ -184,7 +190,7 @@ export class Executions implements Iterable<Execution> {
     services.commits.drop(runId);
     if (claiming.size === 0 || this.#cancelledMeanwhile.size > maxCancelled) this.#cancelledMeanwhile.clear();
     if (claiming.size > 0) this.#cancelledMeanwhile.add(runId);
-    const unstarted = [...claimers.values()].map(({ slots }) => slots.drop(runId)).find(Boolean);
+    const unstarted = [...claimers].map(({ slots }) => slots.drop(runId)).find(Boolean);
     if (unstarted !== undefined) releaser.release([unstarted]);
     const control = this.#byRunId.get(runId)?.control;
     if (control === undefined || control.isCancelled) return;
@@ -201,7 +207,7 @@ export class Executions implements Iterable<Execution> {
     const { services, claimers } = this.#host;
     for (const { control } of this) control.abort(reason);
     this.#byRunId.clear();
-    for (const { slots } of claimers.values()) slots.takeUnstarted();
+    for (const { slots } of claimers) slots.takeUnstarted();
     services.commits.dropAll();
     services.journal.dropAll();
   }

@@ -25,7 +25,7 @@ export interface LeaseCheckHost {
   readonly logger: Logger;
   readonly releaser: Releaser;
   readonly executions: Executions;
-  readonly claimers: ReadonlyMap<string, Claimer>;
+  readonly claimers: Iterable<Claimer>;
   /** The ids of claims in flight. */
   readonly claiming: ReadonlySet<string>;
   /** The batcher of outcomes. */
@@ -126,7 +126,7 @@ export class LeaseCheck {
   /** The claims that are neither executed, nor waiting for a slot, nor just being made. */
   #notExecuted(claims: Claims): HeldClaim[] {
     const { executions, claimers, claiming } = this.#host;
-    const unstarted = new Set([...claimers.values()].flatMap(({ slots }) => slots.unstartedIds()));
+    const unstarted = new Set([...claimers].flatMap(({ slots }) => slots.unstartedIds()));
     return Object.entries(claims)
       .filter(([runId, claimId]) => executions.get(runId)?.claimId !== claimId)
       .filter(([runId, claimId]) => !unstarted.has(runId) && !claiming.has(claimId))

@@ -9,7 +9,9 @@ import type { Events } from "../observe/events.js";
 import type { Observer } from "../observe/observer.js";
 import type { WorkerState } from "../run/worker-services.js";
 import { InboxWatch } from "../workflow/inbox-watch.js";
+import { Batches } from "./batches.js";
 import { Claimer } from "./claimer.js";
+import { Claimers } from "./claimers.js";
 import { Executions } from "./executions.js";
 import { LeaseCheck } from "./lease-check.js";
 import type { ServeSettings } from "./options.js";
@@ -24,7 +26,7 @@ export interface OpenWorker {
   readonly releaser: Releaser;
   readonly inboxes: InboxWatch;
   readonly executions: Executions;
-  readonly claimers: ReadonlyMap<string, Claimer>;
+  readonly claimers: Claimers;
   readonly reservations: Reservations;
   readonly registration: Registration;
   readonly leaseCheck: LeaseCheck;
@@ -47,12 +49,11 @@ export interface OpenWorkerHost
 
 export function openWorker(transport: WorkerTransport, host: OpenWorkerHost): OpenWorker {
   const { settings, served, events, observer } = host;
-  const { logger, maxStepMs, maxPayloadBytes, drainMs } = settings;
+  const { logger, recordStacks, maxStepMs, maxPayloadBytes, drainMs } = settings;
   const { store, hub } = transport;
   const claiming = new Set<string>();
-  const claimers = new Map<string, Claimer>();
   const releaser = new Releaser(store, logger, () => {
-    for (const claimer of claimers.values()) claimer.rewind();
+    for (const claimer of claimers) claimer.rewind();
   });
   const commits = commitBatcher(
     store,
@@ -64,34 +65,13 @@ export function openWorker(transport: WorkerTransport, host: OpenWorkerHost): Op
     events,
   );
   const inboxes = new InboxWatch(store, logger);
-  const executions = new Executions({
-    services: {
-      store,
-      commits,
-      journal: journalBatcher(store, logger, events),
-      inboxes,
-      hub,
-      observer,
-      logger,
-      limits: { maxStepMs, maxPayloadBytes },
-      worker: {
-        workerId: () => host.workerId(),
-        claiming,
-        isStopping: () => host.isStopping(),
-        claimer: (queue) => claimers.get(queue),
-      },
-    },
-    releaser,
-    claimers,
-    served,
-    drainMs,
-    mayBegin: () => host.mayBegin(),
-    onBusy: () => host.onBusy(),
-    onEnded: () => host.onEnded(),
-  });
-  for (const [queue, concurrency] of settings.queues) {
-    const { definitions, prefetch, minDemand, pollMs, maxPollMs } = settings;
-    const claimer = new Claimer(
+  const makeClaimer = (
+    queue: string,
+    concurrency: number,
+    definitions: readonly Pick<AnyDefinition, "name" | "version">[],
+  ): Claimer => {
+    const { prefetch, minDemand, pollMs, maxPollMs } = settings;
+    const claimer: Claimer = new Claimer(
       {
         queue,
         concurrency,
@@ -110,12 +90,52 @@ export function openWorker(transport: WorkerTransport, host: OpenWorkerHost): Op
         workerId: () => (host.mayBegin() ? host.workerId() : null),
         claiming,
         isClockStill: () => hub.clock.isStill,
-        execute: (claim) => executions.execute(claim, queue),
+        execute: (claim) => executions.execute(claim, claimer),
         release: (claims) => releaser.release(claims),
       },
     );
-    claimers.set(queue, claimer);
-  }
+    return claimer;
+  };
+  const claimers: Claimers = new Claimers(settings.queues, settings.definitions, {
+    single: makeClaimer,
+    batched: (queue, concurrency, definition) => {
+      const claimer = makeClaimer(queue, concurrency * definition.batch.size, [definition]);
+      const batches = new Batches(definition, {
+        queue,
+        concurrency,
+        clock: hub.clock,
+        events,
+        drainMs,
+        slots: claimer.slots,
+      });
+      return { claimer, batches };
+    },
+  });
+  const executions: Executions = new Executions({
+    services: {
+      store,
+      commits,
+      journal: journalBatcher(store, logger, events),
+      inboxes,
+      hub,
+      observer,
+      logger,
+      recordStacks,
+      limits: { maxStepMs, maxPayloadBytes },
+      worker: {
+        workerId: () => host.workerId(),
+        claiming,
+        isStopping: () => host.isStopping(),
+      },
+    },
+    releaser,
+    claimers,
+    served,
+    drainMs,
+    mayBegin: () => host.mayBegin(),
+    onBusy: () => host.onBusy(),
+    onEnded: () => host.onEnded(),
+  });
   return {
     transport,
     releaser,

@@ -13,6 +13,7 @@ import { show } from "../values/show.js";
 import type { StoredLimit } from "../store/store.js";
 import { consoleLogger } from "../values/console-logger.js";
 import { checkLimits, type LimitOptions } from "../local/limits.js";
+import { type CheckedDeclaration, checkDeclared, type DeclaredSchedules } from "../schedules/declared.js";
 
 export interface ServeOptions {
   /**
@@ -62,6 +63,11 @@ export interface ServeOptions {
    * }`. The last writer wins.
    */
   readonly limits?: Readonly<Record<string, LimitOptions>> | undefined;
+  /**
+   * Schedules to set when the worker starts, such as `{ nightly: { cron: "0 3 * * *", start: cleanup
+   * } }`. The last writer wins. A schedule that you leave out here goes on until you remove it.
+   */
+  readonly schedules?: DeclaredSchedules | undefined;
   /** The largest state, result or step result as JSON. Default 1 MiB, at most 16 MiB. */
   readonly maxPayloadBytes?: number | undefined;
   /**
@@ -69,6 +75,11 @@ export interface ServeOptions {
    * serves them at `/metrics` there. `false`: no metrics. Default true.
    */
   readonly metrics?: boolean | MetricsOptions | undefined;
+  /**
+   * Store the stacks of errors with runs and steps, without the frames of Pawl. The log has them in
+   * any case. Default true.
+   */
+  readonly recordStacks?: boolean | undefined;
   /** For example pino. Pawl logs no payloads. Default: warnings and errors to `stderr`. */
   readonly logger?: Logger | undefined;
 }
@@ -103,9 +114,11 @@ export interface ServeSettings {
   readonly drainMs: number;
   readonly maxStepMs: number | null;
   readonly limits: readonly StoredLimit[];
+  readonly schedules: readonly CheckedDeclaration[];
   readonly maxPayloadBytes: number;
   /** null: no metrics. */
   readonly metrics: MetricsSettings | null;
+  readonly recordStacks: boolean;
   readonly logger: Logger;
 }
 
@@ -128,6 +141,7 @@ const defaults = {
   sweepInterval: "5m",
   drainTimeout: "5s",
   maxPayloadBytes: 1_048_576,
+  recordStacks: true,
   metricsHost: "127.0.0.1",
 } as const;
 
@@ -147,8 +161,10 @@ const names = [
   "drainTimeout",
   "maxStepDuration",
   "limits",
+  "schedules",
   "maxPayloadBytes",
   "metrics",
+  "recordStacks",
   "logger",
 ] as const;
 
@@ -182,8 +198,10 @@ export function checkServe(definitions: unknown, options: unknown): ServeSetting
     drainMs: atLeast(given.drainTimeout ?? defaults.drainTimeout, "drainTimeout", 0),
     maxStepMs: maxStepDuration === undefined ? null : atLeast(maxStepDuration, "maxStepDuration", 1),
     limits: checkLimits(given.limits),
+    schedules: checkDeclared(given.schedules),
     maxPayloadBytes: checkMaxPayload(given.maxPayloadBytes),
     metrics: checkMetrics(given.metrics ?? true),
+    recordStacks: checkBoolean(given.recordStacks ?? defaults.recordStacks, "recordStacks"),
     logger: checkLogger(given.logger),
   };
 }
@@ -195,14 +213,16 @@ function checkMetrics(given: unknown): MetricsSettings | null {
     host,
     database = false,
   } = checkOptions(given === true ? {} : given, ["port", "host", "database"], "the option metrics");
-  if (typeof database !== "boolean") {
-    throw new InvalidOption(`metrics.database must be true or false, not ${show(database)}`);
-  }
   return {
     port: port === undefined ? null : checkInteger(port, "metrics.port", { min: 0, max: 65_535 }),
     host: checkString(host ?? defaults.metricsHost, "metrics.host", { maxBytes: 255 }),
-    database,
+    database: checkBoolean(database, "metrics.database"),
   };
+}
+
+function checkBoolean(given: unknown, what: string): boolean {
+  if (typeof given === "boolean") return given;
+  throw new InvalidOption(`${what} must be true or false, not ${show(given)}`);
 }
 
 /** The name of the schema: any that PostgreSQL allows. */

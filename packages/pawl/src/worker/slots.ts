@@ -116,7 +116,7 @@ export class QueueSlots {
 
   /** Executes a run in a reserved slot. */
   fill(run: ClaimedRun, claimId: string): void {
-    void this.#execute({ run, claimId, chain: newChain() });
+    void this.#execute({ run, claimId, claimedAtMs: performance.now(), chain: newChain() });
   }
 
   /**
@@ -124,7 +124,18 @@ export class QueueSlots {
    * "left").
    */
   release(): void {
-    this.#active--;
+    this.give(1);
+  }
+
+  /** Takes slots without a run, also if none is free. */
+  take(count: number): void {
+    this.#active += count;
+  }
+
+  /** Frees them. */
+  give(count: number): void {
+    if (count === 0) return;
+    this.#active -= count;
     this.#start();
     this.#host.onFree();
   }
@@ -146,7 +157,7 @@ export class QueueSlots {
       const next = this.#unstarted.shift();
       if (next === undefined) return;
       this.#active++;
-      void this.#execute({ run: next.run, claimId: next.claimId, chain });
+      void this.#execute({ run: next.run, claimId: next.claimId, claimedAtMs: next.sinceMs, chain });
     }
   }
 

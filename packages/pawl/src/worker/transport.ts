@@ -6,7 +6,8 @@
 import type { HeartbeatAddress } from "../heartbeat/connection.js";
 import type { Hub } from "../local/hub.js";
 import type { ReadGauges } from "../observe/gauges.js";
-import type { DatabaseState, WorkerStore } from "../store/store.js";
+import type { ScheduleTransport } from "../store/client-transport.js";
+import type { DatabaseState, ScheduleStore, WorkerStore } from "../store/store.js";
 
 export interface WorkerTransport {
   readonly store: WorkerStore;
@@ -18,6 +19,10 @@ export interface WorkerTransport {
    * Whether the worker reclaims runs of dead workers and deletes old runs; else the server does.
    */
   readonly sweeps: boolean;
+  /** Sets the schedules that the worker declares. */
+  readonly schedules: Pick<ScheduleTransport, "set">;
+  /** Where the worker fires schedules that are due; left out where the server does. */
+  readonly firing?: Pick<ScheduleStore, "dueSchedules" | "fireSchedules">;
   /** Reads the gauges of the database, where a worker can. */
   readonly gauges?: ReadGauges;
   /** The state of the database when a worker registers; left out where the server checks it. */

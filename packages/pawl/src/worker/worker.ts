@@ -12,6 +12,8 @@ import { setLimit } from "../local/limits.js";
 import { Events } from "../observe/events.js";
 import type { Reading } from "../observe/exposition.js";
 import { Observer } from "../observe/observer.js";
+import { ScheduleFirer } from "../schedules/firer.js";
+import { checkSchedule } from "../schedules/options.js";
 import { isUnreachable } from "../store/errors.js";
 import type { Claimable } from "../store/store.js";
 import { giveUpAfter } from "../timing/deadline.js";
@@ -42,6 +44,7 @@ export class EngineWorker implements LocalWorker {
   readonly #begun: Promise<void>;
   #open: OpenWorker | undefined;
   #sweeper: Sweeper | undefined;
+  #firer: ScheduleFirer | undefined;
   /** null while there is no lease. */
   #workerId: string | null = null;
   #isServing = false;
@@ -106,40 +109,52 @@ export class EngineWorker implements LocalWorker {
 
   /**
    * The runs that it executes, or has claimed. At rest are those that only wait: in their slot for
-   * a time or a signal, or for a slot.
+   * a time or a signal, for a slot, or for their batch.
    */
-  executing(): { readonly runId: string; readonly queue: string; readonly isAtRest: boolean }[] {
+  executing(): { readonly runId: string; readonly isAtRest: boolean }[] {
     if (this.#open === undefined) return [];
-    const begun = [...this.#open.executions].map(({ runId, queue, control }) => {
-      return { runId, queue, isAtRest: control.isAtRest };
+    const begun = [...this.#open.executions].map(({ runId, control }) => {
+      return { runId, isAtRest: control.isAtRest };
     });
-    const unstarted = [...this.#open.claimers].flatMap(([queue, { slots }]) =>
-      slots.unstartedIds().map((runId) => ({ runId, queue, isAtRest: true })),
+    const unstarted = [...this.#open.claimers].flatMap(({ slots }) =>
+      slots.unstartedIds().map((runId) => ({ runId, isAtRest: true })),
     );
     return [...begun, ...unstarted];
   }
 
+  /** Whether it has a free slot in this queue. Batch jobs have slots of their own. */
+  hasSlot(queue: string): boolean {
+    const slots = this.#open?.claimers.single.get(queue)?.slots;
+    return slots !== undefined && slots.free > 0;
+  }
+
+  /** Calls the batches that wait for more runs. Answers whether there were any. */
+  hurryBatches(): boolean {
+    return [...(this.#open?.claimers.batches() ?? [])].map((batches) => batches.hurry()).includes(true);
+  }
+
   reserve({ name, version, queue }: { name: string; version: number; queue: string }): Reservation | null {
-    if (this.#open === undefined || !this.#served.has(`${name}@${version}`)) return null;
-    return this.#open.reservations.reserve(this.#workerId, this.#claimer(queue));
+    const definition = this.#served.get(`${name}@${version}`);
+    if (this.#open === undefined || definition === undefined) return null;
+    const { reservations, claimers } = this.#open;
+    return reservations.reserve(this.#workerId, claimers.find(queue, definition));
   }
 
   offer(): Slots | null {
     if (this.#open === undefined) return null;
-    return this.#open.reservations.reserveEach(this.#workerId, this.#open.claimers);
+    return this.#open.reservations.reserveEach(this.#workerId, this.#open.claimers.single);
   }
 
   hint(queue: string | null): void {
-    if (queue === null) for (const claimer of this.#claimers()) claimer.hint();
-    else this.#claimer(queue)?.hint();
+    for (const claimer of this.#claimers(queue)) claimer.hint();
   }
 
   lower(claimable: Claimable): void {
-    this.#claimer(claimable.queue)?.lower(claimable);
+    for (const claimer of this.#claimers(claimable.queue)) claimer.lower(claimable);
   }
 
   expect(queue: string, delayMs: number): void {
-    this.#claimer(queue)?.expect(delayMs);
+    for (const claimer of this.#claimers(queue)) claimer.expect(delayMs);
   }
 
   delivered(runId: string): void {
@@ -150,18 +165,15 @@ export class EngineWorker implements LocalWorker {
     this.#open?.executions.cancel(runId, reason);
   }
 
-  #claimer(queue: string): Claimer | undefined {
-    return this.#open?.claimers.get(queue);
-  }
-
-  #claimers(): Claimer[] {
-    return [...(this.#open?.claimers.values() ?? [])];
+  /** The claimers of a queue, or (null) all. */
+  #claimers(queue: string | null): Iterable<Claimer> {
+    if (this.#open === undefined) return [];
+    return queue === null ? this.#open.claimers : this.#open.claimers.of(queue);
   }
 
   /** Older runs of this queue, or (null) of any, may have become claimable. */
   #rewind(queue: string | null): void {
-    if (queue === null) for (const claimer of this.#claimers()) claimer.rewind();
-    else this.#claimer(queue)?.rewind();
+    for (const claimer of this.#claimers(queue)) claimer.rewind();
   }
 
   /** The runs that it executes, by definition; 0 for definitions without any. */
@@ -194,12 +206,23 @@ export class EngineWorker implements LocalWorker {
     await this.#metrics.open(transport, logger);
     await this.#register(open);
     for (const limit of limits) await this.#retry("set its limits", () => setLimit(transport.store, limit));
+    await this.#setSchedules(transport);
     if (this.#isStopping) throw stopped();
     this.#isServing = true;
     transport.hub.workers.add(this);
     transport.hub.listeners.add(this.events);
     if (transport.sweeps) this.#sweeper = this.#startSweeper(transport);
-    for (const claimer of open.claimers.values()) claimer.start();
+    this.#firer = this.#startFirer(transport);
+    for (const claimer of open.claimers) claimer.start();
+  }
+
+  async #setSchedules({ schedules }: WorkerTransport): Promise<void> {
+    const { schedules: declared, maxPayloadBytes: maxBytes } = this.#settings;
+    for (const { times, options } of declared) {
+      const { name } = times;
+      const schedule = await checkSchedule(name, options, { what: `the schedule "${name}"`, maxBytes });
+      await this.#retry("set its schedules", () => schedules.set(schedule));
+    }
   }
 
   /** Takes a new worker id and its lease. */
@@ -236,7 +259,7 @@ export class EngineWorker implements LocalWorker {
     this.events.emit("lease.lost", { reason });
     this.#workerId = null;
     open.executions.abortAll(new Error(`the worker lost its lease: ${reason}`));
-    for (const claimer of open.claimers.values()) claimer.endWait();
+    for (const claimer of open.claimers) claimer.endWait();
     this.#registering = this.#registerAgain(open);
   }
 
@@ -267,11 +290,12 @@ export class EngineWorker implements LocalWorker {
     await this.#begun.catch(() => {});
     if (this.#open === undefined) return;
     const { transport, releaser, inboxes, executions, registration } = this.#open;
-    const claimers = this.#claimers();
+    const claimers = [...this.#open.claimers];
     transport.hub.workers.delete(this);
     transport.hub.listeners.delete(this.events);
     await this.#registering;
     await giveUpAfter(closeMs, Promise.all(claimers.map((claimer) => claimer.stop())));
+    for (const batches of this.#open.claimers.batches()) batches.stop();
     await releaser.releaseAndWait(claimers.flatMap(({ slots }) => slots.takeUnstarted()));
     await this.#drain(this.#open, this.#settings.drainMs);
     for (const { control } of executions) control.stop();
@@ -280,6 +304,7 @@ export class EngineWorker implements LocalWorker {
     executions.abortAll(new Error("the worker has stopped"));
     await releaser.releaseAndWait(left);
     inboxes.stop();
+    if (this.#firer !== undefined) await giveUpAfter(closeMs, this.#firer.stop());
     if (this.#sweeper !== undefined) await giveUpAfter(closeMs, this.#sweeper.stop());
     await registration.close();
     await giveUpAfter(closeMs, this.#unregister(transport));
@@ -294,11 +319,12 @@ export class EngineWorker implements LocalWorker {
     const { transport, releaser, inboxes, executions, registration } = this.#open;
     transport.hub.workers.delete(this);
     this.#workerId = null;
-    for (const claimer of this.#claimers()) void claimer.stop();
+    for (const claimer of this.#claimers(null)) void claimer.stop();
     executions.abortAll(new Error("the worker has died"));
     releaser.stop();
     inboxes.stop();
     void this.#sweeper?.stop();
+    void this.#firer?.stop();
     await registration.close();
     await transport.close();
   }
@@ -334,6 +360,18 @@ export class EngineWorker implements LocalWorker {
       };
     });
     this.#onIdle = undefined;
+  }
+
+  /** Schedules are fired by workers that reach the database, unless it is too new for them. */
+  #startFirer({ firing, hub }: WorkerTransport): ScheduleFirer | undefined {
+    if (firing === undefined) return undefined;
+    return new ScheduleFirer({
+      store: firing,
+      hub,
+      events: this.events,
+      logger: this.#settings.logger,
+      mayFire: () => !this.#isStopping && !this.#database.isTooNew,
+    });
   }
 
   #startSweeper({ store }: WorkerTransport): Sweeper {

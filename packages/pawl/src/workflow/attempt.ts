@@ -19,6 +19,8 @@ import { isThenable, withinTime } from "../timing/deadline.js";
 export interface Performed {
   readonly entry: Extract<JournalChange, { op: "run" | "transaction" | "retry" }>;
   readonly value: Json | null;
+  /** The value that its function threw, if it failed. */
+  readonly thrown: unknown;
   /** It failed with an error that another attempt would not change. */
   readonly isNotRetryable: boolean;
 }
@@ -38,7 +40,8 @@ export async function perform(
   const { maxStepMs, maxPayloadBytes } = services.limits;
   const context = new AttemptContext(control, attempt);
   try {
-    const returned = work.fn(...before, context);
+    const { fn } = work;
+    const returned = fn(...before, context);
     const result = isThenable(returned)
       ? await withinTime(returned, maxStepMs, (error) => context.abort(error))
       : returned;
@@ -47,6 +50,7 @@ export async function perform(
     return {
       entry: { op: workOf(call), attempt, output: text, error: null, tookMs },
       value,
+      thrown: null,
       isNotRetryable: false,
     };
   } catch (error) {
@@ -64,11 +68,11 @@ export function failed(call: StepCall, { policy }: Work, error: unknown, begunMs
   if (isFinal || attempt + 1 >= policy.attempts) {
     const tookMs = Math.round(performance.now() - begunMs);
     const entry = { op: workOf(call), attempt, output: null, error: record, tookMs };
-    return { entry, value: null, isNotRetryable: isFinal };
+    return { entry, value: null, thrown: error, isNotRetryable: isFinal };
   }
   const delayMs = backoffMs(policy, attempt, Math.random());
   const entry = { op: "retry", kind: workOf(call), attempt: attempt + 1, error: record, delayMs } as const;
-  return { entry, value: null, isNotRetryable: false };
+  return { entry, value: null, thrown: error, isNotRetryable: false };
 }
 
 /** An error as it is recorded, with its members in the order in which they will be read back. */

@@ -140,7 +140,7 @@ export class Body {
       call.attempt = pending.attempt;
       this.#wait(call, { ...pending, inboxSeq: 0, childId: null });
     } else {
-      void this.#attempt(call, work);
+      this.#attempt(call, work);
     }
   }
 
@@ -162,6 +162,11 @@ export class Body {
       this.#dueWaits.add(call);
       return;
     }
+    if (pending === undefined) this.#unlessPaused(call, () => this.#beginWait(call, question));
+    else this.#beginWait(call, question);
+  }
+
+  #beginWait(call: StepCall, question: JournalChange): void {
     // An earlier wait for the same event is asked about first: the event may have come meanwhile.
     for (const earlier of this.#calls.values()) {
       if (earlier === call) break;
@@ -186,14 +191,32 @@ export class Body {
     this.#checkIdle();
   }
 
-  async #attempt(call: StepCall, work: Work): Promise<void> {
+  #attempt(call: StepCall, work: Work): void {
+    if (this.#execution.services.worker.isStopping()) this.#hold(call);
+    else this.#unlessPaused(call, () => void this.#perform(call, work));
+  }
+
+  /** Begins a step, unless the run is paused. */
+  #unlessPaused(call: StepCall, begin: () => void): void {
+    const mayBegin = this.#execution.mayBeginStep();
+    if (mayBegin === true) return begin();
+    call.state = "asking";
+    void Promise.resolve(mayBegin).then((may) => {
+      if (this.#isDead) return;
+      if (may) begin();
+      else this.#hold(call);
+    });
+  }
+
+  /** The step does not begin: once no other runs, the worker releases the claim. */
+  #hold(call: StepCall): void {
+    call.state = "held";
+    this.#checkIdle();
+  }
+
+  async #perform(call: StepCall, work: Work): Promise<void> {
     const { control, observed, services } = this.#execution;
     const { observer } = services;
-    if (services.worker.isStopping()) {
-      call.state = "held";
-      this.#checkIdle();
-      return;
-    }
     call.state = "running";
     this.#running++;
     observer.stepBegins(observed, call, call);
@@ -207,7 +230,8 @@ export class Body {
       if (this.#isDead) this.#resolveIfQuiet();
       return;
     }
-    const { entry, value } = performed;
+    const { entry, value, thrown } = performed;
+    call.thrown = thrown;
     if (entry.error !== null && control.isStopping) {
       // An error of a step that was told to stop says nothing about it.
       observer.stepDropped(call);
@@ -219,7 +243,8 @@ export class Body {
       observer.stepDropped(call);
       return;
     }
-    observer.stepEnded(observed, call, call, "step.retried", pending.dueMs ?? 0);
+    observer.stepEnded(observed, call, call, "step.retried", { delayMs: pending.dueMs ?? 0, error: thrown });
+    this.#journal.logFailure(call, "attempt", thrown);
     call.attempt++;
     this.#wait(call, pending);
   }
@@ -271,7 +296,7 @@ export class Body {
     call.childId = childId;
     call.triedSeq = inboxSeq;
     if (call.work !== null && (dueMs === null || dueMs <= 0)) {
-      void this.#attempt(call, call.work);
+      this.#attempt(call, call.work);
     } else if (call.work !== null && dueMs !== null && dueMs < shortMs) {
       call.state = "running";
       this.#startTimer(call);
@@ -314,8 +339,8 @@ export class Body {
       if (!waiting.some(isForSignal)) return;
       services.inboxes.watch(runId, (inboxSeq) => this.#onInbox(inboxSeq));
     } else if (has("held")) {
-      control.stop();
-      control.abort(new Error("the worker is stopping"));
+      if (!control.isPaused) control.stop();
+      control.abort(new Error(control.isPaused ? "the run is paused" : "the worker is stopping"));
     } else {
       this.#end({ kind: "suspended", ...suspensionOf(calls, performance.now()) });
     }

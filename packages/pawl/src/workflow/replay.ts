@@ -7,7 +7,7 @@
 import { NondeterministicWorkflow } from "../values/errors.js";
 import type { StepKind, StoredStep } from "../store/journal.js";
 import { Deliveries } from "./deliveries.js";
-import { newCall, settle } from "./step-call.js";
+import { newCall, settle, toError } from "./step-call.js";
 import { StepNames } from "./step-names.js";
 import { onNextTurn } from "../timing/next-turn.js";
 
@@ -74,8 +74,9 @@ export function replay(journal: readonly StoredStep[], call: (step: Step) => unk
           consider();
           return;
         }
-        const { output, error } = recorded;
         const called = newCall(kind, name, fulfil, reject);
+        const { output } = recorded;
+        const error = recorded.error === null ? null : toError(called, recorded.error);
         deliveries.add(recorded.seq, () => settle(called, output, error));
       });
       promise.catch(() => {});

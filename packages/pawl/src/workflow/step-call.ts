@@ -24,11 +24,13 @@ export interface StepCall extends Watched {
   /**
    * running: its function runs, or its next attempt follows within a second. asking: the database
    * is asked about it. waiting: the database knows what it waits for, and the run need not stay.
-   * held: the worker stops, so it does not begin.
+   * held: the worker stops or the run is paused, so it does not begin.
    */
   state: "running" | "asking" | "waiting" | "held";
   work: Work | null;
   attempt: number;
+  /** The value that its last attempt threw, for listeners and the log. */
+  thrown: unknown;
   /** The question for the database while it waits. */
   question: JournalChange;
   /** While it waits: its child, until when, and the last signal that was tried. */
@@ -42,13 +44,14 @@ export interface StepCall extends Watched {
 }
 
 /** Answers a call with its recorded outcome. */
-export function settle(call: StepCall, output: Json | null, error: ErrorRecord | null): void {
+export function settle(call: StepCall, output: Json | null, error: Error | null): void {
   call.stopTimer?.();
-  if (error !== null) call.reject(toError(call, error));
+  if (error !== null) call.reject(error);
   else call.resolve(call.kind === "sleep" ? undefined : output);
 }
 
-function toError({ name, kind }: StepCall, error: ErrorRecord): Error {
+/** The error that the body gets for a recorded one. */
+export function toError({ name, kind }: StepCall, error: ErrorRecord): Error {
   if (kind !== "invoke") return new StepFailed(name, error);
   const { runId = null, message, code, cause } = error as ErrorRecord & { runId?: string };
   return new ChildFailed(name, runId, message, code === "ChildFailed" ? (cause ?? null) : error);
@@ -76,6 +79,7 @@ export function newCall(
     state: "asking",
     work: null,
     attempt: 0,
+    thrown: null,
     question: { op: "due" },
     childId: null,
     dueAt: null,

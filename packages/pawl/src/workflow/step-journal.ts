@@ -9,11 +9,12 @@ import type { Execution } from "../run/execution.js";
 import type { JournalVerdict } from "../run/worker-services.js";
 import { failedStep } from "../store/failed-write.js";
 import type { JournalChange, JournalEntry, StoredStep } from "../store/journal.js";
-import type { ErrorRecord } from "../values/error-record.js";
+import { logFailure } from "../observe/failure-log.js";
+import { describeError, type ErrorRecord, withoutStacksText } from "../values/error-record.js";
 import type { Json } from "../values/json-types.js";
 import { recordOf } from "./attempt.js";
 import { Deliveries } from "./deliveries.js";
-import { settle, type StepCall } from "./step-call.js";
+import { settle, type StepCall, toError } from "./step-call.js";
 
 /** The database knows of the step, and it is not over. */
 export type Pending = Extract<JournalVerdict, { kind: "pending" }>;
@@ -60,7 +61,8 @@ export class StepJournal {
   }
 
   /** Delivers the recorded outcome of a step again. */
-  replay(call: StepCall, seq: number, { output, error }: StoredStep): void {
+  replay(call: StepCall, seq: number, { output, error: record }: StoredStep): void {
+    const error = record === null ? null : toError(call, record);
     if (seq === this.#unreportedSeq && call.kind !== "invoke") this.#reportWait(call, error);
     this.#deliver(call, seq, output, error);
   }
@@ -80,10 +82,11 @@ export class StepJournal {
    */
   async record(
     call: StepCall,
-    change: JournalChange,
+    given: JournalChange,
     value: Json | null,
     seq = this.#nextSeq(),
   ): Promise<Pending | null> {
+    const change = this.#toRecord(given);
     const verdict = await this.#execution.services.journal.add(this.#entryAt(call, seq, change));
     if (this.#host.isDead()) return null;
     if (verdict.kind !== "failed") {
@@ -102,6 +105,7 @@ export class StepJournal {
     }
     const op = change.op === "retry" ? change.kind : change.op;
     const error = recordOf(refused);
+    call.thrown = refused;
     return this.record(call, { op, attempt: call.attempt, output: null, error, tookMs: 0 }, null);
   }
 
@@ -117,17 +121,26 @@ export class StepJournal {
     error: string | null,
   ): Pending | null {
     const { observed, services } = this.#execution;
+    if (verdict.kind !== "stale") this.#execution.told(verdict.paused);
     switch (verdict.kind) {
       case "recorded":
-        services.observer.stepEnded(observed, call, call, error === null ? "step.completed" : "step.failed");
-        this.#deliver(call, seq, value, error === null ? null : (JSON.parse(error) as ErrorRecord));
+        if (error === null) {
+          services.observer.stepEnded(observed, call, call, "step.completed");
+          this.#deliver(call, seq, value, null);
+        } else {
+          services.observer.stepEnded(observed, call, call, "step.failed", { error: call.thrown });
+          this.logFailure(call, "step", call.thrown);
+          this.#deliver(call, seq, value, toError(call, JSON.parse(error) as ErrorRecord));
+        }
         if (verdict.inboxSeq !== null) this.#host.onInbox(verdict.inboxSeq);
         return null;
-      case "done":
+      case "done": {
         this.giveUp(seq);
-        this.#reportWait(call, verdict.error);
-        this.#deliver(call, verdict.seq, verdict.output, verdict.error);
+        const failed = verdict.error === null ? null : toError(call, verdict.error);
+        this.#reportWait(call, failed);
+        this.#deliver(call, verdict.seq, verdict.output, failed);
         return null;
+      }
       case "pending":
         this.giveUp(seq);
         // A signal that this step did not want may be the one that another waits for.
@@ -157,13 +170,27 @@ export class StepJournal {
   }
 
   /** Reports that a sleep, an event or an invoked run is over. */
-  #reportWait({ name, kind, work }: StepCall, error: ErrorRecord | null): void {
+  #reportWait(call: StepCall, error: Error | null): void {
     const { observed, services } = this.#execution;
-    const isWait = work === null && kind !== "run" && kind !== "transaction";
-    if (isWait) services.observer.waited(observed, name, kind, error !== null);
+    const { name, kind, work } = call;
+    if (work !== null || kind === "run" || kind === "transaction") return;
+    services.observer.waited(observed, name, kind, error);
+    if (error !== null) this.logFailure(call, "step", error);
   }
 
-  #deliver(call: StepCall, seq: number, output: Json | null, error: ErrorRecord | null): void {
+  /** Logs that an attempt at a step, or the step itself, failed. */
+  logFailure({ name: step, attempt }: StepCall, what: "attempt" | "step", thrown: unknown): void {
+    const { runId, definition, services } = this.#execution;
+    logFailure(services.logger, what, { runId, definition, step, attempt, error: describeError(thrown) });
+  }
+
+  /** The entry as it is stored: without stacks, if the worker was told to record none. */
+  #toRecord(change: JournalChange): JournalChange {
+    if (this.#execution.services.recordStacks || !("error" in change) || change.error === null) return change;
+    return { ...change, error: withoutStacksText(change.error) };
+  }
+
+  #deliver(call: StepCall, seq: number, output: Json | null, error: Error | null): void {
     this.#deliveries.add(seq, () => {
       this.#host.onOutcome(call);
       settle(call, output, error);

@@ -3,7 +3,7 @@
  * wrong, how to fix it. Pure. Used by `pawl doctor`.
  */
 
-import type { DatabaseState, Pooling, SchemaHealth, ServerHealth } from "pawl/engine";
+import { type DatabaseState, type Pooling, type SchemaHealth, type ServerHealth, values } from "pawl/engine";
 import { duration, plural, printable } from "./terminal/text.js";
 
 export interface Finding {
@@ -186,7 +186,7 @@ export function judgeRuns(
   settings: ServerHealth["settings"],
   lateMs: number,
 ): Finding[] {
-  const { liveWorkers, deadWorkers, unserved, setAside, blockedKeys, oldestDue } = health;
+  const { liveWorkers, deadWorkers, unserved, setAside, blockedKeys, schedules, oldestDue } = health;
   const reaper =
     liveWorkers > 0
       ? "a live worker reclaims them within seconds; if not, read the logs of the workers"
@@ -228,6 +228,15 @@ export function judgeRuns(
         "a live worker repairs this within seconds; start one, or read the logs of the workers",
       ]),
     ),
+    ...notePauses(health),
+    ...judge(
+      "schedules",
+      "every schedule can start its runs, and their last runs did not fail",
+      schedules.map((schedule) => [
+        `schedule ${schedule.name}: ${printable(values.problemOf(schedule) ?? "it has recovered meanwhile")}`,
+        `look at it: pawl schedules show ${schedule.name}; pause or remove it if you do not need it`,
+      ]),
+    ),
     ...judge("due runs", `no run is more than ${duration(lateMs)} late`, [
       ...when(
         oldestDue !== null && oldestDue.lateMs > lateMs,
@@ -238,6 +247,28 @@ export function judgeRuns(
       ),
     ]),
   ];
+}
+
+/** A pause is no fault, but easily forgotten. */
+function notePauses({ pauses, pausedRuns }: SchemaHealth): Finding[] {
+  const check = "pauses";
+  const notes = pauses.map(({ scope, name, version, by, reason, ageMs }): Finding => {
+    const what =
+      scope === "queue" ? `queue "${name}"` : `definition ${name}${version === null ? "" : `@${version}`}`;
+    const why = reason === null ? "" : `: ${printable(reason)}`;
+    const only = version === null ? "" : ` --version ${version}`;
+    return {
+      check,
+      level: "note",
+      text: `${what} is paused by ${printable(by)} for ${duration(ageMs)}${why}`,
+      fix: `when the reason is gone: pawl ${scope === "queue" ? "queues" : "definitions"} resume ${name}${only}`,
+    };
+  });
+  if (pausedRuns > 0) {
+    const text = `${pausedRuns >= 10_000 ? "10,000 or more runs are" : plural(pausedRuns, "run is", "runs are")} paused`;
+    notes.push({ check, level: "note", text, fix: "find them: pawl runs list --paused" });
+  }
+  return notes.length > 0 ? notes : [{ check, level: "ok", text: "nothing is paused" }];
 }
 
 function judgeVacuum({ tables }: SchemaHealth, settings: ServerHealth["settings"]): Finding[] {

@@ -8,7 +8,9 @@ import { addFork } from "./fork.js";
 import { addHold } from "./hold.js";
 import { addLimits } from "./limits.js";
 import { addMigrate } from "./migrate.js";
+import { addPauses } from "./pauses.js";
 import { addRuns } from "./runs/runs.js";
+import { addSchedules } from "./schedules.js";
 import { newProgram, type Session } from "./terminal/session.js";
 import { addServer } from "./server.js";
 import { addSteps } from "./runs/steps.js";
@@ -24,6 +26,8 @@ export function createProgram(session: Session): Command {
   addRuns(program, session);
   addSteps(program, session);
   addLimits(program, session);
+  addPauses(program, session);
+  addSchedules(program, session);
   addCheck(program, session);
   addDoctor(program, session);
   addFork(program, session);

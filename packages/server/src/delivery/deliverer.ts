@@ -25,6 +25,8 @@ export function startDeliverer({ url, schema, store, settings, logger }: Deliver
     queues: { [delivery.queue]: concurrency },
     // The server itself deletes runs past their retention.
     sweepInterval: false,
+    // A failed delivery has no frame of the user's code.
+    recordStacks: false,
     logger,
   });
 }

@@ -58,8 +58,15 @@ export const errorRecord = Type.Unsafe<ErrorRecord>(
       name: Type.String(),
       message: Type.String(),
       code: Type.Optional(Type.String()),
-      step: Type.Optional(Type.String()),
-      cause: Type.Optional(Type.Unknown()),
+      step: Type.Optional(Type.String({ description: "The step that failed" })),
+      stack: Type.Optional(
+        nullable(
+          Type.String({
+            description: "The frames of user code, at most 8 KiB together with those of causes",
+          }),
+        ),
+      ),
+      cause: Type.Optional(Type.Unknown({ description: "Another ErrorRecord" })),
     },
     { title: "ErrorRecord" },
   ),

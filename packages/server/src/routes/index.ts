@@ -6,8 +6,10 @@ import { healthRoutes } from "./health.js";
 import { limitRoutes } from "./limits.js";
 import { listingRoutes } from "./listings.js";
 import { metricsRoutes } from "./metrics.js";
+import { pauseRoutes } from "./pauses.js";
 import { queueRoutes } from "./queues.js";
 import { runRoutes } from "./runs.js";
+import { scheduleRoutes } from "./schedules.js";
 import { startRoutes } from "./starts.js";
 import { topicRoutes } from "./topics.js";
 
@@ -17,6 +19,8 @@ export function addRoutes(app: App, backend: Backend, { metricsOpen }: { metrics
   runRoutes(app, backend);
   listingRoutes(app, backend);
   limitRoutes(app, backend);
+  pauseRoutes(app, backend);
+  scheduleRoutes(app, backend);
   metricsRoutes(app, backend, metricsOpen);
   queueRoutes(app, backend);
   topicRoutes(app, backend);

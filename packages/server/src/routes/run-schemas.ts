@@ -27,6 +27,16 @@ const phases: readonly Phase[] = [
 const kinds = ["job", "machine", "workflow"] as const;
 const stepKinds: readonly StepKind[] = ["run", "sleep", "wait", "invoke", "transaction"];
 
+const pauseSchema = strict(
+  {
+    scope: oneOf(["run", "queue", "definition"] as const),
+    by: Type.String(),
+    reason: nullable(Type.String()),
+    since: date,
+  },
+  { title: "Pause" },
+);
+
 export const runSchema = Type.Unsafe<Run>(
   strict(
     {
@@ -46,10 +56,19 @@ export const runSchema = Type.Unsafe<Run>(
       error: nullable(errorRecord),
       parentId: nullable(Type.String()),
       idempotencyKey: nullable(Type.String()),
+      schedule: nullable(
+        strict(
+          { name: Type.String(), at: date },
+          { description: "The schedule that started it, and its tick" },
+        ),
+      ),
       startedAt: date,
       completedAt: nullable(date),
       eligibleAt: nullable(date),
       expiresAt: nullable(date),
+      paused: Type.Union([pauseSchema, Type.Null()], {
+        description: "Who paused the run, its queue or its definition; null: it is not paused",
+      }),
     },
     { title: "Run" },
   ),
@@ -69,6 +88,14 @@ export const startedSchema = Type.Unsafe<Started>(
       runId: Type.String(),
       created: Type.Boolean({ description: "False: another run holds the key, and this is that run" }),
       status: oneOf(statuses),
+      served: Type.Optional(
+        Type.Literal(false, {
+          description: "No worker has ever registered this name: perhaps a typo. The run waits for one",
+        }),
+      ),
+      nearest: Type.Optional(
+        Type.String({ description: "With served: false, a registered name that is similar" }),
+      ),
     },
     { title: "Started" },
   ),
@@ -144,7 +171,7 @@ export const countsSchema = strict({
   ),
 });
 
-const duration = (description: string) =>
+export const duration = (description: string) =>
   Type.Union([Type.Number({ minimum: 0 }), Type.String()], {
     description: `${description}: milliseconds, or a text such as "30s"`,
   });
@@ -240,6 +267,9 @@ export const listQuery = Type.Object(
       Type.String({ description: "Failed with this code, or with this error name if the error has no code" }),
     ),
     parentId: Type.Optional(Type.String({ description: "Children of this run" })),
+    paused: Type.Optional(
+      Type.Boolean({ description: "true: Paused themselves, not by their queue or definition" }),
+    ),
     since: Type.Optional(Type.String({ description: "Started at this time or later, ISO 8601" })),
     until: Type.Optional(Type.String({ description: "Started before this time" })),
     cursor: pageCursor,

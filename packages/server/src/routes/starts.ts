@@ -2,6 +2,7 @@
 
 import { Type } from "typebox";
 import type { App } from "../http/app.js";
+import type { Caller } from "../http/auth.js";
 import { idempotencyKeyOf } from "../http/idempotency-header.js";
 import type { Backend } from "../backend/backend.js";
 import { type Problem, toProblem } from "../http/problems.js";
@@ -43,7 +44,7 @@ export function startRoutes(app: App, { engine, logger }: Backend): void {
       const headerKey = idempotencyKeyOf(request.headers);
       const { traceparent: headerTrace } = request.headers;
       const run = await toNewRun(engine, request.params.name, request.body, { headerKey, headerTrace });
-      const started = await engine.start(run);
+      const started = withoutForeign(await engine.start(run), request.caller);
       return reply
         .code(started.created ? 201 : 200)
         .header("location", `/v1/runs/${started.runId}`)
@@ -79,17 +80,25 @@ export function startRoutes(app: App, { engine, logger }: Backend): void {
       });
       if (atomic) {
         const made = await Promise.all(making);
-        return { runs: made.length === 0 ? [] : await engine.startMany(made) };
+        if (made.length === 0) return { runs: [] };
+        const started = await engine.startMany(made);
+        return { runs: started.map((one) => withoutForeign(one, request.caller)) };
       }
       const problems = (error: unknown): { error: Problem } => ({
         error: toProblem(error, request.id, logger),
       });
-      const starting = making.map((run) => startOne(run).catch(problems));
+      const starting = making.map((run) => startOne(run, request.caller).catch(problems));
       return { runs: await Promise.all(starting) };
     },
   );
 
-  async function startOne(run: Promise<NewRun>): Promise<Started> {
-    return engine.start(await run);
+  async function startOne(run: Promise<NewRun>, caller: Caller): Promise<Started> {
+    return withoutForeign(await engine.start(await run), caller);
   }
+}
+
+/** The answer without a similar name that the prefixes of the token hide. */
+function withoutForeign(started: Started, caller: Caller): Started {
+  const { nearest, ...others } = started;
+  return nearest === undefined || caller.allows({ name: nearest }) ? started : others;
 }

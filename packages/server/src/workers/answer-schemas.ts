@@ -6,6 +6,7 @@
 import type {
   HeartbeatAnswer,
   ClaimedRun,
+  ClaimExtra,
   ListedStep,
   RecordVerdict,
   StoredChild,
@@ -30,6 +31,14 @@ const dueMs = Type.Union([Type.Number(), Type.Null()], {
 const dueAt = Type.Union([Type.String(), Type.Null()], {
   description: "The same as a time. Return it unchanged in a suspend transition",
 });
+
+const paused = (description: string) => Type.Optional(Type.Boolean({ description }));
+const claimEnded = paused(
+  "After keep: the run is paused, so your claim has ended. Execute no further step of it",
+);
+const noFurtherStep = paused(
+  "The run is paused: begin no further step, and release the claim when the running ones are recorded",
+);
 
 const signal = strict(
   {
@@ -129,6 +138,19 @@ const claimedRun = strict(
     }),
     startedMs: Type.Number({ description: "When the run was started, in milliseconds since 1970" }),
     trace: Type.Union([Type.String(), Type.Null()], { description: "The traceparent of the run" }),
+    extra: Type.Union(
+      [
+        strict({
+          schedule: Type.Optional(
+            Type.String({
+              description: "schedule/<name>/<time>: the schedule that started it, and its tick",
+            }),
+          ),
+        } satisfies Members<ClaimExtra>),
+        Type.Null(),
+      ],
+      { description: "Facts that few runs have; null: none" },
+    ),
   } satisfies Members<ClaimedRun>,
   {
     title: "ClaimedRun",
@@ -178,11 +200,12 @@ const verdict = oneOfKinds(
         handed: Type.Union([claimedRun, Type.Null()], {
           description: "The next run of the partition key, claimed with the claimId of next",
         }),
+        paused: claimEnded,
       } satisfies Members<Extract<Verdict, { kind: "committed" }>>,
       { title: "CommittedVerdict" },
     ),
     strict(
-      { kind: Type.Literal("already"), inboxSeq: int } satisfies Members<
+      { kind: Type.Literal("already"), inboxSeq: int, paused: claimEnded } satisfies Members<
         Extract<Verdict, { kind: "already" }>
       >,
       {
@@ -206,6 +229,7 @@ const recordVerdict = oneOfKinds(
         inboxSeq: Type.Union([int, Type.Null()], {
           description: "The inbox has more signals than you know of, up to this seq; null: no more",
         }),
+        paused: noFurtherStep,
       },
       { title: "RecordedVerdict", description: "Recorded with your seq" },
     ),
@@ -215,6 +239,7 @@ const recordVerdict = oneOfKinds(
         seq: int,
         output: json("The output; null after a sleep or a timeout"),
         error: nullable(errorRecord),
+        paused: noFurtherStep,
       } satisfies Members<Extract<RecordVerdict, { kind: "done" }>>,
       {
         title: "StepDoneVerdict",
@@ -228,6 +253,7 @@ const recordVerdict = oneOfKinds(
         childId: nullable(runId),
         dueMs,
         dueAt,
+        paused: noFurtherStep,
       } satisfies Members<Extract<RecordVerdict, { kind: "pending" }>>,
       { title: "PendingVerdict", description: "Recorded; the wait is not over" },
     ),

@@ -101,6 +101,22 @@ export function claimRoutes({ app, backend, waiters }: Protocol): void {
   );
 
   app.post(
+    "/v1/workers/paused",
+    {
+      ...route,
+      schema: {
+        tags,
+        summary: "Which of these runs are paused",
+        description:
+          "Ask before you begin a step of a run about which no answer has told you anything for half a second.",
+        body: claims,
+        response: { 200: strict({ paused: runIds }) },
+      },
+    },
+    async (request) => ({ paused: await storeOf(backend, request).paused(request.body.claims) }),
+  );
+
+  app.post(
     "/v1/workers/holdings",
     {
       ...route,

@@ -5,6 +5,7 @@
 
 import type { ListedStep } from "../journal.js";
 import type { StoredSignal } from "../runs.js";
+import type { Schedule, ScheduleDetail } from "../schedule-store.js";
 import type { Run, Step, Why } from "../views.js";
 
 /** The same object with its dates as text. */
@@ -21,7 +22,27 @@ export function readRun(sent: DatesAsText<Run>): Run {
     completedAt: toDate(sent.completedAt),
     eligibleAt: toDate(sent.eligibleAt),
     expiresAt: toDate(sent.expiresAt),
+    // A server of an older release does not send it.
+    paused: sent.paused ? { ...sent.paused, since: new Date(sent.paused.since) } : null,
+    schedule: sent.schedule ? { ...sent.schedule, at: new Date(sent.schedule.at) } : null,
   };
+}
+
+const scheduleDates = (sent: DatesAsText<Schedule>) => ({
+  pausedAt: toDate(sent.pausedAt),
+  setAt: new Date(sent.setAt),
+  nextAt: toDate(sent.nextAt),
+  lastAt: toDate(sent.lastAt),
+  skippedAt: toDate(sent.skippedAt),
+});
+
+export function readSchedule(sent: DatesAsText<Schedule>): Schedule {
+  return { ...sent, ...scheduleDates(sent) };
+}
+
+export function readScheduleDetail<Detail extends ScheduleDetail>(sent: DatesAsText<Detail>): ScheduleDetail {
+  const { next } = sent;
+  return { ...sent, ...scheduleDates(sent), next: next.map((at) => new Date(at)) };
 }
 
 export function readStep(sent: DatesAsText<Step>): Step {
@@ -54,6 +75,7 @@ export function readWhy(sent: DatesAsText<Why>): Why {
       return { ...sent, since: new Date(sent.since), until: toDate(sent.until) };
     case "awaiting_children":
     case "claimable":
+    case "paused":
       return { ...sent, since: new Date(sent.since) };
     case "throttled":
     case "not_due":

@@ -19,7 +19,9 @@ import type { ServerAddress } from "./address.js";
 import { Caller } from "./caller.js";
 import { type DatesAsText, readRun, readStep, readWhy } from "./dates.js";
 import type { Hints } from "./hints.js";
+import { httpPauses } from "./http-pauses.js";
 import { httpQueues, httpTopics } from "./http-queues.js";
+import { httpSchedules } from "./http-schedules.js";
 import { HttpResults } from "./http-results.js";
 import { toError } from "./problem.js";
 import { headerText, runQuery, startBody } from "./requests.js";
@@ -44,6 +46,8 @@ interface SentStart {
   readonly runId: string;
   readonly created: boolean;
   readonly status: Status;
+  readonly served?: false;
+  readonly nearest?: string;
 }
 
 interface SentEnd {
@@ -56,6 +60,8 @@ interface SentEnd {
 export class HttpTransport implements ClientTransport {
   readonly queues: ClientTransport["queues"];
   readonly topics: ClientTransport["topics"];
+  readonly pauses: ClientTransport["pauses"];
+  readonly schedules: ClientTransport["schedules"];
   readonly #caller: Caller;
   readonly #hints: Hints;
   readonly #trace: NonNullable<HttpTransportOptions["trace"]>;
@@ -69,6 +75,8 @@ export class HttpTransport implements ClientTransport {
     this.#trace = trace;
     this.queues = httpQueues(this.#caller);
     this.topics = httpTopics(this.#caller);
+    this.pauses = httpPauses(this.#caller);
+    this.schedules = httpSchedules(this.#caller);
     this.#results = new HttpResults((...asked) => this.#ended(...asked), hints, logger);
     this.#starts = new Batcher({
       send: (runs) => this.#startEach(runs),
@@ -92,7 +100,7 @@ export class HttpTransport implements ClientTransport {
   startMany(runs: readonly NewRun[]): Promise<StartedRun[]> {
     return this.#trace(runs, async (traced) => {
       const { runs: started } = await this.#startBatch<SentStart>(traced, { atomic: true });
-      return started.map(toStarted);
+      return started.map((one, index) => toStarted(one, traced[index]!));
     });
   }
 
@@ -178,15 +186,17 @@ export class HttpTransport implements ClientTransport {
       body,
       repeatable: run.idempotencyKey !== null,
     });
-    return toStarted(started);
+    return toStarted(started, run);
   }
 
   /** Each by itself: the started run, or its error. */
   async #startEach(runs: readonly NewRun[]): Promise<(StartedRun | PawlError)[]> {
     type Answer = SentStart | { error: { status?: number } };
     const { runs: started } = await this.#startBatch<Answer>(runs, { atomic: false });
-    return started.map((one) =>
-      "error" in one ? toError(one.error.status ?? 500, one.error, "the server") : toStarted(one),
+    return started.map((one, index) =>
+      "error" in one
+        ? toError(one.error.status ?? 500, one.error, "the server")
+        : toStarted(one, runs[index]!),
     );
   }
 
@@ -207,8 +217,12 @@ export class HttpTransport implements ClientTransport {
   }
 }
 
-function toStarted({ runId, created, status }: SentStart): StartedRun {
-  return { runId, created, phase: phasesOf[status][0]!, conflict: null };
+/** For a server every start is one by name: here it is known whether this was. */
+function toStarted({ runId, created, status, served, nearest }: SentStart, { kind }: NewRun): StartedRun {
+  const started = { runId, created, phase: phasesOf[status][0]!, conflict: null };
+  return served === false && kind === null
+    ? { ...started, unregistered: { nearest: nearest ?? null } }
+    : started;
 }
 
 function toEnded({ runId, status, output, error }: SentEnd): EndedRun {

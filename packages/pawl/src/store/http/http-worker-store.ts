@@ -7,6 +7,7 @@
 
 import { InvalidOption, NotSupported, PayloadTooLarge } from "../../values/errors.js";
 import { toBase64 } from "../../values/bytes.js";
+import { Refused } from "../errors.js";
 import type { JournalEntry, ListedStep, RecordVerdict } from "../journal.js";
 import type {
   Claimable,
@@ -165,6 +166,16 @@ export class HttpWorkerStore implements WorkerStore {
 
   async held(claims: readonly HeldClaim[]): Promise<string[]> {
     return (await this.#post<{ held: string[] }>("held", { claims: claims.map(toClaim) })).held;
+  }
+
+  async paused(claims: readonly HeldClaim[]): Promise<string[]> {
+    try {
+      return (await this.#post<{ paused: string[] }>("paused", { claims: claims.map(toClaim) })).paused;
+    } catch (error) {
+      // A server of an older release has no pauses.
+      if (error instanceof Refused) return [];
+      throw error;
+    }
   }
 
   async heldClaims(workerId: string): Promise<Readonly<Record<string, string>>> {

@@ -49,8 +49,20 @@ function limitBody(limit: string | null): string | { name: string; key: string }
 
 /** The filters of a listing as query parameters. */
 export function runQuery(query: RunQuery): Record<string, string | number | Date | null> {
-  const { name, version, status, phase, queue, kind, error, parentId, since, until, input } = query;
-  const filters = { name, version, status, phase, queue, kind, error, parentId, since, until };
+  const { name, version, status, phase, queue, kind, error, parentId, since, until, input, paused } = query;
+  const filters = {
+    name,
+    version,
+    status,
+    phase,
+    queue,
+    kind,
+    error,
+    parentId,
+    since,
+    until,
+    ...(paused ? { paused: "true" } : {}),
+  };
   return { ...filters, ...(input === null ? {} : inputQuery(fromJson(input))) };
 }
 

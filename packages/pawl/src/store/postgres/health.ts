@@ -10,6 +10,7 @@ import type {
   DeadWorkerFact,
   DueFact,
   OpenTransactionFact,
+  PauseFact,
   PreparedFact,
   SchemaHealth,
   ServerHealth,
@@ -18,6 +19,7 @@ import type {
   TableFact,
   UnservedFact,
 } from "../health.js";
+import type { ScheduleHealth } from "../schedule-store.js";
 import { type Address, connectionOptions, types } from "./database.js";
 import { explain } from "./database-errors.js";
 import { quoteName } from "./literals.js";
@@ -142,7 +144,7 @@ export function readSchemaHealth(address: Address): Promise<SchemaHealth> {
     const [oldestDue] = await query<DueFact>(
       `${lines} select d.id::text as "runId", d.name, d.version, d.queue,
         ms_until(clock(), d.eligible_at) as "lateMs"
-      from due d where is_served(d.name, d.version, d.queue) order by d.eligible_at, d.id limit 1`,
+      from due d where is_served(d.name, d.version, d.queue) and not is_paused(d.queue, d.name, d.version) order by d.eligible_at, d.id limit 1`,
     );
     return {
       tables: await findTables(query, address.schema),
@@ -151,6 +153,9 @@ export function readSchemaHealth(address: Address): Promise<SchemaHealth> {
       unserved: await findUnserved(query),
       setAside: await findSetAside(query),
       blockedKeys: await findBlockedKeys(query),
+      pauses: await findPauses(query),
+      pausedRuns: await countPausedRuns(query),
+      schedules: await findTroubledSchedules(query),
       oldestDue: oldestDue ?? null,
     };
   });
@@ -228,10 +233,41 @@ function findBlockedKeys(query: Query): Promise<BlockedKeyFact[]> {
       select r.id, r.locked_by, r.lease_expires_at from runs r
       where r.partition_key = b.key and (r.locked_by is not null or r.lease_expires_at is not null) limit 1) h on true
     left join lateral (select r.hold from runs r where r.id = first_of_key(b.key, clock()) limit 1) f on true
-    where b.key is not null and case when h.id is null then f.hold <> 0 else h.lease_expires_at is null and not exists (
+    where b.key is not null and case when h.id is null then f.hold <> 0 and (f.hold & 16) = 0 else h.lease_expires_at is null and not exists (
       select 1 from workers w where w.id = h.locked_by and w.seen_at + w.lease > transaction_timestamp()) end
     order by b.key limit 20`,
   );
+}
+
+function findPauses(query: Query): Promise<PauseFact[]> {
+  return query(
+    `select p.scope, p.name, nullif(p.version, 0) as version, p.paused_by as by, p.reason,
+      ms_until(clock(), p.paused_at) as "ageMs"
+    from pauses p order by p.paused_at, p.scope, p.name, p.version limit 20`,
+  );
+}
+
+/** Counts through runs_paused. */
+async function countPausedRuns(query: Query): Promise<number> {
+  const [row] = await query<{ runs: number }>(
+    "select count(*)::int4 as runs from (select 1 from runs r where (r.hold & 16) <> 0 limit 10000) p",
+  );
+  return row!.runs;
+}
+
+/** Finds schedules with a problem, as get_schedules answers them. Reads all schedules. */
+async function findTroubledSchedules(query: Query): Promise<ScheduleHealth[]> {
+  const rows = await query<{ schedule: string }>(
+    `select (g.schedules::jsonb -> 0)::text as schedule from (
+      select s.name from schedules s where s.due_at is not null and (s.failures > 0 or s.due_at < clock() - interval '1 minute'
+        or (select r.status from runs r where r.id = s.last_run_id) = 'failed'
+        or not exists (select 1 from workers w, unnest(w.serves) d(served)
+          where w.seen_at + w.lease > transaction_timestamp() and (d.served = (s.run ->> 'name') || '@' || (s.run ->> 'version')
+            or (s.run ->> 'version' is null and starts_with(d.served, (s.run ->> 'name') || '@')))))
+      order by s.name limit 20) t
+    cross join lateral get_schedules(t.name, null, 1) g`,
+  );
+  return rows.map(({ schedule }) => JSON.parse(schedule) as ScheduleHealth);
 }
 
 /**

@@ -131,6 +131,7 @@ interface OtherRecord {
   due_at: string | null;
   code: string;
   message: string;
+  paused?: boolean | null;
 }
 
 const recorded: RecordVerdict = { kind: "recorded", inboxSeq: null };
@@ -145,9 +146,10 @@ export function toRecordVerdicts(text: string | null, count: number): RecordVerd
 }
 
 function toRecordVerdict(other: OtherRecord): RecordVerdict {
+  const pause = other.paused === true ? { paused: true } : {};
   switch (other.verdict) {
     case "done":
-      return { kind: "done", seq: other.seq, output: other.output, error: other.error };
+      return { kind: "done", seq: other.seq, output: other.output, error: other.error, ...pause };
     case "pending":
       return {
         kind: "pending",
@@ -155,9 +157,10 @@ function toRecordVerdict(other: OtherRecord): RecordVerdict {
         childId: other.child_id,
         dueMs: other.due_ms,
         dueAt: other.due_at,
+        ...pause,
       };
     case "fresh":
-      return { kind: "recorded", inboxSeq: other.inbox_seq };
+      return { kind: "recorded", inboxSeq: other.inbox_seq, ...pause };
     case "failed":
       return { kind: "failed", code: other.code, message: other.message };
     case "stale":

@@ -28,6 +28,8 @@ import type {
 import type { WhyFacts } from "../why-facts.js";
 import { type StepRow, toListedStep } from "./journal-rows.js";
 import { column } from "./literals.js";
+import type { PauseStore } from "../pauses.js";
+import { pauseCalls } from "./pause-calls.js";
 import { PostgresQueueStore } from "./postgres-queue-store.js";
 import {
   type ClaimRow,
@@ -46,6 +48,9 @@ import {
 const maxNames = 10_000;
 
 export class PostgresClientStore extends PostgresQueueStore implements ClientStore {
+  /** Pauses of runs, queues and definitions. */
+  readonly pausing: PauseStore = pauseCalls((name, values) => this.call(name, values));
+
   async start(
     runs: readonly NewRun[],
     { allOrNothing, claim }: { allOrNothing: boolean; claim: Claim | null },
@@ -194,7 +199,7 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
       filter.before?.runId,
       filter.input,
       filter.limit,
-      null, // filters of a later version
+      laterFilters(filter),
     ]);
     const { rows: listed, more } = cut(rows, "id");
     const last = more || listed.length === filter.limit ? listed.at(-1) : undefined;
@@ -202,7 +207,7 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
   }
 
   async count(filter: RunFilter): Promise<number> {
-    const values = [...filterValues(filter), filter.input, null];
+    const values = [...filterValues(filter), filter.input, laterFilters(filter)];
     const [row] = await this.callAside<{ count_listed: string }>("count_listed", values);
     return Number(row?.count_listed ?? 0);
   }
@@ -246,6 +251,13 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
     return rows.map(({ id, name, queue }) => ({ runId: id, name, queue }));
   }
 
+  async unregistered(names: readonly string[]): Promise<{ name: string; known: readonly string[] }[]> {
+    const rows = await this.call<{ name: string; known: string }>("unregistered", [
+      column(names, (name) => name),
+    ]);
+    return rows.map(({ name, known }) => ({ name, known: JSON.parse(known) as string[] }));
+  }
+
   /** Returns the values for the metrics. Counts stop at `most`. */
   gauges(most: number): Promise<StoredGauge[]> {
     return this.callAside<StoredGauge>("gauges", [most]);
@@ -271,6 +283,11 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
     const rows = await this.call<StepRow>("journal", [runId, after]);
     return rows.map(toListedStep);
   }
+}
+
+/** Returns the filters that the first version did not have, as JSON. */
+function laterFilters({ paused }: RunFilter): string | null {
+  return paused ? JSON.stringify({ paused }) : null;
 }
 
 /** Removes the last row if its key is null. Such a row says that the byte limit cut the answer. */

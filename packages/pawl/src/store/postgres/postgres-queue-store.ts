@@ -19,7 +19,7 @@ import {
   type TopicStore,
 } from "../queue-store.js";
 import { column } from "./literals.js";
-import { PostgresCalls } from "./postgres-calls.js";
+import { PostgresScheduleStore } from "./postgres-schedule-store.js";
 
 interface MessageRow {
   id: string;
@@ -31,7 +31,7 @@ interface MessageRow {
   meta: string | null;
 }
 
-export class PostgresQueueStore extends PostgresCalls implements QueueStore, TopicStore {
+export class PostgresQueueStore extends PostgresScheduleStore implements QueueStore, TopicStore {
   send(messages: readonly NewMessage[], { patient }: { patient: boolean }): Promise<SentMessage[]> {
     return this.call<SentMessage>("send", [
       column(messages, ({ queue }) => queue),

@@ -353,6 +353,13 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
     return rows.map((row) => row.still_held);
   }
 
+  async paused(claims: readonly { readonly runId: string; readonly claimId: string }[]): Promise<string[]> {
+    const rows = await this.#callFor<{ paused_among: string }>({ claims }, "paused_among", [
+      column(claims, (claim) => claim.runId),
+    ]);
+    return rows.map((row) => row.paused_among);
+  }
+
   async heldClaims(workerId: string): Promise<Readonly<Record<string, string>>> {
     const [row] = await this.#callFor<{ claims_of_worker: string }>({ workerId }, "claims_of_worker", [
       workerId,

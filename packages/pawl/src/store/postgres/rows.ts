@@ -9,6 +9,7 @@ import type {
   Claim,
   Claimable,
   ClaimedRun,
+  ClaimExtra,
   NewRun,
   NewSignal,
   StartedRun,
@@ -17,6 +18,7 @@ import type {
   Transition,
   Verdict,
 } from "../store.js";
+import type { Pause } from "../views.js";
 import { toJournal } from "./journal-rows.js";
 import { column, record, records } from "./literals.js";
 
@@ -132,6 +134,7 @@ export interface ClaimRow {
   unique_lost: boolean;
   started_ms: number;
   trace: string | null;
+  extra: string | null;
   meta: string | null;
 }
 
@@ -141,6 +144,7 @@ export interface OtherVerdict {
   code?: string;
   message?: string;
   inboxSeq?: number;
+  paused?: boolean;
 }
 
 type Committed = Extract<Verdict, { kind: "committed" }>;
@@ -157,16 +161,18 @@ export function toFinished({ handed }: FinishRow): Committed {
   return { ...committed, handed: toClaimedRun(JSON.parse(handed) as ClaimRow) };
 }
 
-export function toVerdict({ verdict, code = "", message = "", inboxSeq = 0 }: OtherVerdict): Verdict {
+export function toVerdict(other: OtherVerdict): Verdict {
+  const { verdict, code = "", message = "", inboxSeq = 0 } = other;
+  const pause = other.paused === true ? { paused: true } : {};
   switch (verdict) {
     case "failed":
       return { kind: "failed", code, message };
     case "unique_lost":
       return { ...committed, uniqueLost: true };
     case "fresh":
-      return { ...committed, inboxSeq };
+      return { ...committed, inboxSeq, ...pause };
     case "already":
-      return { kind: "already", inboxSeq };
+      return { kind: "already", inboxSeq, ...pause };
     case "stale":
     case "busy":
       return { kind: verdict };
@@ -261,6 +267,7 @@ export function toClaimedRun(row: ClaimRow): ClaimedRun {
     uniqueLost: row.unique_lost,
     startedMs: row.started_ms,
     trace: row.trace,
+    extra: row.extra === null ? null : (JSON.parse(row.extra) as ClaimExtra),
   };
 }
 
@@ -298,11 +305,18 @@ export interface RunRow {
   completed_at: string | null;
   eligible_at: string | null;
   expires_at: string | null;
+  /** JSON: facts that few runs have. */
+  extra: string | null;
+}
+
+interface RunExtra {
+  readonly paused?: Omit<Pause, "since"> & { readonly since: string };
 }
 
 const toDate = (text: string | null): Date | null => (text === null ? null : new Date(text));
 
 export function toRun(row: RunRow): StoredRun {
+  const { paused } = row.extra === null ? {} : (JSON.parse(row.extra) as RunExtra);
   return {
     runId: row.id,
     name: row.name,
@@ -323,5 +337,6 @@ export function toRun(row: RunRow): StoredRun {
     completedAt: toDate(row.completed_at),
     eligibleAt: toDate(row.eligible_at),
     expiresAt: toDate(row.expires_at),
+    paused: paused === undefined ? null : { ...paused, since: new Date(paused.since) },
   };
 }

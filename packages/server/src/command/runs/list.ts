@@ -24,14 +24,22 @@ type Flags = ConnectionOptions &
   FilterFlags &
   Pick<ListOptions, "since" | "until" | "cursor" | "limit"> & { readonly json?: true };
 
-export type FilterFlags = Pick<ListOptions, "name" | "version" | "status" | "phase" | "queue"> & {
+export type FilterFlags = Pick<ListOptions, "name" | "version" | "status" | "phase" | "queue" | "paused"> & {
   readonly input?: string;
 };
 
 /** The filter of these options. */
 export async function filterOf(flags: FilterFlags, shell: Shell): Promise<ListOptions> {
-  const { name, version, status, phase, queue } = flags;
-  return { name, version, status, phase, queue, input: await readJson(flags.input, "--input", shell) };
+  const { name, version, status, phase, queue, paused } = flags;
+  return {
+    name,
+    version,
+    status,
+    phase,
+    queue,
+    paused,
+    input: await readJson(flags.input, "--input", shell),
+  };
 }
 
 /** Adds the options that filter runs. */
@@ -42,6 +50,7 @@ export function addFilterOptions(command: Command): Command {
     .addOption(new Option("--status <status>", "only runs with this status").choices(statuses))
     .addOption(new Option("--phase <phase>", "only runs in this phase").choices(phases))
     .option("--queue <queue>", "only runs of this queue")
+    .option("--paused", "only runs that are paused themselves")
     .option("--input <json>", 'only runs whose input contains this, such as \'{"user":{"id":42}}\'');
 }
 
@@ -87,7 +96,7 @@ function showPage({ runs, cursor }: Page, shell: Shell): string {
 
 function rowOf(run: Run, shell: Shell): string[] {
   const { runId, name, version, status, phase, step, startedAt, completedAt, error } = run;
-  const word = status === "running" ? phase : status;
+  const word = run.paused !== null ? "paused" : status === "running" ? phase : status;
   return [
     runId,
     `${name}@${version}`,

@@ -1,8 +1,9 @@
-/** `pawl runs`: the commands that list, show, start, signal and cancel runs. */
+/** `pawl runs`: the commands that list, show, start, signal, pause and cancel runs. */
 
 import type { Command } from "commander";
 import { addRunsCancel, addRunsSignal } from "./signal-and-cancel.js";
 import { addRunsList } from "./list.js";
+import { addRunsPause, addRunsResume } from "./pause.js";
 import { addRunsShow, addRunsWhy } from "./show.js";
 import { addRunsStart } from "./start.js";
 import { addRunsTail } from "./tail.js";
@@ -11,7 +12,7 @@ import { addGroup, type Session } from "../terminal/session.js";
 export function addRuns(program: Command, session: Session): void {
   const runs = addGroup(program, session, {
     name: "runs",
-    description: "list, show, start, signal and cancel runs",
+    description: "list, show, start, signal, pause and cancel runs",
     examples: ["pawl runs list --status failed", "pawl runs why 64"],
   });
   addRunsList(runs, session);
@@ -19,6 +20,8 @@ export function addRuns(program: Command, session: Session): void {
   addRunsStart(runs, session);
   addRunsSignal(runs, session);
   addRunsCancel(runs, session);
+  addRunsPause(runs, session);
+  addRunsResume(runs, session);
   addRunsWhy(runs, session);
   addRunsTail(runs, session);
 }

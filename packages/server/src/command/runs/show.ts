@@ -6,7 +6,7 @@ import { type ConnectionOptions, addConnectionOptions, withPawl } from "../termi
 import { action, addCommand, type Session } from "../terminal/session.js";
 import type { Shell } from "../terminal/shell.js";
 import { properties } from "../terminal/table.js";
-import { describeError, duration, moment, prettyJson, printable, state } from "../terminal/text.js";
+import { duration, errorBlock, moment, prettyJson, printable, state } from "../terminal/text.js";
 
 type Flags = ConnectionOptions & { readonly json?: true };
 
@@ -77,7 +77,7 @@ function showRun(run: Run, why: Why | null, shell: Shell): string {
       ["input", prettyJson(run.input)],
       ["state", value(run.state)],
       ["output", value(run.output)],
-      ["error", run.error === null ? "" : colors.red(describeError(run.error))],
+      ["error", colors.red(errorBlock(run.error))],
     ],
     shell,
   );

@@ -8,6 +8,7 @@ import {
   type RateLimit,
   RunCancelled,
   RunFailed,
+  type Started,
   type StartOptions,
   type Tags,
 } from "pawl";
@@ -15,7 +16,7 @@ import { type ConnectionOptions, addConnectionOptions, withPawl } from "../termi
 import { type ExitCode, exitCode, UsageError } from "../terminal/failure.js";
 import { addTag, decimal, integer, readJson } from "../terminal/input.js";
 import { action, addCommand, type Session } from "../terminal/session.js";
-import { prettyJson, state } from "../terminal/text.js";
+import { prettyJson, printable, state } from "../terminal/text.js";
 
 interface Flags extends ConnectionOptions {
   readonly version?: number;
@@ -94,6 +95,7 @@ function start(name: string, input: unknown, flags: Flags, { shell }: Session): 
   return withPawl(flags, async (pawl) => {
     const started = await pawl.start(name, input, optionsOf(flags));
     const { runId, created, status } = started;
+    if (started.served === false) shell.printError(unknownName(name, started));
     const printText = (text: string): void => {
       if (flags.json !== true) shell.print(text);
     };
@@ -118,6 +120,11 @@ function start(name: string, input: unknown, flags: Flags, { shell }: Session): 
       return exitCode.no;
     }
   });
+}
+
+function unknownName(name: string, { runId, nearest }: Started): string {
+  const meant = nearest === undefined ? "" : `; did you mean "${nearest}"?`;
+  return printable(`pawl: no worker has ever registered "${name}", so run ${runId} waits for one${meant}`);
 }
 
 function optionsOf(flags: Flags): StartOptions {

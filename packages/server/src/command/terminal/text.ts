@@ -2,6 +2,7 @@
 
 import { relative } from "node:path";
 import type { ErrorRecord } from "pawl";
+import { values } from "pawl/engine";
 import type { Colors, Shell } from "./shell.js";
 
 const units = [
@@ -48,6 +49,14 @@ export function describeError(error: ErrorRecord | null): string {
   if (error === null) return "";
   const { name, message, step } = error;
   return printable(`${name}: ${message}${step === undefined ? "" : ` (step "${step}")`}`);
+}
+
+/** An error with its code, stack and causes, on several lines. */
+export function errorBlock(error: ErrorRecord | null): string {
+  if (error === null) return "";
+  const [first = "", ...lines] = values.errorLines(error);
+  const where = error.step === undefined ? "" : ` (step "${error.step}")`;
+  return [`${first}${where}`, ...lines].map(printable).join("\n");
 }
 
 /** JSON in one line, safe for a terminal. */

@@ -22,7 +22,8 @@
 -- (set_aside).
 -- A small inbox (inbox_inline) or journal (journal_inline) is part of the answer.
 -- A worker whose lease has passed gets nothing, because the reaper would end its claims at once.
--- Its next beat tells it so. In a held database no worker gets anything.
+-- Its next beat tells it so. In a held database no worker gets anything. Paused queues and
+-- definitions are left out.
 -- Commits asynchronously: a lost claim is only a lease that was never given, and its random id
 -- never returns.
 create or replace function claim(
@@ -98,6 +99,11 @@ begin
     meta := '{"floor": null, "busy": null, "due_ms": null, "more": false, "throttled": 0}';
     return next;
     return;
+  end if;
+  if has_pauses() then
+    -- no run has an empty name; the positions stay, because meta speaks of them
+    p_names := array(select case when is_paused(p_queue, s.name, s.version) then '' else s.name end
+      from unnest(p_names, p_versions) with ordinality s(name, version, o) order by s.o);
   end if;
   loop
     with recursive level(o, name, version, priority, at, id) as (

@@ -27,5 +27,6 @@ begin
       case when r.kind = 'workflow' and (select 1 from steps s where s.run_id = r.id limit 1) is not null
         then journal_inline(r.id, p_inline) end,
       case when r.kind = 'workflow' and r.inbox_seq > 0 then inbox_names(r.id, p_inline) end,
-      p_unique = 'give up', date_part('epoch', r.inserted_at) * 1000, r.trace, null::text;
+      p_unique = 'give up', date_part('epoch', r.inserted_at) * 1000, r.trace,
+      case when starts_with(r.idempotency_key, 'schedule/') then jsonb_build_object('schedule', r.idempotency_key)::text end;
 end $f$;

@@ -10,8 +10,9 @@
 -- in id order, and checks the guard again after a wait.
 -- p_detail is JSON that only some transitions have: consumed, awaits, shown, children,
 -- partitionKey, rateLimit, weight. Answers
---   others     [{position, verdict: already | stale | busy, inboxSeq}, …], and {verdict: fresh} for
---              kept claims whose inbox has more than the worker knows
+--   others     [{position, verdict: already | stale | busy, inboxSeq, paused}, …], and {verdict:
+--              fresh} for kept claims whose inbox has more than the worker knows, or that have
+--              ended because of a pause (paused)
 --   claimable  the claimable runs it made, by queue
 --   handed     [[position, run], …]: runs next in line for freed keys, handed over to p_worker
 -- Joins runs by primary key, never by ctid: a row has moved if its lock had to wait. Here and in
@@ -31,7 +32,9 @@ declare
   v_goes_on boolean := p_op && '{next,retry,await,spawn}';
   v_locked bigint[];         -- null: all
   v_more jsonb[];            -- the decided details by position; null: no transition has any
+  v_has_pauses boolean;
   v_kept int[];
+  v_paused int[];            -- wanted to keep their claim, but are paused
   v_ended int[];
   v_passed int[];
   v_applied int[];
@@ -66,6 +69,7 @@ begin
   -- because that costs less: if no column of the generated one is set, PostgreSQL 18 seems to
   -- prepare its expression for every row.
   if v_keeps then
+    v_has_pauses := has_pauses();
     with kept as (
       update runs r set status = r.status, turn = r.turn + 1, attempt = 0, crashes = 0, step = v.step,
         state = coalesce(v.state, r.state), awaits = null, shown = null, timed_out = false, rate_limit = null, weight = null
@@ -76,11 +80,24 @@ begin
       where r.id = v.id and r.claim_id = v.claim_id and r.turn = v.turn
         and (r.status = 'executing' and r.locked_by is not null) is true
         and (v_locked is null or r.id = any (v_locked))
+        and ((r.hold & 16) = 0 and not (v_has_pauses and is_paused(r.queue, r.name, r.version))) is true
       returning v.o, r.inbox_seq, v.inbox_seq as known)
     select array_agg(k.o),
       coalesce(jsonb_agg(jsonb_build_object('position', k.o, 'verdict', 'fresh', 'inboxSeq', k.inbox_seq))
         filter (where k.inbox_seq <> coalesce(k.known, 0)), '[]')
     into v_kept, others from kept k;
+    if coalesce(cardinality(v_kept), 0) < cardinality(array_positions(p_op, 'keep')) then
+      -- a paused run begins no further step: its claim ends, as with next
+      v_paused := array(
+        select u.o::int from unnest(p_id, p_claim_id, p_turn, p_op) with ordinality u(id, claim_id, turn, op, o)
+        cross join lateral (select t.hold, t.queue, t.name, t.version from runs t where t.id = u.id
+          and t.claim_id = u.claim_id and t.turn = u.turn and (t.status = 'executing' and t.locked_by is not null) is true limit 1) r
+        where u.op = 'keep' and ((r.hold & 16) <> 0 or v_has_pauses and is_paused(r.queue, r.name, r.version)));
+      for i in 1 .. cardinality(v_paused) loop
+        p_op[v_paused[i]] := 'next';
+        v_goes_on := true;
+      end loop;
+    end if;
   end if;
 
   -- the claim ends and the run goes on, or waits
@@ -122,12 +139,16 @@ begin
     select array_agg(p.o), coalesce(jsonb_agg(jsonb_build_array(p.queue, p.priority, to_us(v_now)))
         filter (where p.op in ('await', 'spawn') and p.status = 'runnable'), '[]')
     into v_passed, claimable from passed p;
+    if cardinality(v_paused) > 0 then
+      others := others || (select coalesce(jsonb_agg(jsonb_build_object('position', u.o, 'verdict', 'fresh', 'inboxSeq', 0, 'paused', true)), '[]')
+        from unnest(v_paused) u(o) where u.o = any (v_passed));
+    end if;
   end if;
 
   -- the run ends; after those that go on, so that it wakes a parent that began to wait in this call
   if v_ends then
     with ended as (
-      update runs r set turn = r.turn + 1, locked_by = null, status = v.status, step = coalesce(v.step, r.step),
+      update runs r set turn = r.turn + 1, locked_by = null, status = v.status, hold = 0, step = coalesce(v.step, r.step),
         result = v.result, error = v.error, priority = coalesce(v.priority, r.priority), crashes = 0,
         completed_at = v_now, expires_at = v_now + r.retention,
         timed_out = false, awaits = null, shown = null, rate_limit = null, weight = null, children_pending = 0
@@ -176,11 +197,11 @@ begin
     return;
   end if;
   others := others || (
-    select jsonb_agg(jsonb_build_object('position', u.o, 'inboxSeq', r.inbox_seq, 'verdict',
+    select jsonb_agg(jsonb_build_object('position', u.o, 'inboxSeq', r.inbox_seq, 'paused', u.op = 'keep' and r.locked_by is null, 'verdict',
       case when u.id <> all (v_locked) and r.id is not null then 'busy'
            when r.claim_id = u.claim_id and r.turn = u.turn + 1 then 'already'
            else 'stale' end))
-    from unnest(p_id, p_claim_id, p_turn) with ordinality u(id, claim_id, turn, o)
-    left join lateral (select t.id, t.claim_id, t.turn, t.inbox_seq from runs t where t.id = u.id limit 1) r on true
+    from unnest(p_id, p_claim_id, p_turn, p_op) with ordinality u(id, claim_id, turn, op, o)
+    left join lateral (select t.id, t.claim_id, t.turn, t.inbox_seq, t.locked_by from runs t where t.id = u.id limit 1) r on true
     where u.o <> all (v_applied));
 end $f$;

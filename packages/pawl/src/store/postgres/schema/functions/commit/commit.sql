@@ -12,7 +12,8 @@
 --                the worker keeps the claim
 --   unique_lost  committed, but the run re-entered its unique scope while its key was taken and
 --                gave the key up
---   fresh        committed with the claim kept; the inbox has more than the worker knows (inboxSeq)
+--   fresh        committed with the claim kept; the inbox has more than the worker knows (inboxSeq),
+--                or, with paused, the claim has ended because the run must begin no further step
 -- Locks all rows in id order, waiting at most lock_timeout. If a lock or a value fails, tries each
 -- run by itself, so that one bad or locked row never costs the others. p_patient = false goes one by
 -- one at once (the slow lane). The end of a lone run goes to finish first.

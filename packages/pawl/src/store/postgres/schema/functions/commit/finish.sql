@@ -20,7 +20,7 @@ begin
     perform require_durable_commit();
   end if;
   v_now := clock();
-  update runs r set turn = r.turn + 1, locked_by = null, status = 'done', step = coalesce(p_step, r.step), result = p_result::jsonb,
+  update runs r set turn = r.turn + 1, locked_by = null, status = 'done', hold = 0, step = coalesce(p_step, r.step), result = p_result::jsonb,
       error = null, crashes = 0, completed_at = v_now, expires_at = v_now + r.retention, timed_out = false, awaits = null,
       shown = null, rate_limit = null, weight = null, children_pending = 0
     where r.id = p_id and r.claim_id = p_claim_id and r.turn = p_turn and (r.status = 'executing' and r.locked_by is not null) is true

@@ -9,23 +9,27 @@ declare
   v_now timestamptz := clock();
   v_guard text[];            -- by position: held, lost, or busy (another transaction has it locked)
   v_has_seq int[];           -- by position: the last seq of the run's inbox
+  v_paused boolean[];        -- by position: the run must begin no further step
+  v_has_pauses boolean := has_pauses();
   v_written int;
   v_others jsonb := '[]';
 begin
   if p_skip_locked then
     select array_agg(case when r.id is null then case when e.id is null then 'lost' else 'busy' end
-        when r.status = 'executing' and r.locked_by is not null and r.claim_id = u.claim_id then 'held' else 'lost' end order by u.o), array_agg(r.inbox_seq order by u.o)
-    into v_guard, v_has_seq
+        when r.status = 'executing' and r.locked_by is not null and r.claim_id = u.claim_id then 'held' else 'lost' end order by u.o), array_agg(r.inbox_seq order by u.o),
+      array_agg((r.hold & 16) <> 0 or v_has_pauses and is_paused(r.queue, r.name, r.version) order by u.o)
+    into v_guard, v_has_seq, v_paused
     from (select i.id, i.claim_id, i.o from unnest(p_run_id, p_claim_id) with ordinality i(id, claim_id, o) order by i.id) u
-    left join lateral (select t.id, t.claim_id, t.status, t.locked_by, t.inbox_seq from runs t where t.id = u.id
+    left join lateral (select t.id, t.claim_id, t.status, t.locked_by, t.inbox_seq, t.hold, t.queue, t.name, t.version from runs t where t.id = u.id
       limit 1 for no key update skip locked) r on true
     left join lateral (select t.id from runs t where t.id = u.id limit 1) e on true;
   else
     select array_agg(case when r.status = 'executing' and r.locked_by is not null and r.claim_id = u.claim_id then 'held' else 'lost' end order by u.o),
-      array_agg(r.inbox_seq order by u.o)
-    into v_guard, v_has_seq
+      array_agg(r.inbox_seq order by u.o),
+      array_agg((r.hold & 16) <> 0 or v_has_pauses and is_paused(r.queue, r.name, r.version) order by u.o)
+    into v_guard, v_has_seq, v_paused
     from (select i.id, i.claim_id, i.o from unnest(p_run_id, p_claim_id) with ordinality i(id, claim_id, o) order by i.id) u
-    left join lateral (select t.id, t.claim_id, t.status, t.locked_by, t.inbox_seq from runs t where t.id = u.id
+    left join lateral (select t.id, t.claim_id, t.status, t.locked_by, t.inbox_seq, t.hold, t.queue, t.name, t.version from runs t where t.id = u.id
       limit 1 for no key update) r on true;
   end if;
 
@@ -38,10 +42,10 @@ begin
     where u.op in ('run', 'transaction') and u.attempt = 0 and u.guard = 'held';
     get diagnostics v_written = row_count;
   end if;
-  if v_has_seq is distinct from p_inbox_seq then
-    select coalesce(jsonb_agg(jsonb_build_object('position', u.o, 'verdict', 'fresh', 'inbox_seq', u.has_seq)), '[]') into v_others
-    from unnest(v_has_seq, p_inbox_seq, p_op, v_guard) with ordinality u(has_seq, inbox_seq, op, guard, o)
-    where u.op in ('run', 'transaction') and u.guard = 'held' and u.has_seq <> coalesce(u.inbox_seq, 0);
+  if v_has_seq is distinct from p_inbox_seq or true = any (v_paused) then
+    select coalesce(jsonb_agg(jsonb_build_object('position', u.o, 'verdict', 'fresh', 'inbox_seq', u.has_seq, 'paused', u.paused)), '[]')
+    into v_others from unnest(v_has_seq, p_inbox_seq, p_op, v_guard, v_paused) with ordinality u(has_seq, inbox_seq, op, guard, paused, o)
+    where u.op in ('run', 'transaction') and u.guard = 'held' and (u.has_seq <> coalesce(u.inbox_seq, 0) or u.paused);
   end if;
   if v_written = cardinality(p_run_id) then
     return v_others;
@@ -51,9 +55,9 @@ begin
     if v_guard[i] <> 'held' then
       v_others := v_others || jsonb_build_object('position', i, 'verdict', case when v_guard[i] = 'busy' then 'busy' else 'stale' end);
     elsif p_op[i] not in ('run', 'transaction') then
-      v_others := v_others || jsonb_set(
+      v_others := v_others || (jsonb_set(
         record_wait(p_run_id[i], p_name[i], p_op[i], p_seq[i], p_attempt[i], p_error[i]::jsonb, p_delay_ms[i], p_detail[i]::jsonb, v_now),
-        '{position}', to_jsonb(i));
+        '{position}', to_jsonb(i)) || jsonb_build_object('paused', v_paused[i]));
     elsif p_skip_locked or p_attempt[i] > 0 then
       -- tried before, or perhaps recorded by an earlier call whose reply was lost
       insert into steps (run_id, name, kind, seq, attempt, output, error, started_at, completed_at)
@@ -64,7 +68,8 @@ begin
           where steps.completed_at is null;
       if not found then
         v_others := v_others || (
-          select jsonb_build_object('position', i, 'verdict', 'done', 'seq', s.seq, 'output', s.output, 'error', s.error) from steps s
+          select jsonb_build_object('position', i, 'verdict', 'done', 'seq', s.seq, 'output', s.output, 'error', s.error, 'paused', v_paused[i])
+          from steps s
           where s.run_id = p_run_id[i] and s.name = p_name[i]);
       end if;
     end if;

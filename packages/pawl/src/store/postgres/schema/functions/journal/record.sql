@@ -12,8 +12,10 @@
 --   done     the wait is over, or an earlier call recorded the step (seq, output, error)
 --   pending  not yet: due_ms and due_at if it has a due time, and inbox_seq, up to which signals
 --            were tried
---   fresh    recorded, and the inbox has more than the worker knows (inbox_seq)
+--   fresh    recorded, and the inbox has more than the worker knows (inbox_seq), or it is paused
 --   stale, busy, failed: as in commit
+-- With paused, the run, its queue or its definition is paused: begin no further step, and release
+-- the claim when the running steps are recorded.
 -- p_seq is the place in the order of delivery to the body, if this call completes the entry. The
 -- call does not change the run. It only locks it, so that the guard holds.
 -- Locks rows in id order first, waiting at most lock_timeout. If a lock or a value fails, tries

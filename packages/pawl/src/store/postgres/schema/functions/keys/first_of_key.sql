@@ -1,6 +1,6 @@
 -- pawl: inner
 -- The first due run of a key, in the order (priority, eligible_at, id), or null. Held runs are not
--- in line.
+-- in line. Paused runs are: they keep their place, and nobody passes them.
 -- Runs that no live worker serves come last once they have been due for a minute: they must not
 -- keep the key from the others. (Within the minute their worker may just be replaced.)
 -- Rides runs_keyed: the first entry, if it is due and the key has runs of one definition only.

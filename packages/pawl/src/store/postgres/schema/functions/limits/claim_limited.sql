@@ -27,6 +27,7 @@ declare
   v_first_at timestamptz;    -- due time of the first in line, and its need; null: none waits
   v_first_need double precision;
   v_is_looked boolean;       -- whether v_first_at is known
+  v_has_pauses boolean := has_pauses();
   v_off_first_at timestamptz;    -- the same for the runs that this call puts off
   v_off_first_need double precision;
   v_taken bigint[] := '{}';
@@ -76,9 +77,13 @@ begin
 
     v_need := least(v_run.weight, v_limit.burst);
     if not v_run.throttled and not v_is_looked then
-      select r.eligible_at, least(r.weight, v_limit.burst) into v_first_at, v_first_need from runs r
-        where r.rate_limit = v_known and r.throttled and (r.id <> all (v_taken)) is true
-        order by r.eligible_at limit 1;
+      -- a paused run keeps no tokens from others: if the first 100 in line are, nobody waits
+      select f.eligible_at, least(f.weight, v_limit.burst) into v_first_at, v_first_need from (
+          select r.eligible_at, r.weight, r.hold, r.queue, r.name, r.version from runs r
+          where r.rate_limit = v_known and r.throttled and (r.id <> all (v_taken)) is true
+          order by r.eligible_at limit 100) f
+        where (f.hold & 16) = 0 and not (v_has_pauses and is_paused(f.queue, f.name, f.version))
+        order by f.eligible_at limit 1;
       if v_first_at is null or v_first_at > v_off_first_at then
         v_first_at := v_off_first_at;
         v_first_need := v_off_first_need;

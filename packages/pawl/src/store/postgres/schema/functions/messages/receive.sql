@@ -4,7 +4,7 @@
 -- the receipt p_receipt until their visibility ends, and no other call receives them.
 -- With p_match it takes only messages whose body contains it; the others stay. A message that was
 -- received p_max_receives times (null: no bound) goes to the dead-letter queue instead
--- (move_to_dead_letters). In a held database nothing is received.
+-- (move_to_dead_letters). In a held database, or from a paused queue, nothing is received.
 -- Answers the messages in order, then one row with id null. The meta of that row tells the
 -- receiver:
 --   floor   µs of the first message received: the next call may begin there instead of at the dead
@@ -65,7 +65,8 @@ begin
   -- in the body: a SET clause is undone before the commit
   perform set_config('synchronous_commit', 'off', true);
   -- receivers do not register: so this also checks for a copy that register has not marked as held
-  if (select s.held or coalesce(s.held_copy = current_database(), false) from settings s where s.only_row) then
+  if (select s.held or coalesce(s.held_copy = current_database(), false) from settings s where s.only_row)
+      or is_paused(p_queue, null, null) then
     meta := '{"floor": null, "after": null, "due_ms": null, "more": false}';
     return next;
     return;

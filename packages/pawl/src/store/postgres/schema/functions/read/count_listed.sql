@@ -10,7 +10,7 @@ declare
 begin
   return (
     select count(*) from runs r
-    where r.id < first_message_id() and (p_parent_id is null or r.parent_id = p_parent_id)
+    where r.id < first_message_id() and (p_more is null or not p_more ? 'paused' or (r.hold & 16) <> 0) and (p_parent_id is null or r.parent_id = p_parent_id)
       and (p_error is null or (r.status = 'failed' and (coalesce(r.error ->> 'code', r.error ->> 'name') collate "C") = p_error))
       and is_listed(r, p_name, p_version, p_status, p_queue, p_kind, p_since, p_until, v_input, null, null));
 end $f$;

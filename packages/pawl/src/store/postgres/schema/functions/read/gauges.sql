@@ -75,5 +75,11 @@ begin
       select 1 from runs r where (r.hold & 1) <> 0 and (r.id < first_message_id()) is true limit p_most) b;
 
   return query
+    select 'paused', null::text, null::text, count(*)::double precision from (
+      select 1 from runs r where (r.hold & 16) <> 0 limit p_most) p
+    union all
+    select 'pause_age', p.scope, p.name, max(ms_until(v_now, p.paused_at)) / 1000 from pauses p group by p.scope, p.name;
+
+  return query
     select 'workers', null::text, null::text, count(*)::double precision from workers w where w.seen_at + w.lease > clock_timestamp();
 end $f$;

@@ -2,6 +2,7 @@
 -- A page of runs, newest first, up to p_limit and 16 MiB (see get). Every filter may be null.
 -- p_error is the code of the error, or its name if it has none. p_input is JSON that the input
 -- contains. p_more has the filters of later versions. The filters decide which index finds the runs:
+--   paused       runs_paused: runs that are paused themselves
 --   p_input      runs_input, if the operator has made it (docs/operations.md) and hits are rare
 --   p_parent_id  runs_children
 --   p_error      runs_failures
@@ -26,7 +27,14 @@ declare
   v_each int;                -- how many it reads of each name and status
   v_is_whole boolean;        -- whether these are all, or enough for a page
 begin
-  if v_input is not null and p_parent_id is null and p_error is null
+  if p_more ? 'paused' then
+    v_ids := array(
+      select r.id from runs r
+      where (r.hold & 16) <> 0 and (p_parent_id is null or r.parent_id = p_parent_id)
+        and (p_error is null or (coalesce(r.error ->> 'code', r.error ->> 'name') collate "C") = p_error)
+        and is_listed(r, p_name, p_version, p_status, p_queue, p_kind, p_since, p_until, v_input, p_before_at, p_before_id)
+      order by r.inserted_at desc, r.id desc limit p_limit);
+  elsif v_input is not null and p_parent_id is null and p_error is null
       and exists (select 1 from pg_index i where i.indexrelid = to_regclass('runs_input') and i.indisvalid) then
     with found as materialized (
       select r.id, r.inserted_at from runs r

@@ -40,5 +40,6 @@ begin
       select jsonb_build_object('runId', h.id::text, 'worker', h.locked_by, 'phase', h.status) from runs h
       where v_run.partition_key is not null and h.partition_key = v_run.partition_key and h.id <> p_id
         and (h.locked_by is not null or h.lease_expires_at is not null) limit 1),
-    'first', first_of_key(v_run.partition_key, v_now)::text);
+    'first', first_of_key(v_run.partition_key, v_now)::text,
+    'paused', pause_of(v_run));
 end $f$;

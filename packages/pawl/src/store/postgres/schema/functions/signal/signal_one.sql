@@ -2,8 +2,8 @@
 -- Puts one signal into an inbox, in the fewest statements, because a caller waits for a lone
 -- signal. If it ends the run's wait, it hands the run over to p_worker under p_claim_id instead of
 -- leaving it to a claim. The worker must serve the run and have a free slot in its queue
--- (p_queues). The run must have no partition key and no rate limit, and the database must not be
--- held.
+-- (p_queues). The run must have no partition key and no rate limit and not be paused, and the
+-- database must not be held.
 -- Answers one row. Answers none for anything but a plain delivery: no such run, ended, a known
 -- dedup key, an inbox that may be full, or a run that may have lost its unique key. Then nothing
 -- was written, and signal decides. Locks the run.
@@ -52,7 +52,8 @@ begin
   end if;
   if not v_is_met then
     update runs r set inbox_seq = r.inbox_seq + 1 where r.id = p_run_id;
-  elsif v_run.is_free and v_run.queue = any (p_queues) and is_claiming(p_worker, v_run.name, v_run.version) then
+  elsif v_run.is_free and v_run.queue = any (p_queues) and is_claiming(p_worker, v_run.name, v_run.version)
+      and not is_paused(v_run.queue, v_run.name, v_run.version) then
     queue := v_run.queue;
     select to_jsonb(c) into handed from take_claims(array[p_run_id], p_worker, p_claim_id, v_now, 262144, 1, 'settled') c;
   else

@@ -37,6 +37,10 @@ begin
     raise exception 'keys must not be empty, and unique_scope has no meaning without unique_key: leave out empty keys, or give unique_key'
       using errcode = 'PW422';
   end if;
+  if starts_with(idempotency_key, 'schedule/') then
+    raise exception 'idempotency_key must not begin with "schedule/", which is reserved for the runs of schedules; not %',
+      quote_literal(left(idempotency_key, 60)) using errcode = 'PW422';
+  end if;
   if cardinality(unique_scope) = 0 or array_position(unique_scope, null) is not null
       or not unique_scope <@ enum_range(null::run_status)::text[] then
     raise exception 'unique_scope must be a list of phases, one or more of %, not %',

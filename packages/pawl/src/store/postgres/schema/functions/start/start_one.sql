@@ -2,7 +2,7 @@
 -- Starts one run of a known definition, without a rate limit, in one statement, because somebody
 -- waits for a lone start. Answers its id, or no row if one of its keys is taken: nothing was written,
 -- and start_runs tells by whom. With p_worker it is inserted already claimed; no row if the database is
--- held, and start_runs inserts it unclaimed. Rides runs_unique and runs_idempotency.
+-- held or its queue or definition paused, and start_runs inserts it unclaimed. Rides runs_unique and runs_idempotency.
 create or replace function start_one(p_run new_run, p_input text, p_patient boolean, p_worker text, p_claim_id bigint) returns table (id bigint)
 language plpgsql as $f$
 declare
@@ -34,7 +34,7 @@ begin
         coalesce(p_run.unique_scope, '{runnable,executing,awaiting_signal,awaiting_children}')::run_status[] end,
       p_run.partition_key, p_run.trace, p_worker, case when p_worker is not null then p_claim_id end
     from settings s
-    where (p_worker is null or not s.held)
+    where (p_worker is null or not s.held and not is_paused(coalesce(p_run.queue, 'default'), p_run.name, p_run.version))
       -- a scope of its own may leave out where the run begins: then nothing collides, and the holder is looked up
       and (p_run.unique_scope is null or (select r.id from runs r where r.unique_guard = p_run.unique_key limit 1) is null)
     on conflict do nothing

@@ -7,7 +7,8 @@
 -- p_all_or_nothing. It waits for a key of an open transaction only if p_all_or_nothing and
 -- p_patient, as in a transaction of the caller. Otherwise the call fails with 55P03, and its
 -- callers are served one by one. An unknown rate limit raises.
--- With p_worker it inserts a `direct` run already claimed, unless the database is held. If several
+-- With p_worker it inserts a `direct` run already claimed, unless the database is held, or one of
+-- these runs is of a paused queue or definition. If several
 -- due runs share a partition key, only the first may be claimed at once. The others are inserted
 -- blocked, as claim_keyed would leave them, and let in one by one.
 -- commit starts children through it (spawn_children). Rides runs_unique and runs_idempotency.
@@ -51,7 +52,8 @@ begin
     perform require_time('at', u.at) from unnest(p_runs) u where u.at <> within_reach(u.at);
   end if;
   select s.retention_ceiling, s.held into strict v_ceiling, v_is_held from settings s;
-  if v_is_held then
+  if v_is_held or p_worker is not null and has_pauses()
+      and exists (select 1 from unnest(p_runs) u where u.direct and is_paused(coalesce(u.queue, 'default'), u.name, u.version)) then
     p_worker := null;
   end if;
   v_ids := array(select nextval('run_ids') << 6 from generate_series(1, cardinality(p_runs)));

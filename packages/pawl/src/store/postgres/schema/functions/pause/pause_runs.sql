@@ -1,0 +1,44 @@
+-- pawl: call
+-- Pauses runs: sets bit 16 of hold, so that no claim takes them. A run that is being executed
+-- finishes its step; then commit or record tells its worker. Signals are still delivered, and the
+-- wait for a time or a signal may end, but the run stays.
+-- A paused run keeps its place in the line for its partition key: the runs behind it wait. So the
+-- order of the key is kept.
+-- Answers one row per id: `verdict` is paused, already (it was paused before: who and why stay),
+-- ended (terminal, see status), not_found, or busy (another transaction has the run locked; nothing
+-- was done, send it again). Locks in id order with SKIP LOCKED.
+create or replace function pause_runs(p_id bigint[], p_by text, p_reason text)
+returns table (id bigint, verdict text, status run_status, name text)
+language plpgsql as $f$
+#variable_conflict use_column
+declare
+  v_now timestamptz := clock();
+  v_locked bigint[];
+  v_paused bigint[];
+begin
+  perform require_read_committed();
+  perform require_durable_commit();
+  v_locked := lock_runs(p_id);
+  with paused as (
+    update runs r set hold = r.hold | 16, paused = v.pause
+    from (select u.id, jsonb_build_object('by', p_by, 'reason', p_reason, 'since', iso(v_now)) as pause
+      from unnest(v_locked) u(id) limit cardinality(v_locked)) v
+    where r.id = v.id and (r.status not in ('done', 'failed', 'cancelled') and (r.hold & 16) = 0) is true
+    returning r.id)
+  select array_agg(p.id) into v_paused from paused p;
+  return query
+    select u.id, case when r.status is null then 'not_found' when u.id = any (v_paused) then 'paused'
+        when u.id <> all (v_locked) then 'busy' when r.status in ('done', 'failed', 'cancelled') then 'ended'
+        else 'already' end,
+      r.status, r.name
+    from unnest(p_id) u(id)
+    left join lateral (select t.status, t.name from runs t where t.id = u.id and t.id < first_message_id() limit 1) r on true;
+end $f$;
+
+-- Locks those of these runs that no other transaction has locked, in id order.
+create or replace function lock_runs(p_id bigint[]) returns bigint[] language plpgsql as $f$
+begin
+  return array(
+    select l.id from (select distinct u.id from unnest(p_id) u(id) where u.id < first_message_id() order by u.id) v
+    cross join lateral (select r.id from runs r where r.id = v.id limit 1 for no key update skip locked) l);
+end $f$;
