@@ -62,6 +62,45 @@ describe("on the dashboard an operator", () => {
     expect(await page.getByLabel("Output", { exact: true }).last().textContent()).toContain("R-K-1");
   });
 
+  it("pauses a run, sees by whom, and resumes it", async () => {
+    const { runId } = await pawl.start("order", { item: "spring" });
+    const page = await visit(`/runs/${runId}`);
+    await page.getByRole("button", { name: `Pause ${runId}` }).click();
+    await page.getByLabel("Reason").fill("wrong address");
+    await page.getByRole("button", { name: "Pause the run" }).click();
+    await page.getByRole("region", { name: "Why" }).getByText("wrong address").waitFor();
+    expect((await pawl.runs.get(runId)).paused).toMatchObject({ scope: "run", reason: "wrong address" });
+    await page.getByRole("button", { name: `Resume ${runId}` }).click();
+    await page.getByRole("button", { name: "Resume the run" }).click();
+    await page.getByRole("button", { name: "Send “paid”…" }).waitFor();
+    expect((await pawl.runs.get(runId)).paused).toBeNull();
+  });
+
+  it("pauses and resumes a queue", async () => {
+    const page = await visit("/queues");
+    await page.getByRole("button", { name: "Resume exports" }).click();
+    await page.getByRole("button", { name: "Resume the queue" }).click();
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    expect(await pawl.queues.paused()).toEqual([]);
+  });
+
+  it("triggers a schedule, backfills it and pauses it", async () => {
+    const page = await visit("/schedules/nightly-charge");
+    await page.getByRole("button", { name: "Trigger…" }).click();
+    await page.getByRole("button", { name: "Start the run" }).click();
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    await page.getByRole("button", { name: "Backfill…" }).click();
+    await page.getByLabel("From", { exact: true }).fill("2026-01-01T00:00");
+    await page.getByLabel("To", { exact: true }).fill("2026-01-03T00:00");
+    await page.getByRole("button", { name: "Start the runs" }).click();
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    expect(await pawl.runs.count({ name: "charge", input: { order: "subscription" } })).toBe(4);
+    await page.getByRole("button", { name: "Pause…" }).click();
+    await page.getByRole("button", { name: "Pause the schedule" }).click();
+    await page.getByRole("button", { name: "Resume…" }).waitFor();
+    expect((await pawl.schedules.get("nightly-charge")).paused).toBe(true);
+  });
+
   it("changes a rate limit for all workers", async () => {
     const page = await visit("/limits");
     await page.getByRole("button", { name: "Change mail" }).click();

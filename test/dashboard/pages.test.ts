@@ -63,9 +63,11 @@ describe("the dashboard", () => {
     expect(await page.getByLabel("Input", { exact: true }).last().textContent()).toContain("ada@example.com");
   });
 
-  it("shows the error of a failed run with its cause, and markup in it as text", async () => {
+  it("shows the error of a failed run with its stack and its cause, and markup in it as text", async () => {
     const page = await visit(`/runs/${runs.failed}`);
-    await page.getByRole("region", { name: "Error" }).getByText("amount too large").waitFor();
+    const error = page.getByRole("region", { name: "Error" });
+    await error.getByText("amount too large", { exact: true }).waitFor();
+    expect(await error.getByLabel("Stack").first().textContent()).toMatch(/shop\.[jt]s/);
     await page.getByRole("region", { name: "Why" }).getByText("<b>limit</b>").waitFor();
     expect(await page.locator("main b").count()).toBe(0);
   });
@@ -77,10 +79,13 @@ describe("the dashboard", () => {
     await heading(page, /album/);
   });
 
-  it("lists definitions, queues and rate limits", async () => {
+  it("lists definitions, schedules, queues and rate limits", async () => {
     const page = await visit("/definitions");
     await row(page, "signup").waitFor();
+    await page.getByRole("link", { name: "Schedules" }).click();
+    await row(page, "nightly-charge").getByText("0 3 * * * (Europe/Berlin)").waitFor();
     await page.getByRole("link", { name: "Queues" }).click();
+    await row(page, "exports").getByText("the warehouse is down").waitFor();
     await row(page, "webhooks").waitFor();
     await page.getByRole("link", { name: "Rate limits" }).click();
     await row(page, "card-network").getByText("5 per 1.0 s").waitFor();
@@ -105,6 +110,8 @@ describe("the dashboard", () => {
       `runs/${runs.signup}`,
       `runs/${runs.failed}`,
       "definitions",
+      "schedules",
+      "schedules/nightly-charge",
       "queues",
       "limits",
     ]) {

@@ -8,12 +8,14 @@ import { join } from "node:path";
 import { startLocalPostgres } from "@pawl/local-postgres";
 import { createServer } from "@pawl/server";
 import { connect, migrate, serve } from "pawl";
-import type { Browser } from "playwright-core";
+import type { Browser, Route } from "playwright-core";
 import { launchBrowser } from "./browser.js";
 import { shop, stock, type Stocked } from "./shop.js";
 
 // npm runs scripts in the root of the repository.
 const target = join(process.cwd(), "docs/images/dashboard");
+
+const silent = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
 
 const looks = [
   { name: "light", colorScheme: "light", viewport: { width: 1200, height: 760 } },
@@ -28,6 +30,8 @@ const pages = (runs: Stocked): Record<string, string> => ({
   failed: `/runs/${runs.failed}`,
   children: `/runs/${runs.album}`,
   definitions: "/definitions",
+  schedules: "/schedules",
+  schedule: "/schedules/nightly-charge",
   queues: "/queues",
   limits: "/limits",
   ...(process.argv.includes("--all")
@@ -38,6 +42,7 @@ const pages = (runs: Stocked): Record<string, string> => ({
 async function shoot(browser: Browser, url: string, runs: Stocked): Promise<void> {
   for (const { name: look, ...options } of looks) {
     const context = await browser.newContext({ ...options, reducedMotion: "reduce" });
+    await context.route("**/v1/runs/**", hidePlace);
     const page = await context.newPage();
     for (const [name, path] of Object.entries(pages(runs))) {
       await page.goto(url + path);
@@ -50,11 +55,21 @@ async function shoot(browser: Browser, url: string, runs: Stocked): Promise<void
   }
 }
 
+/** The pictures do not tell where this checkout is: stacks have the paths of an application. */
+async function hidePlace(route: Route): Promise<void> {
+  const response = await route.fetch();
+  const body = (await response.text()).replaceAll(
+    /(file:\/\/)?\/[^"\s(]*\/dashboard\/shop\.js/g,
+    "/app/shop.js",
+  );
+  await route.fulfill({ response, body });
+}
+
 mkdirSync(target, { recursive: true });
 const postgres = await startLocalPostgres();
 await migrate({ url: postgres.url });
 const pawl = connect(postgres.url);
-const worker = serve(shop, { url: postgres.url });
+const worker = serve(shop, { url: postgres.url, logger: silent });
 const server = await createServer({ database: postgres.url, port: 0 });
 const browser = await launchBrowser();
 try {

@@ -91,6 +91,16 @@ export interface Stocked {
 export async function stock(pawl: Pawl): Promise<Stocked> {
   await pawl.limits.set("mail", { allowed: 100, period: "1m" });
   await pawl.limits.set("card-network", { allowed: 5, period: "1s" });
+  await pawl.schedules.set("nightly-charge", {
+    cron: "0 3 * * *",
+    timeZone: "Europe/Berlin",
+    start: charge,
+    input: { order: "subscription", euros: 9 },
+  });
+  await pawl.schedules.trigger("nightly-charge");
+  await pawl.schedules.set("resize-all", { every: "15m", start: resize, input: { image: "all.png" } });
+  await pawl.schedules.pause("resize-all");
+  await pawl.queues.pause("exports", { by: "ada", reason: "the warehouse is down" });
   for (const n of [1, 2, 3]) await pawl.queues.send("webhooks", { n });
   const { runId: ended } = await pawl.start(signup, { email: "grace@example.com" });
   const { runId: albumId } = await pawl.start(album, { images: ["a.png", "notes.txt", "b.png"] });

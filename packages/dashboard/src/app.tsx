@@ -9,6 +9,8 @@ import { DefinitionsPage } from "./pages/definitions.js";
 import { LimitsPage } from "./pages/limits.js";
 import { OverviewPage } from "./pages/overview.js";
 import { QueuesPage } from "./pages/queues.js";
+import { SchedulePage } from "./pages/schedule.js";
+import { SchedulesPage } from "./pages/schedules.js";
 import { RunsPage } from "./pages/runs.js";
 import { icons, Mark } from "./parts/icons.js";
 import { Empty, Page } from "./parts/page.js";
@@ -20,6 +22,7 @@ const places = [
   ["", "Overview", icons.overview],
   ["runs", "Runs", icons.runs],
   ["definitions", "Definitions", icons.definitions],
+  ["schedules", "Schedules", icons.schedules],
   ["queues", "Queues", icons.queues],
   ["limits", "Rate limits", icons.limits],
 ] as const;
@@ -82,6 +85,11 @@ function Shown(): JSX.Element {
   const at = path.value;
   const [, runId] = /^runs\/([^/]+)$/.exec(at) ?? [];
   if (runId !== undefined) return <RunPage key={runId} runId={runId} />;
+  const [, schedule] = /^schedules\/([^/]+)$/.exec(at) ?? [];
+  if (schedule !== undefined) {
+    const name = decodeURIComponent(schedule);
+    return <SchedulePage key={name} name={name} />;
+  }
   switch (at) {
     case "":
       return <OverviewPage />;
@@ -89,6 +97,8 @@ function Shown(): JSX.Element {
       return <RunsPage />;
     case "definitions":
       return <DefinitionsPage />;
+    case "schedules":
+      return <SchedulesPage />;
     case "queues":
       return <QueuesPage />;
     case "limits":

@@ -8,10 +8,10 @@ import { base } from "./client.js";
 
 const address = signal(location.href);
 
-/** The path below the dashboard's own, without slashes at its ends: `runs/64`. */
+/** The path below the dashboard's own, as the address has it, without a slash at its end. */
 export const path = computed(() => {
   const { pathname } = new URL(address.value);
-  return decodeURI(pathname.slice(base.length)).replace(/\/+$/, "");
+  return pathname.slice(base.length).replace(/\/+$/, "");
 });
 export const query = computed(() => new URL(address.value).searchParams);
 

@@ -5,6 +5,8 @@ import type {
   Limit,
   QueueStats,
   Run as LibraryRun,
+  Schedule as LibrarySchedule,
+  ScheduleDetail as LibraryScheduleDetail,
   Step as LibraryStep,
   Why as LibraryWhy,
 } from "pawl";
@@ -27,6 +29,18 @@ export type Step = WithJson<LibraryStep, "output" | "error"> & { readonly error:
 export type Why = { readonly runId: string; readonly reason: LibraryWhy["reason"]; readonly text: string } & {
   readonly [name: string]: unknown;
 };
+
+export type Schedule = Sent<LibrarySchedule>;
+export type ScheduleDetail = WithJson<LibraryScheduleDetail, "input">;
+/** A queue or a definition that somebody paused. */
+export interface Pause {
+  readonly scope: "queue" | "definition";
+  readonly name: string;
+  readonly version: number | null;
+  readonly by: string;
+  readonly reason: string | null;
+  readonly since: string;
+}
 
 export interface RunPage {
   readonly runs: readonly Run[];

@@ -4,10 +4,12 @@ import type { JSX } from "preact";
 import { call } from "../api/client.js";
 import { usePolled } from "../api/resource.js";
 import { pageAt } from "../api/router.js";
-import type { Workflow } from "../api/types.js";
+import type { Pause, Workflow } from "../api/types.js";
 import { number } from "../format/number.js";
 import { icons } from "../parts/icons.js";
 import { Await, Page } from "../parts/page.js";
+import { PausedBy } from "../parts/paused-by.js";
+import { PauseButton } from "../parts/pause-buttons.js";
 import { FirstRun, StartButton } from "./start.js";
 import { statuses } from "./filters.js";
 
@@ -17,21 +19,39 @@ const freshMs = 60_000;
 export function DefinitionsPage(): JSX.Element {
   const loaded = usePolled(
     "definitions",
-    (signal) => call<{ workflows: readonly Workflow[] }>("v1/workflows", { signal }),
+    async (signal) => {
+      const [{ workflows }, { pauses }] = await Promise.all([
+        call<{ workflows: readonly Workflow[] }>("v1/workflows", { signal }),
+        call<{ pauses: readonly Pause[] }>("v1/pauses", { signal }),
+      ]);
+      return { workflows, pauses: pauses.filter(({ scope }) => scope === "definition") };
+    },
     () => freshMs,
   );
   return (
     <Page title="Definitions" actions={<StartButton />}>
       <section class="panel flush" aria-label="Definitions">
         <Await loaded={loaded} lines={8}>
-          {({ workflows }) => (workflows.length === 0 ? <FirstRun /> : <Table workflows={workflows} />)}
+          {({ workflows, pauses }) =>
+            workflows.length === 0 ? (
+              <FirstRun />
+            ) : (
+              <Table workflows={workflows} pauses={pauses} onDone={loaded.reload} />
+            )
+          }
         </Await>
       </section>
     </Page>
   );
 }
 
-function Table({ workflows }: { workflows: readonly Workflow[] }): JSX.Element {
+function Table(props: {
+  workflows: readonly Workflow[];
+  pauses: readonly Pause[];
+  onDone: () => void;
+}): JSX.Element {
+  const { workflows, pauses, onDone } = props;
+  const pauseOf = (name: string): Pause | undefined => pauses.find((pause) => pause.name === name);
   return (
     <div class="table-room">
       <table aria-label="Definitions and their runs">
@@ -46,6 +66,9 @@ function Table({ workflows }: { workflows: readonly Workflow[] }): JSX.Element {
                 {status.slice(0, 1).toUpperCase() + status.slice(1)}
               </th>
             ))}
+            <th scope="col">
+              <span class="unseen">Pause</span>
+            </th>
           </tr>
         </thead>
         <tbody>
@@ -55,6 +78,7 @@ function Table({ workflows }: { workflows: readonly Workflow[] }): JSX.Element {
                 <a class="run-link" href={pageAt("runs", { name })}>
                   {name}
                 </a>
+                <PausedBy pause={pauseOf(name)} />
               </td>
               <td class="shares-cell">
                 <Shares counts={counts} />
@@ -74,6 +98,14 @@ function Table({ workflows }: { workflows: readonly Workflow[] }): JSX.Element {
                   )}
                 </td>
               ))}
+              <td class="right">
+                <PauseButton
+                  kind="definition"
+                  name={name}
+                  isPaused={pauseOf(name) !== undefined}
+                  onDone={onDone}
+                />
+              </td>
             </tr>
           ))}
         </tbody>

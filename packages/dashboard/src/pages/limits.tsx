@@ -5,6 +5,7 @@ import { useState } from "preact/hooks";
 import { call, callText } from "../api/client.js";
 import { usePolled } from "../api/resource.js";
 import type { Limit } from "../api/types.js";
+import { cli } from "../format/command.js";
 import { readMetrics } from "../format/metrics.js";
 import { number } from "../format/number.js";
 import { duration } from "../format/time.js";
@@ -12,7 +13,6 @@ import { Code } from "../parts/copy.js";
 import { Dialog, Field } from "../parts/dialog.js";
 import { icons } from "../parts/icons.js";
 import { Await, Empty, Page } from "../parts/page.js";
-import { cli } from "../run/commands.js";
 
 const freshMs = 10_000;
 

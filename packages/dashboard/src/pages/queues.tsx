@@ -4,10 +4,12 @@ import type { JSX } from "preact";
 import { call, callText } from "../api/client.js";
 import { usePolled } from "../api/resource.js";
 import { pageAt } from "../api/router.js";
-import type { QueueStats } from "../api/types.js";
+import type { Pause, QueueStats } from "../api/types.js";
 import { type Metrics, readMetrics } from "../format/metrics.js";
 import { number } from "../format/number.js";
 import { duration } from "../format/time.js";
+import { PausedBy } from "../parts/paused-by.js";
+import { PauseButton } from "../parts/pause-buttons.js";
 import { Await, Empty, Page, Panel } from "../parts/page.js";
 
 const freshMs = 5_000;
@@ -16,20 +18,21 @@ export function QueuesPage(): JSX.Element {
   const loaded = usePolled(
     "queues",
     async (signal) => {
-      const [text, { queues }] = await Promise.all([
+      const [text, { queues }, { pauses }] = await Promise.all([
         callText("metrics", { signal }),
         call<{ queues: readonly QueueStats[] }>("v1/queues", { signal }),
+        call<{ pauses: readonly Pause[] }>("v1/pauses", { signal }),
       ]);
-      return { metrics: readMetrics(text), queues };
+      return { metrics: readMetrics(text), queues, pauses: pauses.filter(({ scope }) => scope === "queue") };
     },
     () => freshMs,
   );
   return (
     <Page title="Queues">
       <Await loaded={loaded} lines={8}>
-        {({ metrics, queues }) => (
+        {({ metrics, queues, pauses }) => (
           <>
-            <Backlog metrics={metrics} />
+            <Backlog metrics={metrics} pauses={pauses} onDone={loaded.reload} />
             <Messages queues={queues} />
           </>
         )}
@@ -38,11 +41,15 @@ export function QueuesPage(): JSX.Element {
   );
 }
 
-function Backlog({ metrics }: { metrics: Metrics }): JSX.Element {
+function Backlog(props: { metrics: Metrics; pauses: readonly Pause[]; onDone: () => void }): JSX.Element {
+  const { metrics, pauses, onDone } = props;
+  const pauseOf = (name: string): Pause | undefined => pauses.find((pause) => pause.name === name);
   const ages = new Map(
     (metrics.get("pawl_queue_age_seconds") ?? []).map(({ labels, value }) => [labels["queue"], value]),
   );
-  const depths = metrics.get("pawl_queue_depth") ?? [];
+  const counted = metrics.get("pawl_queue_depth") ?? [];
+  const missing = pauses.filter(({ name }) => !counted.some(({ labels }) => labels["queue"] === name));
+  const depths = [...counted, ...missing.map(({ name }) => ({ labels: { queue: name }, value: 0 }))];
   const most = Math.max(1, ...depths.map(({ value }) => value));
   return (
     <Panel
@@ -69,6 +76,9 @@ function Backlog({ metrics }: { metrics: Metrics }): JSX.Element {
                 <th scope="col" class="right">
                   Oldest
                 </th>
+                <th scope="col">
+                  <span class="unseen">Pause</span>
+                </th>
               </tr>
             </thead>
             <tbody>
@@ -78,6 +88,7 @@ function Backlog({ metrics }: { metrics: Metrics }): JSX.Element {
                     <a class="run-link" href={pageAt("runs", { queue, phase: "runnable" })}>
                       {queue}
                     </a>
+                    <PausedBy pause={pauseOf(queue)} />
                   </td>
                   <td class="shares-cell">
                     <span class="meter" aria-hidden="true">
@@ -86,6 +97,14 @@ function Backlog({ metrics }: { metrics: Metrics }): JSX.Element {
                   </td>
                   <td class="right number">{number(value)}</td>
                   <td class="right number">{value === 0 ? "–" : duration((ages.get(queue) ?? 0) * 1_000)}</td>
+                  <td class="right">
+                    <PauseButton
+                      kind="queue"
+                      name={queue}
+                      isPaused={pauseOf(queue) !== undefined}
+                      onDone={onDone}
+                    />
+                  </td>
                 </tr>
               ))}
             </tbody>

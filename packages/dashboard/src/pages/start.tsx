@@ -5,11 +5,11 @@ import { useState } from "preact/hooks";
 import { call } from "../api/client.js";
 import { goTo, pageAt } from "../api/router.js";
 import type { Workflow } from "../api/types.js";
+import { cli } from "../format/command.js";
 import { Code } from "../parts/copy.js";
 import { Dialog, Field, readJson } from "../parts/dialog.js";
 import { icons } from "../parts/icons.js";
 import { Empty } from "../parts/page.js";
-import { cli } from "../run/commands.js";
 
 export function StartButton({ name = "" }: { name?: string }): JSX.Element {
   const [isOpen, setOpen] = useState(false);

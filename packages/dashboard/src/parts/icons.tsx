@@ -66,6 +66,12 @@ export const icons = {
       <path d="M6.7 6.2v3.6M9.3 6.2v3.6" {...line} />
     </Icon>
   ),
+  paused: (
+    <Icon>
+      <rect x="1.8" y="1.8" width="12.4" height="12.4" rx="3" {...line} />
+      <path d="M6.2 5.4v5.2M9.8 5.4v5.2" {...line} />
+    </Icon>
+  ),
   children: (
     <Icon>
       <circle cx="8" cy="3.4" r="2" {...line} />

@@ -13,6 +13,7 @@ export type Look =
   | "queued"
   | "delayed"
   | "waiting"
+  | "paused"
   | "children";
 
 const words: Readonly<Record<Look, string>> = {
@@ -23,10 +24,13 @@ const words: Readonly<Record<Look, string>> = {
   queued: "Queued",
   delayed: "Delayed",
   waiting: "Waiting",
+  paused: "Paused",
   children: "Waits for children",
 };
 
-export function lookOf({ phase, eligibleAt }: Pick<Run, "phase" | "eligibleAt">): Look {
+export function lookOf({ phase, eligibleAt, paused }: Pick<Run, "phase" | "eligibleAt" | "paused">): Look {
+  // A step that is being executed finishes first.
+  if (paused !== null && phase !== "executing") return "paused";
   switch (phase) {
     case "done":
       return "completed";

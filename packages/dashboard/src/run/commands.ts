@@ -1,6 +1,7 @@
 /** What the page does, as a command, a request and a program, to copy. Pure but for the address. */
 
 import { base, token } from "../api/client.js";
+import { cli, shellWord } from "../format/command.js";
 
 export interface Ways {
   readonly cli: string;
@@ -8,24 +9,16 @@ export interface Ways {
   readonly typescript: string;
 }
 
-/** A word of a shell command. */
-function word(text: string): string {
-  return /^[\w./:@=-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
-}
-
-/** `npx pawl …` with these words. */
-export const cli = (...words: readonly string[]): string => ["npx pawl", ...words.map(word)].join(" ");
-
 function curl(method: string, path: string, body?: unknown): string {
   const url = new URL(base + path, location.origin).href;
   return [
     "curl",
     ...(method === "GET" ? [] : [`-X ${method}`]),
-    word(url),
+    shellWord(url),
     ...(token.value === null ? [] : [`-H "authorization: Bearer $PAWL_TOKEN"`]),
     ...(body === undefined
       ? []
-      : ["-H 'content-type: application/json'", `-d ${word(JSON.stringify(body))}`]),
+      : ["-H 'content-type: application/json'", `-d ${shellWord(JSON.stringify(body))}`]),
   ].join(" ");
 }
 

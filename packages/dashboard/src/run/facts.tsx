@@ -25,6 +25,15 @@ export function Facts({ run }: { run: Run }): JSX.Element {
   if (run.kind === "machine" && run.step !== null) facts.push(["Step", <code>{run.step}</code>]);
   if (run.attempt > 0) facts.push(["Attempt", String(run.attempt + 1)]);
   if (run.status === "running" && run.eligibleAt !== null) facts.push(["Due", <Time at={run.eligibleAt} />]);
+  if (run.schedule !== null) {
+    const { name, at } = run.schedule;
+    facts.push([
+      "Schedule",
+      <>
+        <a href={pageAt(`schedules/${encodeURIComponent(name)}`)}>{name}</a>, tick of <Time at={at} />
+      </>,
+    ]);
+  }
   if (run.parentId !== null)
     facts.push(["Parent", <a href={pageAt(`runs/${run.parentId}`)}>run {run.parentId}</a>]);
   if (run.idempotencyKey !== null) facts.push(["Idempotency key", <code>{run.idempotencyKey}</code>]);

@@ -9,6 +9,7 @@ import { call } from "../api/client.js";
 import { pageAt } from "../api/router.js";
 import type { Run, Why } from "../api/types.js";
 import { Dialog, Field, readJson } from "../parts/dialog.js";
+import { PauseButton } from "../parts/pause-buttons.js";
 import { cancelCommand, signalWays } from "./commands.js";
 
 interface Props {
@@ -56,6 +57,24 @@ export function Remedies({ run, why, onDone }: Props): JSX.Element {
           <button type="button" onClick={() => setOpen({ kind: "signal", name: "" })}>
             Send a signal…
           </button>
+        )}
+        {isRunning && (
+          <PauseButton
+            kind="run"
+            name={run.runId}
+            isPaused={run.paused?.scope === "run"}
+            isPrimary={run.paused?.scope === "run"}
+            onDone={onDone}
+          />
+        )}
+        {isRunning && run.paused !== null && run.paused.scope !== "run" && (
+          <PauseButton
+            kind={run.paused.scope}
+            name={run.paused.scope === "queue" ? run.queue : run.name}
+            isPaused
+            isPrimary
+            onDone={onDone}
+          />
         )}
         {isRunning && (
           <button type="button" class="danger" onClick={() => setOpen({ kind: "cancel" })}>

@@ -50,7 +50,8 @@ export function rowsOfRun(run: Run, children: readonly Run[], nowMs: number): Ro
     run.kind === "machine" && run.status === "running" ? `at ${run.step ?? ""}` : (run.kind ?? "run");
   const own = rowOf(run, run.name, at, nowMs);
   return [
-    { ...own, runId: null, output: undefined, isIdle: isWaiting },
+    // Its error and its output have panels of their own.
+    { ...own, runId: null, output: undefined, error: null, isIdle: isWaiting },
     ...children.map((child) => rowOf(child, child.name, "child", nowMs)).toReversed(),
   ];
 }
