@@ -47,7 +47,7 @@ export interface Call {
 export const base = new URL(document.baseURI).pathname;
 
 /** A path of the API with its query, as in `v1/runs?status=failed`. */
-export function apiPath(path: string, query: Call["query"] = {}): string {
+function apiPath(path: string, query: Call["query"] = {}): string {
   const given = Object.entries(query).flatMap(([name, value]) =>
     value === undefined || value === "" ? [] : [[name, String(value)]],
   );

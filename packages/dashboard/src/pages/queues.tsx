@@ -5,7 +5,7 @@ import { call, callText } from "../api/client.js";
 import { usePolled } from "../api/resource.js";
 import { pageAt } from "../api/router.js";
 import type { Pause, QueueStats } from "../api/types.js";
-import { type Metrics, readMetrics } from "../format/metrics.js";
+import { type Metrics, readMetrics, type Sample } from "../format/metrics.js";
 import { number } from "../format/number.js";
 import { duration } from "../format/time.js";
 import { PausedBy } from "../parts/paused-by.js";
@@ -49,7 +49,7 @@ function Backlog(props: { metrics: Metrics; pauses: readonly Pause[]; onDone: ()
   );
   const counted = metrics.get("pawl_queue_depth") ?? [];
   const missing = pauses.filter(({ name }) => !counted.some(({ labels }) => labels["queue"] === name));
-  const depths = [...counted, ...missing.map(({ name }) => ({ labels: { queue: name }, value: 0 }))];
+  const depths: readonly Sample[] = [...counted, ...missing.map(({ name }) => ({ labels: { queue: name }, value: 0 }))];
   const most = Math.max(1, ...depths.map(({ value }) => value));
   return (
     <Panel

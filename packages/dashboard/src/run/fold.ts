@@ -10,7 +10,7 @@ export interface Span {
   readonly isIdle: boolean;
 }
 
-export interface Fold {
+interface Fold {
   readonly fromMs: number;
   readonly toMs: number;
   /** Where the band begins and ends, as shares of the width. */

@@ -60,7 +60,8 @@ export class Dashboard {
 
   /** Reads the built files; null if they are not there, as in a checkout that is not built. */
   static read(): Dashboard | null {
-    const manifest = createRequire(import.meta.url).resolve("@pawl/dashboard/package.json");
+    const require = createRequire(import.meta.url);
+    const manifest = require.resolve("@pawl/dashboard/package.json");
     const directory = join(dirname(manifest), "dist/app");
     try {
       const names = readdirSync(join(directory, "assets"));
