@@ -79,3 +79,31 @@ it("a job among many that are started and executed together writes at most 3 row
   expect(total, JSON.stringify(tables)).toBeLessThanOrEqual(3 * together);
   expect(tables["runs"]).toBeGreaterThanOrEqual(2 * together);
 });
+
+it("a tick of a schedule writes two rows: its run, and the schedule", async () => {
+  const ticks = 50;
+  const pawl = connect(database.url);
+  const names = Array.from({ length: ticks }, (_, n) => `tick-${n}`);
+  for (const name of names) await pawl.schedules.set(name, { every: "1d", start: single, input: { n: 1 } });
+  await pawl.close();
+  const [at, next] = ["2000-01-01T00:00:00Z", "2100-01-01T00:00:00Z"];
+  const items = names.map((name) => ({ name, expected: at, ticks: [at], next }));
+  const client = await database.connect();
+  await client.query("begin");
+  await client.query("update schedules set next_at = $1, due_at = $1", [at]);
+  const written = async (): Promise<Record<string, number>> => {
+    const { rows } = await client.query<{ name: string; n: number }>(
+      "select relname as name, (n_tup_ins + n_tup_upd + n_tup_del)::int as n from pg_stat_xact_user_tables where schemaname = 'pawl'",
+    );
+    return Object.fromEntries(rows.map(({ name, n }) => [name, n]));
+  };
+  const before = await written();
+  const { rows: fired } = await client.query<{ verdict: string }>("select * from fire_schedules($1)", [
+    JSON.stringify(items),
+  ]);
+  const after = await written();
+  await client.query("rollback");
+  expect(new Set(fired.map(({ verdict }) => verdict))).toEqual(new Set(["fired"]));
+  const grown = Object.entries(after).map(([table, n]) => [table, n - (before[table] ?? 0)] as const);
+  expect(Object.fromEntries(grown.filter(([, n]) => n > 0))).toEqual({ runs: ticks, schedules: ticks });
+});

@@ -119,9 +119,12 @@ describe("pawl steps and pawl limits", () => {
     );
     expect(set).toEqual({ code: 0, stdout: "set the limit stripe\n", stderr: "" });
     const { limits } = await pawlJson<{ limits: Limit[] }>(["limits", "list"], { url });
-    expect(limits).toEqual([{ name: "stripe", allowed: 100, periodMs: 1000, burst: 200 }]);
+    expect(limits).toEqual([{ name: "stripe", allowed: 100, periodMs: 1000, burst: 200, concurrent: null }]);
+    expect((await pawl(["limits", "set", "gpu", "--concurrent", "3"], { url })).code).toBe(0);
+    const listed = await pawl(["limits", "list"], { url });
+    expect(listed.stdout).toMatch(/^gpu +- +- +- +3$/m);
     const missing = await pawl(["limits", "set", "stripe"], { url });
     expect(missing.code).toBe(2);
-    expect(missing.stderr).toContain("required option '--allowed <number>' not specified");
+    expect(missing.stderr).toContain("add --allowed and --period, or --concurrent");
   });
 });

@@ -27,10 +27,12 @@ describe("the programs of the guides", () => {
       "schedules",
       "children",
       "keys-and-limits",
+      "concurrency-and-fairness",
       "cancellation",
       "why",
       "transactions",
       "queues-and-topics",
+      "pausing-and-operating",
       "batch-jobs",
     ];
     const names = [...ofWorkflows, ...ofRuns];

@@ -29,6 +29,7 @@ const steps: Record<string, (ctx: Ctx) => unknown> = {
   "spawn-one": (ctx) => ctx.spawn("start", pawl.child(resize, { size: 1 }) as never, {}),
   "spawn-bigint": (ctx) => ctx.spawn("start", [pawl.child(resize, { size })], {}),
   "spawn-refused": (ctx) => ctx.spawn("start", [pawl.child(picky, {})], {}),
+  "unknown-concurrency": (ctx) => ctx.next("start", {}, { concurrency: "cpu" }),
   "unknown-limit": (ctx) => ctx.next("start", {}, { rateLimit: "smpt" }),
 };
 const machines = Object.entries(steps).map(([name, start]) =>
@@ -77,7 +78,7 @@ const forgetful = pawl.workflow({
 const worker = pawl.serve([resize, ...machines, ...workflows, forgetful], {
   url,
   logger,
-  limits: { smtp: { allowed: 10, period: "1s" } },
+  limits: { smtp: { allowed: 10, period: "1s" }, gpu: { concurrent: 3 } },
 });
 beforeAll(() => worker.ready);
 afterAll(async () => {
@@ -99,6 +100,7 @@ async function ended(): Promise<string> {
   return runId;
 }
 
+const fairness = "concurrency-and-fairness";
 const start = (options: object): Promise<unknown> => client.start(resize, { size: 1 }, options);
 
 describe("what a guide says to a mistake is what Pawl says", () => {
@@ -121,6 +123,12 @@ describe("what a guide says to a mistake is what Pawl says", () => {
     ["keys-and-limits", "weight alone", "InvalidOption", () => start({ weight: 2 })],
     ["keys-and-limits", "no key", "InvalidOption", () => start({ rateLimit: { name: "smtp" } })],
     ["keys-and-limits", "a number", "InvalidOption", () => start({ partitionKey: 42 })],
+    [fairness, "an unknown limit", "InvalidOption", () => start({ concurrency: "cpu" })],
+    [fairness, "an unknown limit of a step", "InvalidOutcome", () => fail("unknown-concurrency")],
+    [fairness, "a limit with a rate only", "InvalidOption", () => start({ concurrency: "smtp" })],
+    [fairness, "a limit without a rate", "InvalidOption", () => start({ rateLimit: "gpu" })],
+    [fairness, "no key", "InvalidOption", () => start({ concurrency: { name: "gpu" } })],
+    [fairness, "a limit of nothing", "InvalidOption", () => client.limits.set("gpu", {} as never)],
     ["cancellation", "a run that has ended", "RunEnded", async () => client.runs.cancel(await ended())],
     ["workflows", "the same name twice", "InvalidOption", () => fail("same-name")],
     ["workflows", "a promise as function", "InvalidOption", () => fail("a-promise")],

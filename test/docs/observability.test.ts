@@ -36,6 +36,7 @@ const gauges = new Gauges(async () =>
       "age",
       "unserved",
       "throttled",
+      "slots",
       "executing",
       "blocked",
       "paused",

@@ -109,6 +109,14 @@ const started: Record<Why["reason"], () => Promise<string>> = {
     await until("it holds the key", async () => (await pawl.runs.get(runId)).phase === "executing");
     return (await pawl.start(slow, null, { partitionKey: "k" })).runId;
   },
+  limit_full: async () => {
+    await pawl.limits.set("full", { concurrent: 3 });
+    const hold = () => pawl.start(slow, null, { concurrency: "full" });
+    for (const { runId } of [await hold(), await hold(), await hold()]) {
+      await until("it holds a slot", async () => (await pawl.runs.get(runId)).phase === "executing");
+    }
+    return (await hold()).runId;
+  },
   claimable: async () => {
     await pawl.start(narrow, null);
     return (await pawl.start(narrow, null)).runId;

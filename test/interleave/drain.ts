@@ -23,6 +23,7 @@ export async function drain(scene: Scene, on: Connection): Promise<void> {
   for (let round = 0; round < maxRounds; round++) {
     scene.reaped += await on.store.reap(100);
     await on.store.repairKeys(null, 100);
+    await on.query("select * from repair_slots(null, 100)", []);
     for (const claim of scene.held.values()) await settle(scene, on, claim);
     const claimId = newClaimId();
     const { runs } = await on.store.claim({

@@ -28,6 +28,7 @@ export interface Row {
   readonly hold: number;
   readonly result: string | null;
   readonly partition_key: string | null;
+  readonly concurrency: string | null;
   readonly inbox_seq: number;
   /** Unconsumed signals. */
   readonly inbox: number;
@@ -38,7 +39,7 @@ export interface Row {
 
 async function look({ database: { sql }, queue }: Scene): Promise<Map<string, Row>> {
   const rows = await sql<Row>(
-    `select r.id, r.status, r.locked_by, r.hold, r.result, r.partition_key, r.inbox_seq, r.children_pending,
+    `select r.id, r.status, r.locked_by, r.hold, r.result, r.partition_key, r.concurrency, r.inbox_seq, r.children_pending,
        (select count(*)::int from signals s where s.run_id = r.id and s.consumed_at is null) as inbox,
        (select count(*)::int from runs c where c.parent_id = r.id and c.child_of = r.spawn
          and c.status not in ('done', 'failed', 'cancelled')) as children_live
@@ -55,6 +56,8 @@ export async function expectLawful(scene: Scene): Promise<Map<string, Row>> {
   expect(holders.filter(({ status }) => status !== "executing" && status !== "cancelled")).toEqual([]);
   const keys = holders.flatMap(({ partition_key: key }) => key ?? []);
   expect(new Set(keys).size, "one holder per key").toBe(keys.length);
+  const slots = holders.flatMap(({ concurrency }) => concurrency ?? []);
+  expect(new Set(slots).size, "one holder per slot").toBe(slots.length);
   for (const row of rows.values()) {
     const delivered = scene.delivered.filter((id) => id === row.id).length;
     const consumed = scene.consumed.filter((signal) => signal.startsWith(`${row.id}/`)).length;

@@ -1,7 +1,7 @@
 /**
  * How the runs of two operations are related, and from that all cases to be tried: every pair of operations, each of the
  * two first, in every phase in which one of them changes something, on one run, on two children of one parent, on a
- * child and its parent, and on two runs of one partition key.
+ * child and its parent, on two runs of one partition key, and on two runs of a concurrency limit with one slot.
  */
 
 import { claim, claimOne, commit, spawn } from "../support/store.js";
@@ -68,18 +68,34 @@ const keyOrder: readonly Phase[] = ["expired", "waiting", "due", "executing", "o
 /** Two runs of one key and a third that is last in line, blocked if one of the two holds the key. */
 const onOneKey =
   (first: Phase, second: Phase): Prepare =>
+  (scene) =>
+    inLine(scene, first, second, { partitionKey: `key of ${scene.queue}` });
+
+/** The same of a concurrency limit that has one slot. */
+const onOneSlot =
+  (first: Phase, second: Phase): Prepare =>
   async (scene) => {
-    const partitionKey = `key of ${scene.queue}`;
-    const bring = async (phase: Phase): Promise<Subject> =>
-      scene.bring(await scene.start({ partitionKey }), phase, { partitionKey });
-    const isFirstEarlier = keyOrder.indexOf(first) <= keyOrder.indexOf(second);
-    const earlier = await bring(isFirstEarlier ? first : second);
-    const later = await bring(isFirstEarlier ? second : first);
-    await scene.start({ partitionKey });
-    if (executes(first) || executes(second))
-      await claim(scene.database, { queue: scene.queue, workerId: "live" });
-    return isFirstEarlier ? { first: earlier, second: later } : { first: later, second: earlier };
+    const noRate = { allowed: null, periodMs: null, burst: null };
+    await scene.database.store.setLimit({ name: "slot", ...noRate, concurrent: 1 });
+    return inLine(scene, first, second, { options: { concurrency: `slot:${scene.queue}` } });
   };
+
+async function inLine(
+  scene: Scene,
+  first: Phase,
+  second: Phase,
+  given: { partitionKey?: string; options?: { concurrency: string } },
+): ReturnType<Prepare> {
+  const bring = async (phase: Phase): Promise<Subject> =>
+    scene.bring(await scene.start(given), phase, { partitionKey: given.partitionKey ?? null });
+  const isFirstEarlier = keyOrder.indexOf(first) <= keyOrder.indexOf(second);
+  const earlier = await bring(isFirstEarlier ? first : second);
+  const later = await bring(isFirstEarlier ? second : first);
+  await scene.start(given);
+  if (executes(first) || executes(second))
+    await claim(scene.database, { queue: scene.queue, workerId: "live" });
+  return isFirstEarlier ? { first: earlier, second: later } : { first: later, second: earlier };
+}
 
 /** A run that holds its key and two more in line for it. */
 const onHolder: Prepare = async (scene) => {
@@ -106,6 +122,7 @@ function* layouts(first: Operation, second: Operation): Generator<{ where: strin
   }
   if (!(executes(first.from) && executes(second.from))) {
     yield { where: "two runs of one key", prepare: onOneKey(first.from, second.from) };
+    yield { where: "two runs of one slot", prepare: onOneSlot(first.from, second.from) };
   }
 }
 

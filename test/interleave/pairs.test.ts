@@ -1,7 +1,7 @@
 /**
  * Every pair of {claim, commit, park, signal, heartbeat, reap, cancel, timeout, sweep, pause} on the real functions, one in the
  * middle of the other's transaction. Whatever the order and however the first one ends: no deadlock, no lost wake-up, one outcome
- * per claim, terminal is final, every signal is shown once, one holder per key, and in the end no run is stuck.
+ * per claim, terminal is final, every signal is shown once, one holder per key and slot, and in the end no run is stuck.
  */
 
 import { describe, expect, it } from "vitest";

@@ -210,13 +210,25 @@ describe("limits.set", () => {
     });
     const own = async () => (await pawl.limits.list()).filter(({ name }) => ["own", "half"].includes(name));
     expect(await own()).toEqual([
-      { name: "half", allowed: 0.5, periodMs: 10, burst: 1 },
-      { name: "own", allowed: 5, periodMs: 60_000, burst: 5 },
+      { name: "half", allowed: 0.5, periodMs: 10, burst: 1, concurrent: null },
+      { name: "own", allowed: 5, periodMs: 60_000, burst: 5, concurrent: null },
     ]);
     await pawl.limits.set("own", { allowed: 7, period: "2s", burst: 9 });
-    expect((await own())[1]).toEqual({ name: "own", allowed: 7, periodMs: 2_000, burst: 9 });
+    expect((await own())[1]).toEqual({
+      name: "own",
+      allowed: 7,
+      periodMs: 2_000,
+      burst: 9,
+      concurrent: null,
+    });
     await serve([work], { limits: { own: { allowed: 1, period: "1s" } } });
-    expect((await own())[1]).toEqual({ name: "own", allowed: 1, periodMs: 1_000, burst: 1 });
+    expect((await own())[1]).toEqual({
+      name: "own",
+      allowed: 1,
+      periodMs: 1_000,
+      burst: 1,
+      concurrent: null,
+    });
   });
 
   it.each<[string, unknown]>([

@@ -38,7 +38,7 @@ export type { Logger, LogMethod } from "./values/logger.js";
 export type { Phase, Status } from "./values/phase.js";
 export type { ConcurrencyLimit, RateLimit } from "./define/rate-limit.js";
 export type { Debounce, StartOptions, Tags } from "./define/start-options.js";
-export type { LimitOptions } from "./local/limits.js";
+export type { LimitOptions, RateOptions, SlotOptions } from "./local/limits.js";
 export type {
   DefinitionPauseOptions,
   Definitions,

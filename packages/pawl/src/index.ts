@@ -50,7 +50,7 @@ export type {
 export type { EventListener, EventMap, EventName } from "./observe/events.js";
 export { fork, type Adopted, type Forked, type ForkOptions } from "./api/fork.js";
 export { databaseState, hold, type DatabaseOptions } from "./api/hold.js";
-export type { LimitOptions } from "./local/limits.js";
+export type { LimitOptions, RateOptions, SlotOptions } from "./local/limits.js";
 export type { ScheduleTick } from "./define/schedule-key.js";
 export type { DeclaredSchedule, DeclaredSchedules } from "./schedules/declared.js";
 export type { ScheduledStartOptions, ScheduleOptions, ScheduleTimes } from "./schedules/options.js";

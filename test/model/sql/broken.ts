@@ -36,7 +36,7 @@ export const faults: readonly Fault[] = [
   },
   {
     says: "a freed key that lets nobody in",
-    of: "unblock_first",
+    of: "let_in",
     piece: "update runs r set hold = 0",
     instead: "update runs r set hold = r.hold",
   },

@@ -209,7 +209,7 @@ it("there are no more rate limits than an answer can list", async () => {
   const one = { allowed: 1, period: "1s" } as const;
   await expect(pawl.limits.set("another", one)).rejects.toMatchObject({
     code: "InvalidOption",
-    message: expect.stringContaining("10000 rate limits"),
+    message: expect.stringContaining("10000 limits"),
   });
   const refused = await server.call("PUT", "/v1/limits/another", one);
   expect(refused).toMatchObject({ status: 422, body: { code: "InvalidOption" } });

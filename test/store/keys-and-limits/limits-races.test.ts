@@ -30,7 +30,7 @@ afterEach(async () => {
 
 const hour = 3_600_000;
 const setLimit = (allowed: number, periodMs: number, burst: number, name = "api"): Promise<boolean> =>
-  store.setLimit({ name, allowed, periodMs, burst });
+  store.setLimit({ name, allowed, periodMs, burst, concurrent: null });
 const limited = (count: number, given: Partial<NewRun> = {}): Promise<string[]> =>
   start(database, ...Array.from({ length: count }, () => ({ rateLimit: "api", ...given })));
 const claimedIds = async (options: Parameters<typeof claim>[1] = {}): Promise<string[]> =>

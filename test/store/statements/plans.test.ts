@@ -43,7 +43,7 @@ async function hotCalls(database: TestDatabase): Promise<string[]> {
   const ids = await started("hot");
   const released = await started("hot2");
   const parked = await started("hot3");
-  await database.store.setLimit({ name: "api", allowed: 5, periodMs: 1_000, burst: 5 });
+  await database.store.setLimit({ name: "api", allowed: 5, periodMs: 1_000, burst: 5, concurrent: null });
   const keyed = Array.from({ length: 50 }, (_, index) => {
     return aRun({
       queue: "keyed",
@@ -52,6 +52,13 @@ async function hotCalls(database: TestDatabase): Promise<string[]> {
     });
   });
   await database.store.start(keyed, { allOrNothing: true, claim: null });
+  await database.store.setLimit({ name: "gpu", allowed: null, periodMs: null, burst: null, concurrent: 3 });
+  const slotted = Array.from({ length: 50 }, (_, index) => {
+    return aRun({ queue: "slotted", options: { concurrency: `gpu:${index % 5}` }, priority: index % 2 });
+  });
+  await database.store.start(slotted, { allOrNothing: true, claim: null });
+  for (const run of slotted.slice(0, 10))
+    await database.store.start([run], { allOrNothing: true, claim: null });
   const all = (value: string): string => `array_fill(${value}, array[50])`;
   const commit = (
     op: string,
@@ -98,6 +105,15 @@ async function hotCalls(database: TestDatabase): Promise<string[]> {
     claimFrom("keyed", 84),
     "select release(array_agg(id), array_agg(84::bigint)) from (select id from runs where queue = 'keyed' and locked_by = 'w' limit 50) r",
     "select * from repair_keys(null, 1000)",
+    claimFrom("slotted", 61),
+    `select commit(array_agg(id), array_agg(61::bigint), array_agg(0), array_agg('done'::text), null, null, array_agg('1'::text),
+      null, null, null, null, null, null, null, 'w', null, true) from (select * from runs where queue = 'slotted' and claim_id = 61 limit 10) r`,
+    claimFrom("slotted", 62),
+    "select finish(id, 62, 0, null, '1', null, 'w', null) from (select id from runs where queue = 'slotted' and claim_id = 62 limit 3) r",
+    "select release(array_agg(id), array_agg(61::bigint)) from (select id from runs where queue = 'slotted' and claim_id = 61 and locked_by = 'w' limit 50) r",
+    "select why(id) from (select id from runs where queue = 'slotted' and hold = 32 limit 3) r",
+    "select cancel(id, 'enough', true) from (select id from runs where queue = 'slotted' and completed_at is null limit 3) r",
+    "select * from repair_slots(null, 1000)",
     "update limits set forward = '{}'",
     "select bring_forward(1000)",
     "select cancel(id, 'enough', true) from (select id from runs where queue = 'keyed' and completed_at is null limit 10) r",
@@ -183,6 +199,10 @@ describe("the plans of the hot functions", () => {
         insert into runs (id, status, name, queue, priority, kind, eligible_at, inserted_at, retention, input, partition_key, hold)
         select (4000000 + i) << 6, 'runnable', 'counter', 'keyed', 0, 'machine', clock_timestamp() + interval '1 hour' * (i % 3), clock_timestamp(),
           '1 day', '{}', 'crowd ' || i % 7, 1 from generate_series(1, 50000) i`);
+      await database.sql(`
+        insert into runs (id, status, name, queue, priority, kind, eligible_at, inserted_at, retention, input, concurrency, hold, slot)
+        select (6000000 + i) << 6, 'runnable', 'counter', 'slotted', 0, 'machine', clock_timestamp(), clock_timestamp(),
+          '1 day', '{}', 'gpu:' || i % 7, 32, 0 from generate_series(1, 50000) i`);
       await database.sql(`
         insert into signals (run_id, seq, name, payload, inserted_at)
         select (1000000 + i % 1000) << 6, i, 'x', '{}', clock_timestamp() from generate_series(1, 200000) i`);

@@ -16,14 +16,14 @@ const fire = (name: string): string =>
 
 it("polls and fires a few of 100,000 schedules by their index, also with plans made on an empty table", async () => {
   const client = await database.connect();
-  const calls = ["select * from due_schedules(100)", fire("s-1"), fire("s-2")];
+  const calls = ["select * from due_schedules(100, 0)", fire("s-1"), fire("s-2")];
   // Generic plans, made before there is anything.
   for (let n = 0; n < 6; n++) for (const call of calls) await client.query(call);
   await sql(insert);
   await sql("update schedules set next_at = $1, due_at = $1 where name in ('s-1', 's-2', 's-3')", [tick]);
   const fired = await plansOf(client, calls);
   await sql("update schedules set due_at = null where due_at < clock()");
-  const idle = await plansOf(client, ["select * from due_schedules(100)"]);
+  const idle = await plansOf(client, ["select * from due_schedules(100, 0)"]);
   expect(await sql("select from runs where idempotency_key = 'schedule/s-1/2000-01-01T00:00:00.000Z'")).toHaveLength(1);
   const reads = [...fired, ...idle]
     .flatMap((plan) => [...nodes(plan)])

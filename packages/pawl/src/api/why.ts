@@ -80,6 +80,13 @@ function findObstacle(runId: string, facts: WhyFacts, dueAt: Date | null, isDue:
   if (partitionKey !== null && first !== null && first !== runId) {
     return { reason: "key_taken", partitionKey, holder: first, worker: null };
   }
+  const { concurrency, slots } = facts;
+  if (concurrency !== null && slots !== null && slots.concurrent !== null) {
+    const { concurrent, held, holders, ahead } = slots;
+    if ((facts.hold & 32) !== 0 || held >= concurrent) {
+      return { reason: "limit_full", concurrency, concurrent, held, holders, ahead };
+    }
+  }
   return { reason: "claimable", queue: queue ?? "default", since: dueAt ?? new Date(facts.now) };
 }
 
@@ -164,6 +171,16 @@ function describe(runId: string, why: WhyReason, facts: WhyFacts): string {
       return why.worker === null
         ? `waits for its partition key "${why.partitionKey}": run ${why.holder} is before it in line`
         : `waits for its partition key "${why.partitionKey}", which run ${why.holder} holds on worker ${why.worker}`;
+    case "limit_full": {
+      const { ahead } = why;
+      const line =
+        ahead === 0
+          ? "it is first in line"
+          : `${ahead} ${ahead === 1 ? "run is" : "runs are"} before it in line`;
+      const slots = `${why.held} of ${why.concurrent} slots are held`;
+      const by = why.holders.length === 0 ? "" : ` by run ${shorten(why.holders, why.held)}`;
+      return `waits for a slot of the concurrency limit "${why.concurrency}": ${slots}${by}; ${line}`;
+    }
     case "claimable":
       return `has been due since ${iso(why.since)}; a worker claims it when it has a free slot for queue "${why.queue}"`;
   }

@@ -8,7 +8,7 @@ import { toMilliseconds } from "../values/duration.js";
 import { InvalidOption } from "../values/errors.js";
 import { checkSignalName } from "../values/names.js";
 import { checkInteger, checkOptions, checkString, isObject, suggest } from "../values/options.js";
-import { checkRateLimit } from "./rate-limit.js";
+import { checkConcurrency, checkRateLimit } from "./rate-limit.js";
 import { pathSegment, shorten, show } from "../values/show.js";
 
 const bounds = { names: 100, children: 10_000 };
@@ -36,13 +36,18 @@ export function checkState(state: unknown): void {
 
 /** The options of `ctx.next`. */
 export function checkNextOptions(given: unknown): void {
-  const names = ["priority", "partitionKey", "rateLimit", "weight"] as const;
-  const { priority, partitionKey, rateLimit, weight } = checkOptions(given, names, "its options");
+  const names = ["priority", "partitionKey", "rateLimit", "weight", "concurrency"] as const;
+  const { priority, partitionKey, rateLimit, weight, concurrency } = checkOptions(
+    given,
+    names,
+    "its options",
+  );
   if (priority !== undefined) checkInteger(priority, "priority", { min: -32_768, max: 32_767 });
   if (partitionKey !== undefined && partitionKey !== null) {
     checkString(partitionKey, "partitionKey", { maxBytes: 512 });
   }
   checkRateLimit(rateLimit, weight);
+  if (concurrency !== undefined && concurrency !== null) checkConcurrency(concurrency);
 }
 
 /** The signals that an outcome waits for. */

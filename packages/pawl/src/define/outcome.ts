@@ -18,7 +18,7 @@ import {
   checkStep,
   type StepNames,
 } from "./outcome-checks.js";
-import type { RateLimit } from "./rate-limit.js";
+import type { ConcurrencyLimit, RateLimit } from "./rate-limit.js";
 import { show } from "../values/show.js";
 
 // The brand of outcomes that `ctx` made, see `values/brand.ts`.
@@ -40,6 +40,11 @@ export interface NextOptions {
   readonly rateLimit?: RateLimit | undefined;
   /** How many tokens each attempt takes. Default 1. */
   readonly weight?: number | undefined;
+  /**
+   * The run holds a slot of this concurrency limit while it executes: a name, or `{ name, key }` for
+   * slots per key. Default: unchanged; null: no limit from here on.
+   */
+  readonly concurrency?: ConcurrencyLimit | null | undefined;
 }
 
 /** The options of `ctx.awaitSignal`. */

@@ -106,7 +106,7 @@ export class Starter {
     if (run.uniqueScope !== null) return null;
     // Only a claim decides which run gets a key or a token.
     if (run.partitionKey !== null || run.rateLimit !== null) return null;
-    // The claim tells the worker of rare options.
+    // The claim tells the worker of rare options, and gives slots of concurrency limits.
     if (run.options !== null) return null;
     for (const worker of this.#hub.workers) {
       const slot = worker.reserve({ name, version, queue });

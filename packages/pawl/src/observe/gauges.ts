@@ -1,6 +1,6 @@
 /**
  * The gauges of a database: depth and age of its queues; unserved, throttled, blocked and executing
- * runs; live workers. One bounded call reads them, at most every ten seconds, however often
+ * runs; slots of concurrency limits; live workers. One bounded call reads them, at most every ten seconds, however often
  * Prometheus scrapes. Used by the server, and by workers with `metrics: { database: true }`.
  */
 
@@ -37,6 +37,12 @@ export class Gauges {
         "workflow",
         "version",
       ]),
+      of(
+        "slots",
+        "pawl_limit_slots",
+        `Slots of a concurrency limit: its size (per key), and over all keys those used and the runs waiting, up to ${maxCounted}.`,
+        ["limit", "state"],
+      ),
       of("throttled", "pawl_throttled_runs", "Runs postponed by their rate limit.", ["limit"]),
       of("executing", "pawl_executing_runs", "Runs that workers of all processes execute.", ["workflow"]),
       of("blocked", "pawl_blocked_runs", `Runs that wait for their partition key, up to ${maxCounted}.`),

@@ -16,13 +16,7 @@ import { effectsOf, sendHints } from "./effects.js";
 import type { Execution, RunClaim } from "./execution.js";
 import { CommitUnknown, commitTransaction, RolledBack } from "./transaction.js";
 import type { Decision } from "./transition.js";
-import {
-  type CommitVerdict,
-  type QueueClaimer,
-  sliceMs,
-  sliceSteps,
-  type WorkerServices,
-} from "./worker-services.js";
+import { type CommitVerdict, sliceMs, sliceSteps, type WorkerServices } from "./worker-services.js";
 
 type Committed = Extract<CommitVerdict, { kind: "committed" | "already" }>;
 
@@ -35,7 +29,7 @@ export async function commit(
   execution: Execution,
   decision: Decision,
 ): Promise<PawlError | RolledBack | null> {
-  const { runId, claimId, queue, claim, progress, control, services } = execution;
+  const { runId, claimId, queue, claimer, claim, progress, control, services } = execution;
   if (control.isAborted) {
     await execution.transaction.abandon();
     return null;
@@ -57,8 +51,17 @@ export async function commit(
     transition,
   };
   const opened = execution.transaction.detach();
-  const verdict =
-    opened === null ? await write(execution, item) : await writeInTransaction(execution, opened, item);
+  // The outcome ends the claim: the run for its slot is claimed meanwhile.
+  const isEnd = opened === null && next === null && transition.kind !== "keep";
+  if (isEnd) claimer.endBegins();
+  let verdict: CommitVerdict | PawlError | RolledBack | null;
+  try {
+    verdict = await (opened === null
+      ? services.commits.add(item)
+      : writeInTransaction(execution, opened, item));
+  } finally {
+    if (isEnd) claimer.endIsOver();
+  }
   if (next !== null) services.worker.claiming.delete(next.claimId);
   if (verdict instanceof RolledBack) {
     services.observer.stepDropped(execution.observed);
@@ -98,26 +101,6 @@ export function loseClaim({ runId, definition, progress, control, observed, serv
     );
   }
   control.abort(new Error("the claim on this run was lost"));
-}
-
-/** Writes an outcome. */
-function write({ claimer, services }: Execution, item: Commit): Promise<CommitVerdict> {
-  const isEnd = item.transition.kind !== "keep" && item.next === null;
-  return isEnd ? writeEnd(claimer, services, item) : services.commits.add(item);
-}
-
-/** The outcome ends the claim: the run for its slot is claimed meanwhile. */
-async function writeEnd(
-  claimer: QueueClaimer,
-  { commits }: WorkerServices,
-  item: Commit,
-): Promise<CommitVerdict> {
-  claimer.endBegins();
-  try {
-    return await commits.add(item);
-  } finally {
-    claimer.endIsOver();
-  }
 }
 
 /**

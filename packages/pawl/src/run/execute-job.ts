@@ -14,7 +14,7 @@ import { RolledBack, RollbackRetries } from "./transaction.js";
 import { decideFailure, decideJobError, type Decision } from "./transition.js";
 
 export async function executeJob(execution: Execution, definition: JobDefinition): Promise<void> {
-  const { control, progress } = execution;
+  const { control, progress, transaction, observed, services } = execution;
   let input: unknown;
   try {
     input = readInput(execution, definition);
@@ -25,7 +25,19 @@ export async function executeJob(execution: Execution, definition: JobDefinition
   }
   let retries: RollbackRetries | undefined;
   for (;;) {
-    const rolledBack = await attemptJob(execution, definition, input);
+    let result: unknown;
+    try {
+      const given = jobContext(execution);
+      services.observer.stepBegins(observed, observed, execution.attempt);
+      const called = callCode(execution, () => definition.run(given, input));
+      result = transaction.outcomeOf(called instanceof Promise ? await called : called);
+    } catch (error) {
+      await transaction.abandon();
+      if (control.isEnding) throw new Interrupted();
+      await commitFailure(execution, decideJobError(definition, progress.attempt, error));
+      return;
+    }
+    const rolledBack = await commitReturned(execution, definition, result);
     if (rolledBack === null) return;
     const { mayBeItsFault } = rolledBack;
     const isOver = (): boolean => control.isAborted;
@@ -35,28 +47,6 @@ export async function executeJob(execution: Execution, definition: JobDefinition
     await commitFailure(execution, decideJobError(definition, progress.attempt, rolledBack.cause));
     return;
   }
-}
-
-/** Runs a job and commits its result or error. Answers `RolledBack` if its transaction was. */
-async function attemptJob(
-  execution: Execution,
-  definition: JobDefinition,
-  input: unknown,
-): Promise<RolledBack | null> {
-  const { control, progress, transaction, observed, services } = execution;
-  let result: unknown;
-  try {
-    const given = jobContext(execution);
-    services.observer.stepBegins(observed, observed, execution.attempt);
-    const called = callCode(execution, () => definition.run(given, input));
-    result = transaction.outcomeOf(called instanceof Promise ? await called : called);
-  } catch (error) {
-    await transaction.abandon();
-    if (control.isEnding) throw new Interrupted();
-    await commitFailure(execution, decideJobError(definition, progress.attempt, error));
-    return null;
-  }
-  return commitReturned(execution, definition, result);
 }
 
 /** Commits the result of a job. Answers `RolledBack` if its transaction was. */

@@ -11,7 +11,7 @@ import { describeBoth, describeError, describeStop, isA } from "../values/error-
 import { NonRetryable, NotSerializable, PayloadTooLarge, TooManyCrashes } from "../values/errors.js";
 import { type Encoded, toJson } from "../values/json.js";
 import { awaitedNames, type Next, type Outcome } from "../define/outcome.js";
-import { checkRateLimit } from "../define/rate-limit.js";
+import { checkConcurrency, checkRateLimit } from "../define/rate-limit.js";
 import type { NewRun, Transition } from "../store/store.js";
 import { limitColumns } from "./new-run.js";
 
@@ -80,8 +80,12 @@ export function decide(at: Situation, outcome: Outcome, children: readonly NewRu
 function decideNext(at: Situation, { step, state: given, options }: Next): Decision {
   const state = toJson(given, "state", at.maxBytes);
   const text = state.text === at.storedState ? null : state.text;
-  const { priority, partitionKey, rateLimit, weight } = options;
-  const isFree = priority === undefined && partitionKey === undefined && rateLimit === undefined;
+  const { priority, partitionKey, rateLimit, weight, concurrency } = options;
+  const isFree =
+    priority === undefined &&
+    partitionKey === undefined &&
+    rateLimit === undefined &&
+    concurrency === undefined;
   if (isFree && at.mayKeep()) {
     return { transition: { kind: "keep", step, state: text, consumed: at.awaited }, state };
   }
@@ -92,6 +96,7 @@ function decideNext(at: Situation, { step, state: given, options }: Next): Decis
     priority: priority ?? null,
     partitionKey,
     ...limitColumns(checkRateLimit(rateLimit, weight)),
+    concurrency: concurrency == null ? concurrency : checkConcurrency(concurrency),
     consumed: at.awaited,
   });
 }

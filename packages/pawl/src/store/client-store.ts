@@ -107,6 +107,7 @@ export interface StoredGauge {
     | "age"
     | "unserved"
     | "throttled"
+    | "slots"
     | "executing"
     | "blocked"
     | "paused"

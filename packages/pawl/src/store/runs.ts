@@ -136,10 +136,14 @@ export interface Claimable {
   readonly microseconds: number;
 }
 
-/** A rate limit: how many tokens per period, and how many at most at once. */
+/**
+ * A limit. Its rate: how many tokens per period, and how many at most at once; null: it has none.
+ * Its slots: how many runs of a key execute at once; null: any number.
+ */
 export interface StoredLimit {
   readonly name: string;
-  readonly allowed: number;
-  readonly periodMs: number;
-  readonly burst: number;
+  readonly allowed: number | null;
+  readonly periodMs: number | null;
+  readonly burst: number | null;
+  readonly concurrent: number | null;
 }

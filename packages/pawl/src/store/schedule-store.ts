@@ -145,8 +145,10 @@ export type FiredSchedule =
       readonly lost: readonly { readonly runId: string; readonly name: string; readonly version: number }[];
       readonly claimable: readonly Claimable[];
     })
-  /** `failed`: it waits for its next tick. `error`: it is still due. */
-  | { readonly verdict: "failed" | "error"; readonly code: string; readonly message: string }
+  /** It waits for its next tick. */
+  | { readonly verdict: "failed"; readonly code: string; readonly message: string }
+  /** It is still due. */
+  | { readonly verdict: "error"; readonly code: string; readonly message: string }
   /** `busy`: its last run or a key was locked. `gone`: another process fires it, or it was changed. */
   | { readonly verdict: "busy" | "gone" };
 
@@ -173,9 +175,13 @@ export interface ScheduleStore {
     name: string,
     ticks: readonly Date[],
   ): Promise<(ScheduledDefinition & { readonly runs: readonly TickRun[] }) | null>;
-  /** Up to `limit` due schedules; without any, `dueMs` says when the next one is (null: none). */
+  /**
+   * Up to `limit` due schedules after the first `skip`; without any, `dueMs` says when the next one
+   * is (null: none).
+   */
   dueSchedules(
     limit: number,
+    skip: number,
   ): Promise<{ readonly now: Date; readonly dueMs: number | null; readonly due: readonly DueSchedule[] }>;
   /** One answer for each, in their order. */
   fireSchedules(firings: readonly Firing[]): Promise<FiredSchedule[]>;

@@ -27,6 +27,8 @@ export type Transition =
       readonly partitionKey: string | null | undefined;
       readonly rateLimit: string | null;
       readonly weight: number | null;
+      /** undefined: unchanged. */
+      readonly concurrency?: string | null | undefined;
       readonly consumed: readonly number[];
     }
   | {

@@ -162,6 +162,19 @@ export type WhyReason =
       readonly crashes: number;
       readonly error: ErrorRecord | null;
     }
+  /** All slots of its concurrency limit are held, or given to runs before it in line. */
+  | {
+      readonly reason: "limit_full";
+      /** `limit`, or `limit:key`. */
+      readonly concurrency: string;
+      /** How many runs of the key may execute at once. */
+      readonly concurrent: number;
+      /** How many execute now, and the first ten of them. */
+      readonly held: number;
+      readonly holders: readonly string[];
+      /** How many runs are before it in line, at most 1,000. */
+      readonly ahead: number;
+    }
   /** Another run holds its partition key, or is before it in line for the key. */
   | {
       readonly reason: "key_taken";

@@ -43,5 +43,16 @@ export interface WhyFacts {
   readonly queueServed: boolean;
   readonly holder: { readonly runId: string; readonly worker: string | null; readonly phase: Phase } | null;
   readonly first: string | null;
+  /** Its concurrency limit, as `limit` or `limit:key`. */
+  readonly concurrency: string | null;
+  readonly slots: {
+    /** null: the limit has no `concurrent` any longer. */
+    readonly concurrent: number | null;
+    readonly held: number;
+    /** The first ten. */
+    readonly holders: readonly string[];
+    /** How many runs are before it in line, at most 1,000. */
+    readonly ahead: number;
+  } | null;
   readonly paused: (Omit<Pause, "since"> & { readonly since: string }) | null;
 }

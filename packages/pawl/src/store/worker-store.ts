@@ -46,6 +46,8 @@ export interface Claimed {
   readonly more: boolean;
   /** When the next run is due, if there is nothing to claim now. */
   readonly dueMs: number | null;
+  /** When the next schedule is due; null: there is none; undefined: this claim did not look. */
+  readonly scheduleMs?: number | null | undefined;
   /** How many runs their rate limits postponed. */
   readonly throttled: number;
   /** Runs that made the claim fail and are set aside. */

@@ -149,8 +149,10 @@ export class TestWorkers {
     const [serving] = this.#servings;
     const events = serving?.events ?? new Events(this.#logger);
     const [store, hub, logger] = [this.store, this.#hub, this.#logger];
+    const complain = (schedule: string, error: unknown): void =>
+      logger.error({ err: error, schedule }, "pawl: a schedule cannot be fired");
     for (let fired = 1; fired > 0 && !this.#isClosed;) {
-      ({ fired } = await fireDue({ store, hub, events, logger }));
+      ({ fired } = await fireDue({ store, hub, events, logger }, { skip: 0, complain }));
     }
   }
 

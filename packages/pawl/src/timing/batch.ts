@@ -257,7 +257,7 @@ function isBusyAnswer<Answer>(answer: Answer | Busy): answer is Busy {
 
 /** The keys of guarded items: which have items without an answer, in a call, or in a slow lane. */
 class Keys<Queued> {
-  readonly #open = new Map<string, Set<Queued>>();
+  readonly #open = new Map<string, Queued[]>();
   /** In a call, or in a slow lane. */
   readonly #sending = new Set<string>();
   /** In a slow lane, each with its items in order. */
@@ -273,13 +273,16 @@ class Keys<Queued> {
 
   open(key: string, entry: Queued): void {
     const entries = this.#open.get(key);
-    if (entries === undefined) this.#open.set(key, new Set([entry]));
-    else entries.add(entry);
+    if (entries === undefined) this.#open.set(key, [entry]);
+    else entries.push(entry);
   }
 
   close(key: string, entry: Queued): void {
     const entries = this.#open.get(key);
-    if (entries?.delete(entry) === true && entries.size === 0) this.#open.delete(key);
+    if (entries === undefined) return;
+    const index = entries.indexOf(entry);
+    if (index !== -1) entries.splice(index, 1);
+    if (entries.length === 0) this.#open.delete(key);
   }
 
   /** Answers the entries that were open. */

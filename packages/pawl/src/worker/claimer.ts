@@ -39,6 +39,11 @@ export interface ClaimerHost extends Pick<SlotsHost, "execute" | "release"> {
   workerId(): string | null;
   /** The ids of claims in flight: a heartbeat must not release them. */
   readonly claiming: Set<string>;
+  /**
+   * A claim that was sent at `askedMs` found when the next schedule is due, on the clock of
+   * `performance.now()`; null: there is none.
+   */
+  onSchedule(dueAtMs: number | null, askedMs: number): void;
   /** The clock of a test's database stands still: moving it sends a hint. */
   isClockStill(): boolean;
 }
@@ -228,6 +233,10 @@ export class Claimer {
       const askedMs = performance.now();
       const claimed = await store.claim({ queue, limit, ...from, wait, workerId, claimId });
       this.#report(claimed, performance.now() - askedMs);
+      const { scheduleMs } = claimed;
+      if (scheduleMs !== undefined) {
+        this.#host.onSchedule(scheduleMs === null ? null : askedMs + scheduleMs, askedMs);
+      }
       if (this.#isRunning && this.#host.workerId() === workerId) {
         this.#cursor.accept(claimed);
         this.#isBehind = claimed.more;

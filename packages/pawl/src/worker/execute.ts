@@ -14,11 +14,11 @@ import { executeWorkflow } from "../workflow/execute.js";
 /**
  * Executes a run until its claim ends, or its execution is aborted. "refused": the database refuses
  * every outcome of the run. The worker must release its claim, and the run will be tried again.
- * `batchesOf` answers the batches that a run of a batch job joins.
+ * `claimers` knows the batches that a run of a batch job joins.
  */
 export async function execute(
   execution: Execution,
-  batchesOf: (queue: string, definition: BatchDefinition) => BatchJoin,
+  claimers: { batchesOf(queue: string, definition: BatchDefinition): BatchJoin },
 ): Promise<"ended" | "refused"> {
   const { runId, definition, claim, progress, control, services } = execution;
   try {
@@ -27,7 +27,7 @@ export async function execute(
     const limit = crashLimit(definition, { attempt, crashes: claim.run.crashes });
     if (limit !== null) await commitFailure(execution, decideFailure(progress.step, limit));
     else if (isBatchJob(definition))
-      await executeInBatch(execution, definition, batchesOf(execution.queue, definition));
+      await executeInBatch(execution, definition, claimers.batchesOf(execution.queue, definition));
     else if (definition.kind === "job") await executeJob(execution, definition);
     else if (definition.kind === "workflow") await executeWorkflow(execution, definition);
     else await executeMachine(execution, definition);

@@ -87,10 +87,7 @@ export class Executions implements Iterable<Execution> {
     services.observer.begin(execution.observed);
     // It may have waited long for its slot, and somebody may have paused it meanwhile.
     const mayBegin = execution.mayBeginStep();
-    const end =
-      mayBegin === true || (await mayBegin)
-        ? await execute(execution, (queue, job) => claimers.batchesOf(queue, job))
-        : "paused";
+    const end = mayBegin === true || (await mayBegin) ? await execute(execution, claimers) : "paused";
     if (execution.control.isAborted && this.#isLeft(execution)) return "left";
     return this.#end(execution, end === "refused" ? refusedMs : 0);
   }

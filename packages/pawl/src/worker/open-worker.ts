@@ -45,6 +45,8 @@ export interface OpenWorkerHost
   onBusy(): void;
   /** A run or a reservation has ended. */
   onEnded(): void;
+  /** A claim that was sent at `askedMs` found when the next schedule is due; null: there is none. */
+  onSchedule(dueAtMs: number | null, askedMs: number): void;
 }
 
 export function openWorker(transport: WorkerTransport, host: OpenWorkerHost): OpenWorker {
@@ -89,6 +91,7 @@ export function openWorker(transport: WorkerTransport, host: OpenWorkerHost): Op
         events,
         workerId: () => (host.mayBegin() ? host.workerId() : null),
         claiming,
+        onSchedule: (dueAtMs, askedMs) => host.onSchedule(dueAtMs, askedMs),
         isClockStill: () => hub.clock.isStill,
         execute: (claim) => executions.execute(claim, claimer),
         release: (claims) => releaser.release(claims),

@@ -198,6 +198,7 @@ export class EngineWorker implements LocalWorker {
       isStopping: () => this.#isStopping || this.#database.isHeld || this.#database.isTooNew,
       mayBegin: () => !this.#isStopping && this.#workerId !== null && !this.#database.isTooNew,
       onBusy: () => this.#sweeper?.hurry(),
+      onSchedule: (dueAtMs, askedMs) => this.#firer?.learn(dueAtMs, askedMs),
       onEnded: () => this.#isIdle(open) && this.#onIdle?.(),
       onLost: (reason) => this.#loseLease(open, reason),
       onHeartbeat: (workerId, confirmed, isBack) => this.#onHeartbeat(open, workerId, confirmed, isBack),

@@ -150,7 +150,7 @@ describe("an outcome that cannot be carried out is refused", () => {
   test("when it has options that do not exist or are out of range", () => {
     refuses(
       untypedNext("ship", 1, { prority: 1 }),
-      'unknown option "prority" in its options; allowed: priority, partitionKey, rateLimit, weight; ' +
+      'unknown option "prority" in its options; allowed: priority, partitionKey, rateLimit, weight, concurrency; ' +
         'did you mean "priority"?',
     );
     refuses(next("ship", 1, { priority: 40_000 }), /priority must be a whole number/);

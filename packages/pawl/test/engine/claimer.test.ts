@@ -37,6 +37,7 @@ function claimerThat(
       events: { hears: () => false, emit: () => {} },
       workerId: () => "w",
       claiming: new Set(),
+      onSchedule: () => {},
       isClockStill: () => false,
       execute,
       release: (claims) => released.push(...claims.map(({ runId }) => runId)),

@@ -1,9 +1,9 @@
-/** A worker registers, sends heartbeats, sets its rate limits and unregisters. */
+/** A worker registers, sends heartbeats, sets its limits and unregisters. */
 
 import { InvalidOption } from "pawl";
 import { values } from "pawl/engine";
 import { Type } from "typebox";
-import { strict } from "../http/schemas.js";
+import { nullable, strict } from "../http/schemas.js";
 import * as answers from "./answer-schemas.js";
 import { type Protocol, refuseBadValues, route, storeOf, tags } from "./protocol.js";
 import { checkListedOnce } from "./read-requests.js";
@@ -102,19 +102,21 @@ export function registerRoutes({ app, backend, waiters }: Protocol, hurry: () =>
       ...route,
       schema: {
         tags,
-        summary: "Set a rate limit that the worker declares",
+        summary: "Set a limit that the worker declares",
+        description: "Its rate (allowed, periodMs, burst), or concurrent, or both; null: it has none",
         body: strict({
           name: shortName,
-          allowed: Type.Number({ exclusiveMinimum: 0, maximum: 1e9 }),
-          periodMs: Type.Number({ minimum: 1, maximum: 36_525 * 86_400_000 }),
-          burst: Type.Number({ minimum: 1, maximum: 1e9 }),
+          allowed: nullable(Type.Number({ exclusiveMinimum: 0, maximum: 1e9 })),
+          periodMs: nullable(Type.Number({ minimum: 1, maximum: 36_525 * 86_400_000 })),
+          burst: nullable(Type.Number({ minimum: 1, maximum: 1e9 })),
+          concurrent: Type.Optional(nullable(Type.Integer({ minimum: 1, maximum: 32_767 }))),
         }),
         response: { 200: answers.done },
       },
     },
     async ({ body, caller }) => {
       caller.require({ name: body.name, queue: null });
-      await backend.engine.setLimit(body);
+      await backend.engine.setLimit({ ...body, concurrent: body.concurrent ?? null });
       return {};
     },
   );

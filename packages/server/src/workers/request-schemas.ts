@@ -166,13 +166,14 @@ export const transition = oneOfKinds(
         partitionKey: Type.Optional(nullable(key)),
         rateLimit: nullable(limitName),
         weight: nullable(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
+        concurrency: Type.Optional(nullable(limitName)),
         consumed,
       },
       {
         title: "NextTransition",
         description:
           "Machines: go to this step; the claim ends, and any worker may go on. Without partitionKey the run " +
-          "keeps its key, null drops it; priority null keeps the present priority",
+          "keeps its key, null drops it; so with concurrency. priority null keeps the present priority",
       },
     ),
     strict(

@@ -85,6 +85,7 @@ export function readWhy(sent: DatesAsText<Why>): Why {
     case "unserved":
     case "queue_unserved":
     case "key_taken":
+    case "limit_full":
       return sent;
     // A reason that only a newer server knows.
     default:

@@ -24,7 +24,7 @@ import { httpQueues, httpTopics } from "./http-queues.js";
 import { httpSchedules } from "./http-schedules.js";
 import { HttpResults } from "./http-results.js";
 import { toError } from "./problem.js";
-import { headerText, runQuery, startBody } from "./requests.js";
+import { limitBody, headerText, runQuery, startBody } from "./requests.js";
 
 /** How many starts with a key are under way at once. */
 const keyedLanes = 32;
@@ -172,8 +172,8 @@ export class HttpTransport implements ClientTransport {
     return (await this.#caller.call<{ limits: StoredLimit[] }>("GET", "/v1/limits")).limits;
   }
 
-  async setLimit({ name, allowed, periodMs, burst }: StoredLimit): Promise<void> {
-    await this.#caller.call("PUT", `/v1/limits/${name}`, { body: { allowed, period: periodMs, burst } });
+  async setLimit({ name, ...limit }: StoredLimit): Promise<void> {
+    await this.#caller.call("PUT", `/v1/limits/${name}`, { body: limitBody(limit) });
   }
 
   async close(reason: Error): Promise<void> {

@@ -183,8 +183,8 @@ export class HttpWorkerStore implements WorkerStore {
   }
 
   /** The server also brings runs forward, so nothing is left to do here. */
-  async setLimit({ name, allowed, periodMs, burst }: StoredLimit): Promise<boolean> {
-    await this.#post("limits", { name, allowed, periodMs, burst });
+  async setLimit(limit: StoredLimit): Promise<boolean> {
+    await this.#post("limits", limit);
     return false;
   }
 

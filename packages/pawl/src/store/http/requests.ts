@@ -8,7 +8,7 @@ import { fromJson } from "../../values/json.js";
 import { isObject } from "../../values/options.js";
 import { show } from "../../values/show.js";
 import type { RunQuery } from "../client-transport.js";
-import type { NewRun } from "../runs.js";
+import type { NewRun, StoredLimit } from "../runs.js";
 
 /** A run as the body of a start. JSON drops members that are undefined. */
 export function startBody(run: NewRun): { readonly name: string; readonly [option: string]: unknown } {
@@ -29,22 +29,28 @@ export function startBody(run: NewRun): { readonly name: string; readonly [optio
     uniqueKeyBase64: run.uniqueKey === null ? undefined : toBase64(run.uniqueKey),
     uniqueScope: given(run.uniqueScope),
     partitionKey: given(run.partitionKey),
-    rateLimit: limitBody(run.rateLimit),
+    rateLimit: limitOf(run.rateLimit),
     weight: given(run.weight),
     traceparent: given(run.trace),
     tags,
     timeout: timeoutMs,
     debounce: debounce && { key: debounce.key, delay: debounce.delayMs, maxDelay: debounce.maxDelayMs },
     correlationKey,
-    concurrency: limitBody(concurrency ?? null),
+    concurrency: limitOf(concurrency ?? null),
   };
 }
 
 /** `limit` or `limit:key`; names of limits contain no colon. */
-function limitBody(limit: string | null): string | { name: string; key: string } | undefined {
+function limitOf(limit: string | null): string | { name: string; key: string } | undefined {
   if (limit === null) return undefined;
   const at = limit.indexOf(":");
   return at === -1 ? limit : { name: limit.slice(0, at), key: limit.slice(at + 1) };
+}
+
+/** A limit as the body of a request that sets it. */
+export function limitBody({ allowed, periodMs, burst, concurrent }: Omit<StoredLimit, "name">): object {
+  const rate = allowed === null ? {} : { allowed, period: periodMs, burst };
+  return { ...rate, ...(concurrent === null ? {} : { concurrent }) };
 }
 
 /** The filters of a listing as query parameters. */

@@ -167,9 +167,10 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
     return row?.why ? fromJson<WhyFacts>(row.why) : null;
   }
 
-  async setLimit({ name, allowed, periodMs, burst }: StoredLimit): Promise<boolean> {
-    const [row] = await this.call<{ set_limit: boolean }>("set_limit", [name, allowed, periodMs, burst]);
-    return row?.set_limit ?? false;
+  async setLimit({ name, allowed, periodMs, burst, concurrent }: StoredLimit): Promise<boolean> {
+    const values = [name, allowed, periodMs, burst, concurrent];
+    const [row] = await this.call<{ put_limit: boolean }>("put_limit", values);
+    return row?.put_limit ?? false;
   }
 
   async bringForward(limit: number): Promise<number> {
@@ -178,8 +179,8 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
   }
 
   async limits(): Promise<StoredLimit[]> {
-    const rows = await this.call<{ name: string; allowed: number; period_ms: number; burst: number }>(
-      "list_limits",
+    const rows = await this.call<Omit<StoredLimit, "periodMs"> & { period_ms: number | null }>(
+      "all_limits",
       [],
     );
     return rows.map(({ period_ms: periodMs, ...rest }) => ({ ...rest, periodMs }));

@@ -98,9 +98,9 @@ export class PostgresScheduleStore extends PostgresCalls implements ScheduleStor
     return { queue, definition, version, runs };
   }
 
-  async dueSchedules(limit: number): ReturnType<ScheduleStore["dueSchedules"]> {
+  async dueSchedules(limit: number, skip: number): ReturnType<ScheduleStore["dueSchedules"]> {
     type Row = { now: string; due_ms: number | null; due: string | null };
-    const [row] = await this.call<Row>("due_schedules", [limit]);
+    const [row] = await this.call<Row>("due_schedules", [limit, skip]);
     const due = JSON.parse(row!.due ?? "[]") as DueRow[];
     return {
       now: new Date(row!.now),

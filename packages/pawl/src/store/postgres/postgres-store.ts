@@ -163,6 +163,7 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
       floor: Claimed["floor"];
       busy: Claimed["busy"];
       due_ms: number | null;
+      schedule_ms?: number | null;
       more: boolean;
       throttled: number;
     };
@@ -171,6 +172,7 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
       floor: meta.floor,
       busy: meta.busy,
       dueMs: meta.due_ms,
+      scheduleMs: meta.schedule_ms,
       more: meta.more,
       throttled: meta.throttled,
     };

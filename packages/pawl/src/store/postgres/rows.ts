@@ -187,9 +187,11 @@ export function detailOf(transition: Transition): string | null {
     case "keep":
       return transition.consumed.length === 0 ? null : JSON.stringify({ consumed: transition.consumed });
     case "next": {
-      const { partitionKey, rateLimit, weight, consumed } = transition;
-      if (partitionKey === undefined && rateLimit === null && consumed.length === 0) return null;
-      return JSON.stringify({ partitionKey, ...(rateLimit === null ? {} : { rateLimit, weight }), consumed });
+      const { partitionKey, rateLimit, weight, concurrency, consumed } = transition;
+      const isPlain = partitionKey === undefined && rateLimit === null && concurrency === undefined;
+      if (isPlain && consumed.length === 0) return null;
+      const limit = rateLimit === null ? {} : { rateLimit, weight };
+      return JSON.stringify({ partitionKey, concurrency, ...limit, consumed });
     }
     case "await": {
       const { names, match, shown } = transition;

@@ -13,10 +13,10 @@
 -- and the first due runs of each, merged. A line that may have more runs than its share of the page
 -- bounds the page, so that the order is exact. It never walks over runs of other definitions. Every
 -- condition for "claimable" is the CASE of the index: no other index can serve that.
--- Then it tries the advisory locks of the partition keys (a busy key is left to the next call) and
--- locks the runs by primary key (lock_page). It decides in later statements: which run is
--- first in line for its key (claim_keyed), and which runs get tokens of their rate limit
--- (claim_limited). A wait whose deadline has passed is claimed as timed out.
+-- Then it tries the advisory locks of the partition keys and of the keys of concurrency limits (a
+-- busy key is left to the next call) and locks the runs by primary key (lock_page). It decides in later statements: which run is
+-- first in line for its key (claim_keyed), which runs get a slot of their concurrency limit
+-- (claim_slots), and which get tokens of their rate limit (claim_limited). A wait whose deadline has passed is claimed as timed out.
 -- If a look from the floor on finds less than asked, it looks again without the floor, unless
 -- p_bounded. With p_only it looks at that run alone, whose priority is that of the floor
 -- (set_aside).
@@ -58,6 +58,10 @@ declare
   v_is_left boolean;                                      -- there may be more runs behind the page
   v_keys text[];
   v_limited boolean;
+  v_slot_keys text[];                                     -- keys of concurrency limits in this page
+  v_slots smallint[];                                     -- the slots of v_ids; null: none
+  v_slotted bigint[];                                     -- the runs that v_slots are for
+  v_is_admitting boolean;                                 -- some of them were refused
   v_resumed boolean;                                      -- waits of some workflows are due
   v_refused record;
   v_contended boolean := false;
@@ -135,7 +139,7 @@ begin
     ), found as (
       select d.* from line l cross join lateral (
         select t.*, row_number() over () as n from (
-          select r.id, r.priority, r.eligible_at, r.partition_key from runs r
+          select r.id, r.priority, r.eligible_at, r.partition_key, r.concurrency from runs r
           where r.queue = p_queue and r.name = l.name and r.version = l.version and r.priority = l.priority
             and case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end and r.eligible_at <= v_now
             and r.eligible_at >= case when l.priority = v_bound_priority then v_bound_at else '-infinity' end
@@ -150,8 +154,9 @@ begin
     ), page as materialized (
       select m.* from merged m where m.is_behind is not true limit v_page
     ), marked as (
-      -- tries the advisory lock of the key
-      select p.*, p.partition_key is null or pg_try_advisory_xact_lock(key_lock(p.partition_key)) as mine
+      -- tries the advisory locks of the keys
+      select p.*, case when p.partition_key is null then true else pg_try_advisory_xact_lock(key_lock(p.partition_key)) end
+        and case when p.concurrency is null then true else pg_try_advisory_xact_lock(slot_lock(p.concurrency)) end as mine
       from page p
     )
     select array_agg(m.id) filter (where m.mine), count(*), count(*) filter (where not m.mine), coalesce(bool_or(m.is_edge), false),
@@ -170,6 +175,8 @@ begin
     v_examined := 0;
     v_keys := null;
     v_limited := false;
+    v_slot_keys := null;
+    v_slots := null;
 
     v_block := greatest(p_limit - v_found, v_block_min);
     if v_ids is not null then
@@ -184,10 +191,21 @@ begin
       select r.priority, r.eligible_at, r.id into v_last_priority, v_last_at, v_last_id
         from runs r where r.id = v_ids[cardinality(v_ids)];
     end if;
+    if v_limited then
+      select array_agg(distinct r.concurrency) filter (where r.concurrency is not null) into v_slot_keys from unnest(v_ids) u(id)
+        cross join lateral (select t.concurrency from runs t where t.id = u.id limit 1) r;
+    end if;
     if v_keys is not null then
       v_keys := array(select distinct u.key from unnest(v_keys) u(key));
       select k.allowed, k.contended into v_refused from claim_keyed(v_ids, v_keys, v_now) k;
       v_ids := nullif(v_refused.allowed, '{}');
+      v_contended := v_contended or v_refused.contended;
+    end if;
+    if v_slot_keys is not null and v_ids is not null then
+      select s.allowed, s.slots, s.contended into v_refused from claim_slots(v_ids, v_slot_keys, v_now) s;
+      v_slots := v_refused.slots;
+      v_slotted := v_refused.allowed;
+      v_ids := v_refused.allowed;
       v_contended := v_contended or v_refused.contended;
     end if;
     if v_limited and v_ids is not null then
@@ -205,8 +223,13 @@ begin
       v_is_decided := true;
       v_block_min := 200;    -- many runs that may not be claimed: examine more at once
     end if;
+    v_is_admitting := v_slot_keys is not null and v_examined > coalesce(cardinality(v_ids), 0);
     if cardinality(v_ids) > p_limit - v_found then
       v_ids := v_ids[1 : p_limit - v_found];
+    end if;
+    if v_slots is not null then
+      -- rate limits may have left some out
+      v_slots := array(select v_slots[array_position(v_slotted, u.id)] from unnest(v_ids) with ordinality u(id, o) order by u.o);
     end if;
 
     if v_ids is not null then
@@ -217,13 +240,13 @@ begin
         cross join lateral (select t.id, t.awaits, t.status, t.kind from runs t where t.id = u.id limit 1) r
         where r.status = 'awaiting_signal' and r.kind = 'workflow';
       end if;
-      return query select c.*, null::text from take_claims(v_ids, p_worker, p_claim_id, v_now, v_inline, 0, 'settled') c;
+      return query select c.*, null::text from take_claims(v_ids, p_worker, p_claim_id, v_now, v_inline, 0, 'settled', v_slots) c;
       get diagnostics v_page_rows = row_count;
       v_found := v_found + v_page_rows;
       v_bytes := v_bytes + v_page_bytes + 2 * v_inline * cardinality(v_ids);
       if v_page_rows < cardinality(v_ids) then
-        foreach v_one in array v_ids loop
-          return query select c.*, null::text from claim_entering_scope(v_one, p_worker, p_claim_id, v_now, v_inline) c;
+        for i in 1 .. cardinality(v_ids) loop
+          return query select c.*, null::text from claim_entering_scope(v_ids[i], p_worker, p_claim_id, v_now, v_inline, v_slots[i]) c;
           get diagnostics v_page_rows = row_count;
           v_found := v_found + v_page_rows;
         end loop;
@@ -231,12 +254,17 @@ begin
       v_floor := coalesce(v_floor, jsonb_build_array(v_first_priority, to_us(v_first_at)));
     end if;
 
+    if v_is_admitting and admit(array(select k.key from unnest(v_slot_keys) k(key)
+        where pg_try_advisory_xact_lock(slot_lock(k.key))), v_now) <> '[]' then
+      v_contended := true;    -- runs that wait longer get the slots of those that were refused
+    end if;
+
     exit when v_found >= p_limit or v_is_full;
     if v_is_left and v_passed < c_passed then
       v_lowest := v_last_priority - 1; v_is_bound := true;
       v_bound_priority := v_last_priority; v_bound_at := v_last_at; v_bound_id := v_last_id;
       -- a page keeps the locks of all its keys until the end, so pages with keys stay small
-      v_page := case when v_keys is null and not v_contended then least(c_passed, greatest(100, 4 * v_page)) else greatest(200, p_limit - v_found) end;
+      v_page := case when v_keys is null and v_slot_keys is null and not v_contended then least(c_passed, greatest(100, 4 * v_page)) else greatest(200, p_limit - v_found) end;
     elsif not v_is_left and v_bounded and not p_bounded then
       v_lowest := -32769; v_is_bound := false; v_bound_priority := 32768; v_bounded := false; v_page := p_limit;
     else
@@ -275,5 +303,10 @@ begin
   end if;
   meta := jsonb_build_object('floor', v_floor, 'due_ms', v_due_ms, 'busy', v_busy_lines, 'throttled', v_throttled,
     'more', v_found >= p_limit or v_is_full is true or v_is_stopped and (v_found > 0 or v_is_decided))::text;
+  if v_found = 0 then
+    -- an idle worker need not ask for schedules separately
+    meta := (meta::jsonb || jsonb_build_object('schedule_ms', (
+      select ms_until(s.due_at, v_now) from schedules s where s.due_at is not null order by s.due_at limit 1)))::text;
+  end if;
   return next;
 end $f$;

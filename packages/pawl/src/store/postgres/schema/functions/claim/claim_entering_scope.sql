@@ -6,7 +6,7 @@
 -- (unique_lost).
 -- Answers no row if a start that is not committed yet holds the key: the run waits for another
 -- claim.
-create or replace function claim_entering_scope(p_id bigint, p_worker text, p_claim_id bigint, p_now timestamptz, p_inline int)
+create or replace function claim_entering_scope(p_id bigint, p_worker text, p_claim_id bigint, p_now timestamptz, p_inline int, p_slot smallint)
 returns setof claimed_run language plpgsql as $f$
 declare
   v_run record;
@@ -17,11 +17,11 @@ begin
   end if;
   begin
     return query select * from take_claims(array[p_id], p_worker, p_claim_id, p_now, p_inline, 0,
-      case when v_run.is_lost then 'give up' else 'enter' end);
+      case when v_run.is_lost then 'give up' else 'enter' end, array[p_slot]);
   exception
     when lock_not_available then
       return;
     when unique_violation then
-      return query select * from take_claims(array[p_id], p_worker, p_claim_id, p_now, p_inline, 0, 'give up');
+      return query select * from take_claims(array[p_id], p_worker, p_claim_id, p_now, p_inline, 0, 'give up', array[p_slot]);
   end;
 end $f$;

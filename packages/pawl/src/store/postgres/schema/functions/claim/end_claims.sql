@@ -5,7 +5,8 @@
 -- second on, delays the run by min(1 s · 2^crashes, 1 min).
 -- If one row cannot be written, tries each row by itself. A run that re-enters its unique scope
 -- while its key is taken gives the key up. Any other bad row stays as it is and is reported as a
--- warning. Then the next runs of the partition keys are let in (free_keys).
+-- warning. Then the next runs of the partition keys and of the concurrency limits are let in
+-- (free_keys, free_slots).
 create or replace function end_claims(p_id bigint[], p_crashes int) returns setof bigint
 language plpgsql as $f$
 declare
@@ -13,6 +14,7 @@ declare
   v_id bigint;
   v_ended bigint[];
   v_keys text[];
+  v_slots text[];
   v_constraint text;
 begin
   begin
@@ -22,11 +24,15 @@ begin
         locked_by = null, status = v.status, attempt = v.attempt, crashes = v.crashes, crash_seq = v.crash_seq, eligible_at = v.eligible_at
       from (select * from rows_after_claim(p_id, p_crashes, v_now) limit cardinality(p_id)) v
       where r.id = v.id and (r.locked_by is not null) is true
-      returning r.id, r.partition_key)
-    select array_agg(ended.id), array_agg(ended.partition_key) filter (where ended.partition_key is not null)
-      into v_ended, v_keys from ended;
+      returning r.id, r.partition_key, r.concurrency)
+    select array_agg(ended.id), array_agg(ended.partition_key) filter (where ended.partition_key is not null),
+        array_agg(ended.concurrency) filter (where ended.concurrency is not null)
+      into v_ended, v_keys, v_slots from ended;
     if v_keys is not null then
       perform free_keys(v_keys, v_now);
+    end if;
+    if v_slots is not null then
+      perform free_slots(v_slots, v_now);
     end if;
     return query select unnest(v_ended);
     return;
@@ -43,10 +49,13 @@ begin
           unique_key = case when v_try = 1 then r.unique_key end
         from (select * from rows_after_claim(array[v_id], p_crashes, v_now) limit 1) v
         where r.id = v.id and (r.locked_by is not null) is true
-        returning array_remove(array[r.partition_key], null) into v_keys;
+        returning array_remove(array[r.partition_key], null), array_remove(array[r.concurrency], null) into v_keys, v_slots;
         if found then
           if cardinality(v_keys) > 0 then
             perform free_keys(v_keys, v_now);
+          end if;
+          if cardinality(v_slots) > 0 then
+            perform free_slots(v_slots, v_now);
           end if;
           return next v_id;
         end if;

@@ -22,7 +22,7 @@ begin
   with locked as materialized (
     select l.* from unnest(p_id) c(id)
     cross join lateral (
-      select r.id, r.queue, r.priority, r.eligible_at, r.status, r.hold, r.attempt, r.partition_key, r.rate_limit, r.kind,
+      select r.id, r.queue, r.priority, r.eligible_at, r.status, r.hold, r.attempt, r.partition_key, r.rate_limit, r.concurrency, r.kind,
         case when pg_column_compression(coalesce(case when r.id < first_message_id() then r.state end, r.input)) is null
           then pg_column_size(coalesce(case when r.id < first_message_id() then r.state end, r.input))
           else octet_length(coalesce(case when r.id < first_message_id() then r.state end, r.input)::text) end as bytes
@@ -33,7 +33,7 @@ begin
   select array_agg(l.id), array_agg(l.bytes), coalesce(sum(l.bytes), 0), count(*),
     array_agg(l.partition_key) filter (where l.partition_key is not null),
     array_agg(l.id) filter (where l.attempt >= p_max_attempts),
-    coalesce(bool_or(l.rate_limit is not null), false), coalesce(bool_or(l.kind = 'workflow' and l.status = 'awaiting_signal'), false),
+    coalesce(bool_or(l.rate_limit is not null or l.concurrency is not null), false), coalesce(bool_or(l.kind = 'workflow' and l.status = 'awaiting_signal'), false),
     min(l.priority), min(l.eligible_at)
   into ids, v_sizes, bytes, examined, keys, worn, is_limited, is_resumed, first_priority, first_at
   from locked l;

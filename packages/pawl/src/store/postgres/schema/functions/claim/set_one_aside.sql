@@ -5,8 +5,9 @@
 create or replace function set_one_aside(p_id bigint, p_code text, p_message text) returns boolean language plpgsql as $f$
 declare
   v_key text;
+  v_slot_key text;
 begin
-  select r.partition_key into v_key from runs r
+  select r.partition_key, r.concurrency into v_key, v_slot_key from runs r
     where r.id = p_id and r.hold = 0 and r.status in ('runnable', 'awaiting_signal') for no key update skip locked;
   if not found then
     return false;
@@ -16,6 +17,9 @@ begin
   where r.id = p_id;
   if v_key is not null then
     perform note_keys_to_repair(array[v_key]);
+  end if;
+  if v_slot_key is not null then
+    perform note_slots_to_repair(array[v_slot_key]);
   end if;
   return true;
 end $f$;

@@ -1,7 +1,7 @@
 -- pawl: inner
 -- Applies each transition whose guard (id, claim id, turn, executing) still holds. Also consumes
--- its signals, starts its children, wakes its parent, and lets in the next run of its partition
--- key.
+-- its signals, starts its children, wakes its parent, and lets in the next runs of its partition
+-- key and its concurrency limit.
 -- There are three updates: the claim is kept (keep), the claim ends and the run goes on (next,
 -- retry, await, spawn), or the run ends (done, stop).
 -- If anything must be decided, it first locks the runs, and the parents of those that end, in id
@@ -9,7 +9,7 @@
 -- version of the run but old signals, and would park over a match. Otherwise the one update locks
 -- in id order, and checks the guard again after a wait.
 -- p_detail is JSON that only some transitions have: consumed, awaits, shown, children,
--- partitionKey, rateLimit, weight. Answers
+-- partitionKey, rateLimit, weight, concurrency. Answers
 --   others     [{position, verdict: already | stale | busy, inboxSeq, paused}, …], and {verdict:
 --              fresh} for kept claims whose inbox has more than the worker knows, or that have
 --              ended because of a pause (paused)
@@ -43,6 +43,8 @@ declare
   v_child_of int[];
   v_invoked bigint[];
   v_keys text[];
+  v_slots text[];            -- keys of concurrency limits that have a slot less in use
+  v_more_slots text[];
   v_freed record;
 begin
   others := '[]';
@@ -63,6 +65,10 @@ begin
   end if;
   if p_detail is not null then
     v_more := decide_details(p_id, p_claim_id, p_turn, p_op, p_detail, v_locked, v_now);
+    -- read before the update: the limits that runs leave for another one
+    select array_agg(r.concurrency) filter (where r.concurrency is not null) into v_slots
+      from unnest(p_id, v_more) u(id, more)
+      cross join lateral (select t.concurrency from runs t where t.id = u.id limit 1) r where u.more ? 'concurrency';
   end if;
 
   -- The claim is kept: no indexed column changes, so the update is HOT. It names status only
@@ -120,6 +126,7 @@ begin
         rate_limit = case when v.op = 'retry' then r.rate_limit else v.more ->> 'rateLimit' end,
         weight = case when v.op = 'retry' then r.weight else (v.more ->> 'weight')::int end,
         partition_key = case when v.more ? 'partitionKey' then v.more ->> 'partitionKey' else r.partition_key end,
+        concurrency = case when v.more ? 'concurrency' then v.more ->> 'concurrency' else r.concurrency end,
         spawn = case when v.op = 'spawn' then r.spawn + 1 else r.spawn end,
         children_pending = coalesce((v.more ->> 'pending')::int, 0)
       from (select u.id, u.claim_id, u.turn, u.op, u.step, u.priority, u.o::int,
@@ -135,10 +142,12 @@ begin
       where r.id = v.id and r.claim_id = v.claim_id and r.turn = v.turn
         and (r.status = 'executing' and r.locked_by is not null) is true
         and (v_locked is null or r.id = any (v_locked))
-      returning v.o, v.op, r.status, r.queue, r.priority)
+      returning v.o, v.op, r.status, r.queue, r.priority, r.concurrency)
     select array_agg(p.o), coalesce(jsonb_agg(jsonb_build_array(p.queue, p.priority, to_us(v_now)))
-        filter (where p.op in ('await', 'spawn') and p.status = 'runnable'), '[]')
-    into v_passed, claimable from passed p;
+        filter (where p.op in ('await', 'spawn') and p.status = 'runnable'), '[]'),
+      array_agg(p.concurrency) filter (where p.concurrency is not null)
+    into v_passed, claimable, v_more_slots from passed p;
+    v_slots := v_slots || v_more_slots;
     if cardinality(v_paused) > 0 then
       others := others || (select coalesce(jsonb_agg(jsonb_build_object('position', u.o, 'verdict', 'fresh', 'inboxSeq', 0, 'paused', true)), '[]')
         from unnest(v_paused) u(o) where u.o = any (v_passed));
@@ -160,12 +169,14 @@ begin
       where r.id = v.id and r.claim_id = v.claim_id and r.turn = v.turn
         and (r.status = 'executing' and r.locked_by is not null) is true
         and (v_locked is null or r.id = any (v_locked))
-      returning v.o, r.id, r.inbox_seq, r.parent_id, r.child_of)
+      returning v.o, r.id, r.inbox_seq, r.parent_id, r.child_of, r.concurrency)
     select array_agg(e.o), array_agg(e.id) filter (where e.inbox_seq > 0),
       array_agg(e.parent_id) filter (where e.parent_id is not null),
       array_agg(e.child_of) filter (where e.parent_id is not null),
-      array_agg(e.id) filter (where e.parent_id is not null and e.child_of is null)
-    into v_ended, v_cleared, v_parents, v_child_of, v_invoked from ended e;
+      array_agg(e.id) filter (where e.parent_id is not null and e.child_of is null),
+      array_agg(e.concurrency) filter (where e.concurrency is not null)
+    into v_ended, v_cleared, v_parents, v_child_of, v_invoked, v_more_slots from ended e;
+    v_slots := v_slots || v_more_slots;
     if v_cleared is not null then
       perform clear_inboxes(v_cleared, v_now);
     end if;
@@ -191,6 +202,9 @@ begin
     select f.claimable, f.handed into v_freed from free_keys(v_keys, v_now, p_worker, p_next_claim_id, p_id) f;
     claimable := claimable || v_freed.claimable;
     handed := v_freed.handed;
+  end if;
+  if v_slots is not null then
+    claimable := claimable || free_slots(v_slots, v_now);
   end if;
 
   if cardinality(v_applied) = cardinality(p_id) then

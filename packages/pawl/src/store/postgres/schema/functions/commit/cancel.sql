@@ -3,7 +3,7 @@
 -- cancelled, already (it was cancelled before), ended (done or failed, see status) or not_found.
 -- Also answers the cancelled ids and their definitions, those that gave up their unique key as JSON
 -- [[id, name, version], …], and the claimable runs made, by queue.
--- An executing run keeps its holder, and so its partition key, until the worker ends the claim. The
+-- An executing run keeps its holder, and so its partition key and its slot, until the worker ends the claim. The
 -- guard refuses whatever that worker still commits.
 -- Locks the run and its parent in id order, then level by level without waiting, so that a tree
 -- cannot outgrow it. Then it waits for the missed rows in id order, and looks again. A row that
@@ -24,6 +24,7 @@ declare
   v_child_of int[];
   v_invoked bigint[];
   v_keys text[];
+  v_slots text[];
 begin
   perform require_read_committed();
   perform require_durable_commit();
@@ -76,6 +77,10 @@ begin
     select r.partition_key from unnest(v_live) u(id)
     cross join lateral (select t.partition_key, t.locked_by from runs t where t.id = u.id limit 1) r
     where r.partition_key is not null and r.locked_by is null);
+  v_slots := array(
+    select r.concurrency from unnest(v_live) u(id)
+    cross join lateral (select t.concurrency, t.locked_by from runs t where t.id = u.id limit 1) r
+    where r.concurrency is not null and r.locked_by is null);
   -- A run whose scope includes `cancelled` enters it now. It gives its key up if another run has
   -- it, also another one of these. Runs that gave it up before are reported too: no claim will do
   -- it.
@@ -128,6 +133,9 @@ begin
   end if;
   if cardinality(v_keys) > 0 then
     claimable := (claimable::jsonb || (select f.claimable from free_keys(v_keys, v_now) f))::text;
+  end if;
+  if cardinality(v_slots) > 0 then
+    claimable := (claimable::jsonb || free_slots(v_slots, v_now))::text;
   end if;
   cancelled := to_jsonb(array(select u.id::text from unnest(v_live) u(id)))::text;
   names := to_jsonb(array(select r.name from unnest(v_live) u(id)

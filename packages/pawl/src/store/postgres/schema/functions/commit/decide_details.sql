@@ -5,7 +5,7 @@
 --   awaits, shown  the wait, and the signals it has seen already
 --   pending        how many children the run waits for
 --   status, at     the new status, and when the run is due
---   partitionKey, rateLimit, weight
+--   partitionKey, rateLimit, weight, concurrency
 create or replace function decide_details(
   p_id bigint[], p_claim_id bigint[], p_turn bigint[], p_op text[], p_detail text[], p_locked bigint[], p_now timestamptz
 ) returns jsonb[] language plpgsql as $f$
@@ -37,6 +37,9 @@ begin
     else
       if v_detail ? 'rateLimit' then
         perform require_limits(array[v_detail ->> 'rateLimit'], array[(v_detail ->> 'weight')::int]);
+      end if;
+      if v_detail ->> 'concurrency' is not null then
+        perform require_concurrency(array[v_detail ->> 'concurrency']);
       end if;
       perform require_free_key(v_detail ->> 'partitionKey') where v_detail ? 'partitionKey';
       if octet_length(v_detail ->> 'partitionKey') > 512 then

@@ -24,7 +24,7 @@ begin
       error = null, crashes = 0, completed_at = v_now, expires_at = v_now + r.retention, timed_out = false, awaits = null,
       shown = null, rate_limit = null, weight = null, children_pending = 0
     where r.id = p_id and r.claim_id = p_claim_id and r.turn = p_turn and (r.status = 'executing' and r.locked_by is not null) is true
-    returning r.inbox_seq, r.kind into v_run;
+    returning r.inbox_seq, r.kind, r.concurrency into v_run;
   if not found then
     return;
   end if;
@@ -43,6 +43,9 @@ begin
     if handed is null then
       claimable := nullif(unblock_first(array[p_key], v_now), '[]');
     end if;
+  end if;
+  if v_run.concurrency is not null then
+    claimable := nullif(coalesce(claimable::jsonb, '[]') || free_slots(array[v_run.concurrency], v_now), '[]');
   end if;
   return next;
 end $f$;

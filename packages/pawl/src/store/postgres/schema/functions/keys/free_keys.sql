@@ -13,7 +13,6 @@ create or replace function unblock_first(p_key text[], p_now timestamptz) return
 declare
   v_ids bigint[];
   v_left text[];
-  v_claimable jsonb;
 begin
   with first as materialized (
     select k.key, b.id from unnest(p_key) k(key)
@@ -25,13 +24,19 @@ begin
   if v_left is not null then
     perform note_keys_to_repair(v_left);
   end if;
-  if v_ids is null then
-    return '[]';
-  end if;
+  return case when v_ids is null then '[]' else let_in(v_ids, 1::smallint) end;
+end $f$;
+
+-- Makes blocked runs claimable that the caller has locked: those that nothing but p_hold holds.
+-- Answers them by queue: [[queue, priority, µs], …].
+create or replace function let_in(p_id bigint[], p_hold smallint) returns jsonb language plpgsql as $f$
+declare
+  v_claimable jsonb;
+begin
   with freed as (
     update runs r set hold = 0
-    from (select u.id from unnest(v_ids) u(id) limit cardinality(v_ids)) v
-    where r.id = v.id and (r.hold = 1) is true
+    from (select u.id from unnest(p_id) u(id) limit cardinality(p_id)) v
+    where r.id = v.id and (r.hold = p_hold) is true
     returning r.queue, r.priority, r.eligible_at)
   select jsonb_agg(g.entry) into v_claimable
   from (select jsonb_build_array(f.queue, min(f.priority), to_us(min(f.eligible_at))) as entry
@@ -40,9 +45,7 @@ begin
 end $f$;
 
 -- Lets in the next run of each key after runs of these keys have ended, lost their claim, or left
--- the line. Takes the advisory locks of the keys in one order, after all row locks. A key that
--- stays locked longer than lock_timeout is left to the repair; from then on this waits for no
--- other. Passes over null keys.
+-- the line. A key that stays locked is left to the repair (lock_keys). Passes over null keys.
 -- With p_worker and a claim id at the same position, the next run of the key that p_run has freed
 -- goes straight to that worker, if the worker serves it (hand_over).
 -- Answers the claimable runs made, by queue, and `handed`: [[position, run], …].
@@ -53,23 +56,16 @@ language plpgsql as $f$
 declare
   c_bytes constant int := 8 * 1024 * 1024;    -- one call hands over this much, and one run more
   v_bytes bigint := 0;
-  v_key text;
-  v_mine text[] := '{}';
-  v_left text[] := '{}';
+  v_locks record;
+  v_mine text[];
   v_run jsonb;
 begin
   handed := '[]';
   claimable := '[]';
-  for v_key in select k.key from (select distinct u.key, key_lock(u.key) as lock from unnest(p_key) u(key)
-    where u.key is not null) k order by k.lock loop
-    if pg_try_advisory_xact_lock(key_lock(v_key)) or v_left = '{}' and lock_key(key_lock(v_key)) then
-      v_mine := v_mine || v_key;
-    else
-      v_left := v_left || v_key;
-    end if;
-  end loop;
-  if v_left <> '{}' then
-    perform note_keys_to_repair(v_left);
+  v_locks := lock_keys(p_key, '');
+  v_mine := v_locks.mine;
+  if v_locks.busy <> '{}' then
+    perform note_keys_to_repair(v_locks.busy);
   end if;
   if p_worker is not null then
     for i in 1 .. cardinality(p_key) loop

@@ -1,5 +1,5 @@
 -- pawl: inner
--- Pieces that the functions for partition keys share.
+-- Pieces that the functions for partition keys and concurrency limits share.
 
 -- The number of a key's advisory lock. A transaction that claims or frees the key holds it until
 -- its end.
@@ -20,6 +20,25 @@ begin
   exception when lock_not_available then
     return false;
   end;
+end $f$;
+
+-- Takes the advisory locks of keys in one order, after all row locks. Passes over null keys. `mine`
+-- are the keys that it has; `busy` those that stayed locked longer than lock_timeout: from the first
+-- of them on this waits for no other. p_prefix tells keys of concurrency limits from partition keys.
+create or replace function lock_keys(p_key text[], p_prefix text, out mine text[], out busy text[]) language plpgsql as $f$
+declare
+  v_key record;
+begin
+  mine := '{}';
+  busy := '{}';
+  for v_key in select k.key, k.lock from (select distinct u.key, key_lock(p_prefix || u.key) as lock from unnest(p_key) u(key)
+    where u.key is not null) k order by k.lock loop
+    if pg_try_advisory_xact_lock(v_key.lock) or busy = '{}' and lock_key(v_key.lock) then
+      mine := mine || v_key.key;
+    else
+      busy := busy || v_key.key;
+    end if;
+  end loop;
 end $f$;
 
 -- Whether a run holds the key: an executing run, or a cancelled one whose claim has not ended.

@@ -52,7 +52,7 @@ begin
       v_known := v_run.rate_limit;
       v_access := 'unlimited';
       select l.* into v_limit from limits l where l.name = v_run.name;
-      if found then
+      if found and v_limit.allowed is not null then
         v_bucket := take_bucket(v_run.name, v_run.key, v_limit.burst, p_now);
         v_access := case when v_bucket.name is null then 'busy' else 'mine' end;
         v_rate := tokens_per_second(v_limit.allowed, v_limit.period);
@@ -122,7 +122,8 @@ begin
     perform put_bucket(v_bucket.name, v_bucket.key, v_tokens, p_now, v_promised, v_limit.changes);
   end if;
 
-  update runs r set throttled = true, eligible_at = v.at
+  -- whoever has no tokens leaves the line for a slot
+  update runs r set throttled = true, eligible_at = v.at, slot = null
   from (select u.id, u.at from unnest(v_off, v_off_at) u(id, at) limit cardinality(v_off)) v
   where r.id = v.id and (r.status in ('runnable', 'awaiting_signal')) is true;
   -- the runs that took tokens first, then runs without a limit up to p_want; in the order of p_id

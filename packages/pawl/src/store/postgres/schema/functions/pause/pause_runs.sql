@@ -3,7 +3,7 @@
 -- finishes its step; then commit or record tells its worker. Signals are still delivered, and the
 -- wait for a time or a signal may end, but the run stays.
 -- A paused run keeps its place in the line for its partition key: the runs behind it wait. So the
--- order of the key is kept.
+-- order of the key is kept. It leaves the line for a slot of its concurrency limit.
 -- Answers one row per id: `verdict` is paused, already (it was paused before: who and why stay),
 -- ended (terminal, see status), not_found, or busy (another transaction has the run locked; nothing
 -- was done, send it again). Locks in id order with SKIP LOCKED.
@@ -15,6 +15,7 @@ declare
   v_now timestamptz := clock();
   v_locked bigint[];
   v_paused bigint[];
+  v_slots text[];
 begin
   perform require_read_committed();
   perform require_durable_commit();
@@ -24,8 +25,11 @@ begin
     from (select u.id, jsonb_build_object('by', p_by, 'reason', p_reason, 'since', iso(v_now)) as pause
       from unnest(v_locked) u(id) limit cardinality(v_locked)) v
     where r.id = v.id and (r.status not in ('done', 'failed', 'cancelled') and (r.hold & 16) = 0) is true
-    returning r.id)
-  select array_agg(p.id) into v_paused from paused p;
+    returning r.id, case when r.slot = 0 then r.concurrency end as slot_key)
+  select array_agg(p.id), array_agg(distinct p.slot_key) filter (where p.slot_key is not null) into v_paused, v_slots from paused p;
+  if v_slots is not null then
+    perform note_slots_to_repair(v_slots);
+  end if;
   return query
     select u.id, case when r.status is null then 'not_found' when u.id = any (v_paused) then 'paused'
         when u.id <> all (v_locked) then 'busy' when r.status in ('done', 'failed', 'cancelled') then 'ended'

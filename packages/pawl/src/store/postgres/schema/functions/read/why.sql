@@ -1,7 +1,8 @@
 -- pawl: call
 -- The facts about why a run makes no progress, as one JSON object; null if there is no such run.
 -- The client makes the sentence. `served` and `queueServed`: by a live worker; `holder`: the run
--- that holds its partition key; `first`: the run that is first in line for it.
+-- that holds its partition key; `first`: the run that is first in line for it; `slots`: those of its
+-- concurrency limit.
 create or replace function why(p_id bigint) returns jsonb language plpgsql stable as $f$
 declare
   v_now timestamptz := clock();
@@ -41,5 +42,7 @@ begin
       where v_run.partition_key is not null and h.partition_key = v_run.partition_key and h.id <> p_id
         and (h.locked_by is not null or h.lease_expires_at is not null) limit 1),
     'first', first_of_key(v_run.partition_key, v_now)::text,
+    'concurrency', v_run.concurrency,
+    'slots', case when v_run.concurrency is not null then slot_facts(v_run) end,
     'paused', pause_of(v_run));
 end $f$;

@@ -2,8 +2,8 @@
 -- Puts one signal into an inbox, in the fewest statements, because a caller waits for a lone
 -- signal. If it ends the run's wait, it hands the run over to p_worker under p_claim_id instead of
 -- leaving it to a claim. The worker must serve the run and have a free slot in its queue
--- (p_queues). The run must have no partition key and no rate limit and not be paused, and the
--- database must not be held.
+-- (p_queues). The run must have no partition key, rate limit or concurrency limit and not be paused,
+-- and the database must not be held.
 -- Answers one row. Answers none for anything but a plain delivery: no such run, ended, a known
 -- dedup key, an inbox that may be full, or a run that may have lost its unique key. Then nothing
 -- was written, and signal decides. Locks the run.
@@ -30,7 +30,7 @@ begin
   end if;
   select r.status, r.kind, r.awaits, r.inbox_seq, r.queue, r.priority, r.eligible_at, r.name, r.version, r.trace,
       r.unique_key is null or r.unique_guard is not null as can_enter,
-      r.hold = 0 and r.partition_key is null and r.rate_limit is null
+      r.hold = 0 and r.partition_key is null and r.rate_limit is null and r.concurrency is null
         and is_key_settled(r.unique_key, r.unique_guard, r.unique_scope) as is_free
     into v_run from runs r where r.id = p_run_id and r.id < first_message_id() for no key update;
   if not found or v_run.status in ('done', 'failed', 'cancelled') or v_run.inbox_seq >= c_inbox then
@@ -55,7 +55,7 @@ begin
   elsif v_run.is_free and v_run.queue = any (p_queues) and is_claiming(p_worker, v_run.name, v_run.version)
       and not is_paused(v_run.queue, v_run.name, v_run.version) then
     queue := v_run.queue;
-    select to_jsonb(c) into handed from take_claims(array[p_run_id], p_worker, p_claim_id, v_now, 262144, 1, 'settled') c;
+    select to_jsonb(c) into handed from take_claims(array[p_run_id], p_worker, p_claim_id, v_now, 262144, 1, 'settled', null) c;
   else
     update runs r set inbox_seq = r.inbox_seq + 1, status = 'runnable', eligible_at = least(r.eligible_at, v_now)
       where r.id = p_run_id;

@@ -6,11 +6,12 @@
 -- of its unique scope. Two keys with different holders answer `conflict`, or raise if
 -- p_all_or_nothing. It waits for a key of an open transaction only if p_all_or_nothing and
 -- p_patient, as in a transaction of the caller. Otherwise the call fails with 55P03, and its
--- callers are served one by one. An unknown rate limit raises.
+-- callers are served one by one. An unknown limit raises.
 -- With p_worker it inserts a `direct` run already claimed, unless the database is held, or one of
 -- these runs is of a paused queue or definition. If several
 -- due runs share a partition key, only the first may be claimed at once. The others are inserted
--- blocked, as claim_keyed would leave them, and let in one by one.
+-- blocked, as claim_keyed would leave them, and let in one by one. The same goes for more due runs
+-- of a concurrency limit than it has slots (first_holds).
 -- commit starts children through it (spawn_children). Rides runs_unique and runs_idempotency.
 create or replace function start_runs(
   p_runs new_run[], p_input text[], p_all_or_nothing boolean, p_patient boolean, p_worker text, p_claim_id bigint
@@ -31,7 +32,7 @@ declare
   v_inserted int;
   v_taken record;
   v_known jsonb;
-  v_behind boolean[];        -- which begin blocked, behind another run of this call with their key
+  v_hold smallint[];         -- which begin blocked, behind other runs of this call; null: none
 begin
   perform require_durable_commit();
   if not (p_all_or_nothing and p_patient) then
@@ -47,6 +48,12 @@ begin
   end if;
   if v_given.options > 0 then
     v_options := read_options(p_runs);
+    perform require_concurrency(array_agg(u.more ->> 'concurrency')) from unnest(v_options) u(more);
+    -- only a claim gives slots
+    perform 1 from unnest(p_runs) with ordinality u where u.direct and v_options[u.ordinality] ? 'concurrency';
+    if found then
+      p_worker := null;
+    end if;
   end if;
   if v_given.times > 0 then
     perform require_time('at', u.at) from unnest(p_runs) u where u.at <> within_reach(u.at);
@@ -67,20 +74,14 @@ begin
 
   -- without keys there is no conflict, and a plain insert is cheaper
   if v_given.keys = 0 then
-    if v_given.partition_keys > 0 then
-      v_behind := array(
-        select u.is_in_line and count(*) filter (where u.is_in_line) over (partition by u.key order by u.priority, u.at, u.o) > 1
-        from (select k.partition_key as key, coalesce(k.priority, 0) as priority, coalesce(k.at, v_now) as at, k.ordinality as o,
-            k.partition_key is not null and k.kind is not null and first_status(k.direct, p_worker) = 'runnable'
-              and coalesce(k.at <= v_now, coalesce(k.delay_ms, 0) = 0) as is_in_line
-          from unnest(p_runs) with ordinality k) u
-        order by u.o);
+    if v_given.partition_keys > 0 or v_given.options > 0 then
+      v_hold := first_holds(p_runs, v_options, p_worker, v_now);
     end if;
     insert into runs (id, status, hold, name, version, kind, queue, priority, input, step,
       eligible_at, inserted_at, retention, idempotency_key, unique_key, unique_scope, partition_key, rate_limit, weight,
       parent_id, child_of, position, trace, locked_by, claim_id,
-      deadline_at, debounce_until, debounce_key, correlation_key, concurrency, tagged)
-    select n.* from new_rows(v_ids, p_runs, p_input, v_options, v_behind, null, v_known, v_now, v_ceiling, p_worker, p_claim_id) n;
+      deadline_at, debounce_until, debounce_key, correlation_key, concurrency, tagged, slot)
+    select n.* from new_rows(v_ids, p_runs, p_input, v_options, v_hold, null, v_known, v_now, v_ceiling, p_worker, p_claim_id) n;
     return query
       select u.ordinality::int, v_ids[u.ordinality], true, first_status(u.direct, p_worker), null::bigint from unnest(p_runs) with ordinality u;
     return;
@@ -99,8 +100,8 @@ begin
     insert into runs (id, status, hold, name, version, kind, queue, priority, input, step,
       eligible_at, inserted_at, retention, idempotency_key, unique_key, unique_scope, partition_key, rate_limit, weight,
       parent_id, child_of, position, trace, locked_by, claim_id,
-      deadline_at, debounce_until, debounce_key, correlation_key, concurrency, tagged)
-    select n.* from new_rows(v_ids, p_runs, p_input, v_options, v_behind, v_only, v_known, v_now, v_ceiling, p_worker, p_claim_id) n
+      deadline_at, debounce_until, debounce_key, correlation_key, concurrency, tagged, slot)
+    select n.* from new_rows(v_ids, p_runs, p_input, v_options, v_hold, v_only, v_known, v_now, v_ceiling, p_worker, p_claim_id) n
     order by n.unique_key nulls first, n.name, n.idempotency_key nulls first, n.id
     on conflict do nothing;
     get diagnostics v_inserted = row_count;

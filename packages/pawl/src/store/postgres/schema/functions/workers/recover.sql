@@ -2,8 +2,8 @@
 -- The maintenance that every worker calls again and again, in one call. It ends the claims of dead
 -- workers (reap) and makes messages visible again (expire). With p_repairs it also ends the claims
 -- of workers without a row, and places runs whose definition is registered by now (place_runs). It
--- moves runs that a changed limit lets through sooner (bring_forward), and lets in blocked keys
--- (repair_keys).
+-- moves runs that a changed limit lets through sooner (bring_forward), and lets in blocked runs of
+-- partition keys (repair_keys) and of concurrency limits (repair_slots).
 -- The first of these that has written anything ends the call, and `again` asks for another call at
 -- once. So no transaction keeps the rows of one locked while the next one looks. If one fails
 -- because of a row, it is reported as a warning and the next one runs.
@@ -19,6 +19,7 @@ declare
   v_placed record;
   v_forward record;
   v_keys record;
+  v_slots record;
   v_messages record;
 begin
   perform require_read_committed();
@@ -71,6 +72,13 @@ begin
       is_waited := v_keys.looked > 0;
       again := v_keys.is_left and queues <> '[]';
       v_marks := v_marks || jsonb_build_object('key', v_keys.last);
+      if queues = '[]' then
+        select s.looked, s.last, s.queues, s.is_left into v_slots from repair_slots(v_marks ->> 'slot', c_keys) s;
+        queues := v_slots.queues;
+        is_waited := is_waited or v_slots.looked > 0;
+        again := v_slots.is_left and queues <> '[]';
+        v_marks := v_marks || jsonb_build_object('slot', v_slots.last);
+      end if;
     end if;
   end if;
   marks := v_marks::text;

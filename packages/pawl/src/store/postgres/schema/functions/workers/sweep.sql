@@ -36,7 +36,7 @@ begin
   -- a bucket that is full by now carries no information
   delete from buckets b using (
     select c.name, c.key from buckets c join limits l on l.name = c.name
-    where greatest(c.updated_at, c.promised_at) + l.period * (l.burst / l.allowed) < v_now
+    where greatest(c.updated_at, c.promised_at) + coalesce(l.period * (l.burst / l.allowed), '0') < v_now
     limit p_limit for update of c skip locked) v
     where b.name = v.name and b.key = v.key;
   swept := cardinality(v_ids);
