@@ -129,7 +129,9 @@ describe("pawl doctor", () => {
     await client.schedules.set("nightly", { every: "1d", start: failing });
     const { runId } = await client.schedules.trigger("nightly");
     await expect(client.result(runId)).rejects.toThrow("no disk");
-    expect((await wrongs())["schedules"]?.text).toBe(`schedule nightly: its last run ${runId} failed: no disk`);
+    expect((await wrongs())["schedules"]?.text).toBe(
+      `schedule nightly: its last run ${runId} failed: no disk`,
+    );
     await client.schedules.pause("nightly");
     expect((await wrongs())["schedules"]).toBeUndefined();
     await client.schedules.remove("nightly");

@@ -16,7 +16,16 @@ afterAll(async () => {
 describe("pawl schedules", () => {
   it("sets, lists, shows, pauses, resumes, triggers, backfills and removes a schedule", async () => {
     expect((await pawl(["schedules", "list"], { url })).stdout).toBe("no schedules\n");
-    const nightly = ["--cron", "30 3 * * *", "--time-zone", "Europe/Berlin", "--start", "double", "--input", "21"];
+    const nightly = [
+      "--cron",
+      "30 3 * * *",
+      "--time-zone",
+      "Europe/Berlin",
+      "--start",
+      "double",
+      "--input",
+      "21",
+    ];
     const set = await pawl(["schedules", "set", "nightly", ...nightly, "--catch-up", "none"], { url });
     expect(set.stderr).toBe("");
     expect(set.stdout).toMatch(/^set the schedule nightly\n/);
@@ -26,8 +35,12 @@ describe("pawl schedules", () => {
     expect(again.stdout).toMatch(/^nothing changed in the schedule nightly\n/);
 
     const { schedules } = await pawlJson<{ schedules: Schedule[] }>(["schedules", "list"], { url });
-    expect(schedules).toMatchObject([{ name: "nightly", definition: "double", catchUp: "none", paused: false }]);
-    expect((await pawl(["schedules", "pause", "nightly"], { url })).stdout).toBe("paused the schedule nightly\n");
+    expect(schedules).toMatchObject([
+      { name: "nightly", definition: "double", catchUp: "none", paused: false },
+    ]);
+    expect((await pawl(["schedules", "pause", "nightly"], { url })).stdout).toBe(
+      "paused the schedule nightly\n",
+    );
     expect((await pawl(["schedules", "list"], { url })).stdout).toMatch(/nightly .* paused/);
     const shown = await pawlJson<ScheduleDetail>(["schedules", "show", "nightly"], { url });
     expect(shown).toMatchObject({ paused: true, input: 21, nextAt: null, problem: null });
@@ -42,8 +55,12 @@ describe("pawl schedules", () => {
       "resumed the schedule nightly\n",
     );
     expect((await client.schedules.get("nightly")).paused).toBe(false);
-    expect((await pawl(["schedules", "remove", "nightly"], { url })).stdout).toBe("removed the schedule nightly\n");
-    expect((await pawl(["schedules", "remove", "nightly"], { url })).stdout).toBe("there was no schedule nightly\n");
+    expect((await pawl(["schedules", "remove", "nightly"], { url })).stdout).toBe(
+      "removed the schedule nightly\n",
+    );
+    expect((await pawl(["schedules", "remove", "nightly"], { url })).stdout).toBe(
+      "there was no schedule nightly\n",
+    );
   });
 
   it("leaves a paused schedule paused unless it is told otherwise", async () => {

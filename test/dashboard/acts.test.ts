@@ -68,6 +68,7 @@ describe("on the dashboard an operator", () => {
     await page.getByRole("button", { name: `Pause ${runId}` }).click();
     await page.getByLabel("Reason").fill("wrong address");
     await page.getByRole("button", { name: "Pause the run" }).click();
+    await page.getByRole("dialog").waitFor({ state: "detached" });
     await page.getByRole("region", { name: "Why" }).getByText("wrong address").waitFor();
     expect((await pawl.runs.get(runId)).paused).toMatchObject({ scope: "run", reason: "wrong address" });
     await page.getByRole("button", { name: `Resume ${runId}` }).click();

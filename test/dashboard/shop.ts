@@ -87,10 +87,25 @@ export interface Stocked {
   readonly unserved: string;
 }
 
+/** Every page of the dashboard that shows these runs. */
+export const everyPage = (runs: Stocked): string[] => [
+  "",
+  "runs",
+  `runs/${runs.signup}`,
+  `runs/${runs.failed}`,
+  `runs/${runs.album}`,
+  "definitions",
+  "schedules",
+  "schedules/nightly-charge",
+  "queues",
+  "limits",
+];
+
 /** Starts runs of every kind and waits until each is where the tests want it. */
 export async function stock(pawl: Pawl): Promise<Stocked> {
   await pawl.limits.set("mail", { allowed: 100, period: "1m" });
   await pawl.limits.set("card-network", { allowed: 5, period: "1s" });
+  await pawl.limits.set("reports", { concurrent: 2 });
   await pawl.schedules.set("nightly-charge", {
     cron: "0 3 * * *",
     timeZone: "Europe/Berlin",

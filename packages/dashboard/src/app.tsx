@@ -24,7 +24,7 @@ const places = [
   ["definitions", "Definitions", icons.definitions],
   ["schedules", "Schedules", icons.schedules],
   ["queues", "Queues", icons.queues],
-  ["limits", "Rate limits", icons.limits],
+  ["limits", "Limits", icons.limits],
 ] as const;
 
 export function App(): JSX.Element {

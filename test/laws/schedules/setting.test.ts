@@ -75,11 +75,7 @@ describe("schedules.set", () => {
     ["an unknown overlap", { every: "1h", overlap: "queue" }, /overlap must be one of skip, allow, cancel/],
     ["an unknown catchUp", { every: "1h", catchUp: "first" }, /catchUp must be one of last, none, all/],
     ["a long jitter", { every: "1h", jitter: "2d" }, /jitter must be at most a day/],
-    [
-      "an idempotency key",
-      { every: "1h", options: { idempotencyKey: "k" } },
-      /leave idempotencyKey out/,
-    ],
+    ["an idempotency key", { every: "1h", options: { idempotencyKey: "k" } }, /leave idempotencyKey out/],
     ["a start time", { every: "1h", options: { at: new Date() } }, /leave at out/],
     [
       "an unknown option",

@@ -58,7 +58,9 @@ describe("serve", () => {
   it("refuses a wrong schedule at the call", async () => {
     const wrong = { schedules: { bad: { cron: "61 * * * *", start: work } } };
     await expect(serve([work], wrong)).rejects.toThrow(/the minute is out of range/);
-    await expect(serve([work], { schedules: { bad: { every: "1h" } as never } })).rejects.toThrow(/start takes/);
+    await expect(serve([work], { schedules: { bad: { every: "1h" } as never } })).rejects.toThrow(
+      /start takes/,
+    );
   });
 });
 

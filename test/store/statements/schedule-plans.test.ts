@@ -24,7 +24,9 @@ it("polls and fires a few of 100,000 schedules by their index, also with plans m
   const fired = await plansOf(client, calls);
   await sql("update schedules set due_at = null where due_at < clock()");
   const idle = await plansOf(client, ["select * from due_schedules(100, 0)"]);
-  expect(await sql("select from runs where idempotency_key = 'schedule/s-1/2000-01-01T00:00:00.000Z'")).toHaveLength(1);
+  expect(
+    await sql("select from runs where idempotency_key = 'schedule/s-1/2000-01-01T00:00:00.000Z'"),
+  ).toHaveLength(1);
   const reads = [...fired, ...idle]
     .flatMap((plan) => [...nodes(plan)])
     .filter((node) => node["Relation Name"] === "schedules" && /Scan/.test(node["Node Type"]));

@@ -1,4 +1,4 @@
-/** Rate limits: list them, and change or add one for all workers. */
+/** Limits, of rates and of runs at once: list them, and change or add one for all workers. */
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
@@ -16,13 +16,17 @@ import { Await, Empty, Page } from "../parts/page.js";
 
 const freshMs = 10_000;
 
-/** What is typed into the dialog. */
+/** What is typed into the dialog; an empty text: not limited by that. */
 interface Draft {
   readonly name: string;
   readonly allowed: string;
   readonly period: string;
+  readonly burst: string;
+  readonly concurrent: string;
   readonly isNew: boolean;
 }
+
+const newDraft: Draft = { name: "", allowed: "10", period: "1s", burst: "", concurrent: "", isNew: true };
 
 export function LimitsPage(): JSX.Element {
   const [draft, setDraft] = useState<Draft | null>(null);
@@ -42,24 +46,22 @@ export function LimitsPage(): JSX.Element {
   );
   return (
     <Page
-      title="Rate limits"
+      title="Limits"
       actions={
-        <button
-          type="button"
-          class="primary"
-          onClick={() => setDraft({ name: "", allowed: "10", period: "1s", isNew: true })}
-        >
+        <button type="button" class="primary" onClick={() => setDraft(newDraft)}>
           {icons.plus}
           Add a limit…
         </button>
       }
     >
-      <section class="panel flush" aria-label="Rate limits">
+      <section class="panel flush" aria-label="Limits">
         <Await loaded={loaded}>
           {({ limits, throttled }) =>
             limits.length === 0 ? (
-              <Empty title="No rate limit">
-                <p>A rate limit spaces the runs that name it, whichever worker executes them.</p>
+              <Empty title="No limit">
+                <p>
+                  A limit spaces the runs that name it, or lets only some execute at once, on all workers.
+                </p>
                 <Code
                   text={cli("limits", "set", "stripe", "--allowed", "100", "--period", "1s")}
                   label="Set a limit"
@@ -67,15 +69,18 @@ export function LimitsPage(): JSX.Element {
               </Empty>
             ) : (
               <div class="table-room">
-                <table aria-label="Rate limits">
+                <table aria-label="Limits">
                   <thead>
                     <tr>
                       <th scope="col">Name</th>
                       <th scope="col" class="right">
-                        Allowed
+                        Rate
                       </th>
                       <th scope="col" class="right">
                         Burst
+                      </th>
+                      <th scope="col" class="right">
+                        At once
                       </th>
                       <th scope="col" class="right">
                         Throttled now
@@ -89,10 +94,11 @@ export function LimitsPage(): JSX.Element {
                     {limits.map((limit) => (
                       <tr key={limit.name}>
                         <td class="run-link">{limit.name}</td>
+                        <td class="right number">{rateOf(limit)}</td>
+                        <td class="right number">{limit.burst === null ? "–" : number(limit.burst)}</td>
                         <td class="right number">
-                          {number(limit.allowed)} per {duration(limit.periodMs)}
+                          {limit.concurrent === null ? "–" : number(limit.concurrent)}
                         </td>
-                        <td class="right number">{number(limit.burst)}</td>
                         <td class="right number">{number(throttled.get(limit.name) ?? 0)}</td>
                         <td class="right">
                           <button
@@ -117,30 +123,54 @@ export function LimitsPage(): JSX.Element {
   );
 }
 
-const draftOf = ({ name, allowed, periodMs }: Limit): Draft => ({
+const rateOf = ({ allowed, periodMs }: Limit): string =>
+  allowed === null || periodMs === null ? "–" : `${number(allowed)} per ${duration(periodMs)}`;
+
+const textOf = (value: number | null): string => (value === null ? "" : String(value));
+
+const draftOf = ({ name, allowed, periodMs, burst, concurrent }: Limit): Draft => ({
   name,
-  allowed: String(allowed),
-  period: periodMs % 1_000 === 0 ? `${periodMs / 1_000}s` : `${periodMs}ms`,
+  allowed: textOf(allowed),
+  period: periodMs === null ? "" : periodMs % 1_000 === 0 ? `${periodMs / 1_000}s` : `${periodMs}ms`,
+  // The default follows the rate.
+  burst: burst === null || burst === Math.max(1, allowed ?? 0) ? "" : String(burst),
+  concurrent: textOf(concurrent),
   isNew: false,
 });
 
+const fields = [
+  ["allowed", "Allowed", "number"],
+  ["period", "per period", "text"],
+  ["burst", "Burst", "number"],
+  ["concurrent", "At once", "number"],
+] as const;
+
 function LimitDialog(props: { draft: Draft; onClose: () => void; onDone: () => void }): JSX.Element {
   const { isNew } = props.draft;
-  const [{ name, allowed, period }, setDraft] = useState(props.draft);
-  const set = (changes: Partial<Draft>): void => setDraft((draft) => ({ ...draft, ...changes }));
+  const [draft, setDraft] = useState(props.draft);
+  const { name } = draft;
+  const set = (changes: Partial<Draft>): void => setDraft((before) => ({ ...before, ...changes }));
+  const given = fields.filter(([field]) => draft[field] !== "");
   return (
     <Dialog
-      title={isNew ? "Add a rate limit" : `Change the rate limit ${name}`}
+      title={isNew ? "Add a limit" : `Change the limit ${name}`}
       verb={isNew ? "Add the limit" : "Change the limit"}
-      command={cli("limits", "set", name === "" ? "name" : name, "--allowed", allowed, "--period", period)}
+      command={cli(
+        "limits",
+        "set",
+        name === "" ? "name" : name,
+        ...given.flatMap(([field]) => [`--${field}`, draft[field]]),
+      )}
       onClose={props.onClose}
       act={async () => {
-        const body = { allowed: Number(allowed), period };
+        const body = Object.fromEntries(
+          given.map(([field, , type]) => [field, type === "number" ? Number(draft[field]) : draft[field]]),
+        );
         await call(`v1/limits/${encodeURIComponent(name)}`, { method: "PUT", body });
         props.onDone();
       }}
     >
-      <p>It holds for all workers at once.</p>
+      <p>It holds for all workers at once. Give a rate, how many runs execute at once, or both.</p>
       {isNew && (
         <Field label="Name">
           <input
@@ -154,27 +184,17 @@ function LimitDialog(props: { draft: Draft; onClose: () => void; onDone: () => v
         </Field>
       )}
       <div class="pair">
-        <Field label="Allowed">
-          <input
-            name="allowed"
-            type="number"
-            min="0"
-            step="any"
-            required
-            autofocus={!isNew}
-            value={allowed}
-            onInput={(event) => set({ allowed: event.currentTarget.value })}
-          />
-        </Field>
-        <Field label="Period">
-          <input
-            name="period"
-            required
-            spellcheck={false}
-            value={period}
-            onInput={(event) => set({ period: event.currentTarget.value })}
-          />
-        </Field>
+        {fields.map(([field, label, type]) => (
+          <Field key={field} label={label}>
+            <input
+              name={field}
+              inputMode={type === "number" ? "decimal" : "text"}
+              spellcheck={false}
+              value={draft[field]}
+              onInput={(event) => set({ [field]: event.currentTarget.value })}
+            />
+          </Field>
+        ))}
       </div>
     </Dialog>
   );

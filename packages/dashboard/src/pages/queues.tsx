@@ -49,7 +49,10 @@ function Backlog(props: { metrics: Metrics; pauses: readonly Pause[]; onDone: ()
   );
   const counted = metrics.get("pawl_queue_depth") ?? [];
   const missing = pauses.filter(({ name }) => !counted.some(({ labels }) => labels["queue"] === name));
-  const depths: readonly Sample[] = [...counted, ...missing.map(({ name }) => ({ labels: { queue: name }, value: 0 }))];
+  const depths: readonly Sample[] = [
+    ...counted,
+    ...missing.map(({ name }) => ({ labels: { queue: name }, value: 0 })),
+  ];
   const most = Math.max(1, ...depths.map(({ value }) => value));
   return (
     <Panel

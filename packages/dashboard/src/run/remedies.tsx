@@ -33,7 +33,7 @@ export function Remedies({ run, why, onDone }: Props): JSX.Element {
             Send “{name}”…
           </button>
         ))}
-        {textsOf(why["children"]).map((runId) => (
+        {[...textsOf(why["children"]), ...textsOf(why["holders"])].map((runId) => (
           <a class="button" key={runId} href={pageAt(`runs/${runId}`)}>
             Show run {runId}
           </a>
@@ -43,9 +43,9 @@ export function Remedies({ run, why, onDone }: Props): JSX.Element {
             Show who holds the key
           </a>
         )}
-        {why.reason === "throttled" && (
+        {(why.reason === "throttled" || why.reason === "limit_full") && (
           <a class="button" href={pageAt("limits")}>
-            Show the rate limit
+            Show the limits
           </a>
         )}
         {why.reason === "claimable" && (
