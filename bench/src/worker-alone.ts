@@ -94,8 +94,8 @@ function newRun({ name, version }: AnyDefinition, input: string, id: number): Cl
     journal: [],
     waiting: [],
     uniqueLost: false,
-    extra: null,
     startedMs: Date.now(),
     trace: null,
+    extra: null,
   };
 }

@@ -21,19 +21,19 @@ export const order = machine({
   initial: "reserve",
   steps: {
     reserve: async (ctx) => {
-      const reservation = await ask(ctx, `${ctx.runId}/reserve`);
+      const reservation = await ask(ctx, `${ctx.originRunId}/reserve`);
       return ctx.next("charge", { ...ctx.state, reservation });
     },
     charge: async (ctx) => {
-      const payment = await ask(ctx, `${ctx.runId}/charge`);
+      const payment = await ask(ctx, `${ctx.originRunId}/charge`);
       return ctx.next("pack", { ...ctx.state, payment });
     },
     pack: async (ctx) => {
-      const parcel = await ask(ctx, `${ctx.runId}/pack`);
+      const parcel = await ask(ctx, `${ctx.originRunId}/pack`);
       return ctx.next("ship", { ...ctx.state, parcel });
     },
     ship: async (ctx) => {
-      const tracking = await ask(ctx, `${ctx.runId}/ship`);
+      const tracking = await ask(ctx, `${ctx.originRunId}/ship`);
       return ctx.done({ item: ctx.state.item, payment: ctx.state.payment, tracking });
     },
   },

@@ -58,7 +58,7 @@ describe("pawl dev", () => {
       const project = makeProject(files);
       const dev = startDev(project);
       const text = await printed(dev, "Ctrl-C stops everything");
-      expect(text).toContain('postgres  .pawl/postgres (local), schema "pawl" at version 1\n');
+      expect(text).toContain('postgres  .pawl/postgres (local), schema "pawl" at version 2\n');
       expect(text).toContain("worker    serves greet@1 of definitions.ts\n");
       const [, server = ""] = /^server {4}(\S+)$/m.exec(text) ?? [];
       expect(await (await fetch(`${server}/healthz`)).json()).toEqual({ status: "ok" });

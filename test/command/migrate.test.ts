@@ -13,24 +13,31 @@ const schemas = async (): Promise<string[]> =>
 
 it("a dry run tells what would be done and writes nothing; then it is done, and the second time there is nothing to do", async () => {
   const dry = await pawl(["migrate", "--dry-run"], { url });
-  expect(dry.stdout).toMatch(/^would apply version 1 to schema "pawl" \(\d+ files of tables\)\n$/);
+  expect(dry.stdout).toMatch(
+    /^would apply version 1 to schema "pawl" \(\d+ files of tables\)\nwould apply version 2 to schema "pawl" \(\d+ files of tables\)\n$/,
+  );
   expect(await schemas()).toEqual([]);
   expect(await pawl(["migrate"], { url })).toEqual({
     code: 0,
-    stdout: 'schema "pawl": version 0 → 1\n',
+    stdout: 'schema "pawl": version 0 → 2\n',
     stderr: "",
   });
   expect(await schemas()).toEqual(["pawl"]);
-  expect((await pawl(["migrate", "--to", "1"], { url })).stdout).toBe(
-    'schema "pawl" is at version 1: nothing to do\n',
+  expect((await pawl(["migrate", "--to", "2"], { url })).stdout).toBe(
+    'schema "pawl" is at version 2: nothing to do\n',
   );
 });
 
 it("another schema is its own, as JSON, by option or environment", async () => {
   const up = await pawlJson<MigrationResult>(["migrate", "--schema", "other"], { url });
-  expect(up).toEqual({ schema: "other", from: 0, to: 1, steps: ['applied version 1 to schema "other"'] });
+  expect(up).toEqual({
+    schema: "other",
+    from: 0,
+    to: 2,
+    steps: ['applied version 1 to schema "other"', 'applied version 2 to schema "other"'],
+  });
   const again = await pawlJson<MigrationResult>(["migrate"], { url, env: { PAWL_SCHEMA: "other" } });
-  expect(again).toMatchObject({ schema: "other", from: 1, steps: [] });
+  expect(again).toMatchObject({ schema: "other", from: 2, steps: [] });
 });
 
 it("down deletes only when it is told twice", async () => {
@@ -39,7 +46,7 @@ it("down deletes only when it is told twice", async () => {
   expect(dry.stdout).toBe('would remove schema "other" with everything in it\n');
   expect(await schemas()).toEqual(["other", "pawl"]);
   const down = await pawl(["migrate", "--down", "--yes", "--schema", "other"], { url });
-  expect(down.stdout).toBe('schema "other": version 1 → 0\n');
+  expect(down.stdout).toBe('schema "other": version 2 → 0\n');
   expect(await schemas()).toEqual(["pawl"]);
 });
 

@@ -50,7 +50,7 @@ describe("the quickstart", () => {
   it("runs as printed on the database of DATABASE_URL, once migrated", async () => {
     expect(await runProgram("migrate.js", { cwd: project, env })).toEqual({
       code: 0,
-      stdout: 'schema "pawl": version 0 → 1\n',
+      stdout: 'schema "pawl": version 0 → 2\n',
       stderr: "",
     });
     expect(await runProgram("quickstart.js", { cwd: project, env })).toEqual({

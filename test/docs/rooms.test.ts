@@ -24,6 +24,7 @@ const rooms = [
   "schedules",
   "workflow",
   "worker",
+  "operate",
   "api",
   "testing",
   "engine",

@@ -41,8 +41,8 @@ async function expectCancelled(runId: string): Promise<void> {
   const error: unknown = await pawl.result(runId).catch((caught: unknown) => caught);
   expect(error).toBeInstanceOf(RunCancelled);
   expect(error).toMatchObject({ code: "RunCancelled", runId, reason: "not needed" });
-  expect(await sql("select locked_by, hold, awaits from runs where id = $1", [runId])).toEqual([
-    { locked_by: null, hold: 0, awaits: null },
+  expect(await sql("select locked_by, hold from runs where id = $1", [runId])).toEqual([
+    { locked_by: null, hold: 0 },
   ]);
 }
 

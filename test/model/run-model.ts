@@ -171,7 +171,8 @@ const reap = (model: Model): Applied => {
 /** Terminal runs past their retention go, but none that is held, and no child that its parent's step still sees. */
 const sweep = (model: Model): Applied => {
   const isSeen = ({ id, parentId }: Run): boolean => {
-    const awaits = parentId === null ? undefined : model.runs.get(parentId)?.awaits;
+    const parent = parentId === null ? undefined : model.runs.get(parentId);
+    const awaits = parent?.status === "cancelled" ? undefined : parent?.awaits;
     return awaits?.kind === "children" && awaits.ids.includes(id);
   };
   const swept = [...model.runs.values()].filter(

@@ -39,6 +39,20 @@ export type { Phase, Status } from "./values/phase.js";
 export type { ConcurrencyLimit, RateLimit } from "./define/rate-limit.js";
 export type { Debounce, StartOptions, Tags } from "./define/start-options.js";
 export type { LimitOptions, RateOptions, SlotOptions } from "./local/limits.js";
+export type { Cancelled, CancelOptions, Limit, Pawl, Rerun, ResultOptions } from "./api/pawl.js";
+export type { Action, ActionOptions, ActionPage, Actions } from "./operate/actions.js";
+export type {
+  Bulk,
+  BulkListOptions,
+  BulkOperation,
+  BulkOptions,
+  BulkPage,
+  BulkPreview,
+  BulkResult,
+  BulkResultOptions,
+  BulkResultPage,
+} from "./operate/bulk.js";
+export type { RerunOptions } from "./operate/rerun.js";
 export type {
   DefinitionPauseOptions,
   Definitions,
@@ -54,7 +68,6 @@ export type { ScheduleTick } from "./define/schedule-key.js";
 export type { ScheduledStartOptions, ScheduleOptions, ScheduleTimes } from "./schedules/options.js";
 export type { Backfilled, BackfillOptions, Schedules } from "./schedules/schedules.js";
 export type { CatchUp, Overlap, Schedule, ScheduleDetail, TickRun } from "./store/schedule-store.js";
-export type { Cancelled, CancelOptions, Limit, Pawl, ResultOptions } from "./api/pawl.js";
 export type { CountOptions, ListOptions, Page, Pause, Run } from "./api/runs.js";
 export type {
   Acked,

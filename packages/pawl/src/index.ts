@@ -58,6 +58,20 @@ export type { Backfilled, BackfillOptions, Schedules } from "./schedules/schedul
 export type { CatchUp, Overlap, Schedule, ScheduleDetail, TickRun } from "./store/schedule-store.js";
 export type { MetricsOptions, ServeOptions } from "./worker/options.js";
 export { migrate, type MigrateOptions } from "./api/migrate.js";
+export type { Cancelled, CancelOptions, Limit, Pawl, Rerun, ResultOptions } from "./api/pawl.js";
+export type { Action, ActionOptions, ActionPage, Actions } from "./operate/actions.js";
+export type {
+  Bulk,
+  BulkListOptions,
+  BulkOperation,
+  BulkOptions,
+  BulkPage,
+  BulkPreview,
+  BulkResult,
+  BulkResultOptions,
+  BulkResultPage,
+} from "./operate/bulk.js";
+export type { RerunOptions } from "./operate/rerun.js";
 export type {
   DefinitionPauseOptions,
   Definitions,
@@ -69,7 +83,6 @@ export type {
   ResumeOptions,
   RunPauses,
 } from "./api/cancel-and-pause.js";
-export type { Cancelled, CancelOptions, Limit, Pawl, ResultOptions } from "./api/pawl.js";
 export type {
   Acked,
   Extended,

@@ -33,6 +33,12 @@ export async function calls(): Promise<void> {
   same<Equal<typeof untyped, unknown>>();
   const many = await pawl.startMany(double, [{ input: { n: 1 }, uniqueKey: "k" }]);
   same<Equal<(typeof many)[number]["runId"], RunId<typeof double>>>();
+  const again = await pawl.runs.rerun(one.runId, { from: "start", input: { n: 2 }, version: 2 });
+  same<Equal<typeof again.runId, RunId<typeof double>>>();
+  const repeated = await pawl.result((await pawl.runs.rerun("64")).runId);
+  same<Equal<typeof repeated, unknown>>();
+  // @ts-expect-error: an unknown option
+  await pawl.runs.rerun(one.runId, { form: "start" });
   await pawl.start("by-name", { anything: true });
   await pawl.start("by-name");
   await pawl.start(job({ name: "no-input", run: () => 1 }));

@@ -40,7 +40,7 @@ describe("a worker", () => {
 
   it("warns until the database is adopted: migrate and a release do not stop the warning", async () => {
     const made = await copyOf(url, { name: copyName(), held: true });
-    expect(await migrate({ url: made.url })).toMatchObject({ from: 1, to: 1 });
+    expect(await migrate({ url: made.url })).toMatchObject({ from: 2, to: 2 });
     expect(await databaseState({ url: made.url })).toMatchObject({ isHeld: true, isCopy: true });
     expect(await hold.release({ url: made.url })).toEqual({ changed: true });
     expect(await warningsAt(made.url)).toEqual(copied);

@@ -90,15 +90,16 @@ export const newRun = (model: Model, given: NewRun, parentId: number | null): Ru
 
 export const add = (model: Model, run: Run): Model => ({ ...put(model, run), lastId: run.id });
 
-/** The run ends as `status`, and its parent may go on. An executing run that is cancelled keeps its holder. */
+/**
+ * The run ends as `status`, and its parent may go on. An executing run that is cancelled keeps its holder. A run that
+ * failed or was cancelled keeps its wait, for a rerun.
+ */
 export const end = (model: Model, run: Run, status: "done" | "failed" | "cancelled"): Model => {
   const ended: Run = {
     ...run,
     status,
     holder: status === "cancelled" ? run.holder : null,
-    awaits: null,
-    shown: [],
-    timedOut: false,
+    ...(status === "done" ? { awaits: null, shown: [], timedOut: false } : {}),
     inbox: [],
     expiresAt: model.now + run.retentionMs,
   };

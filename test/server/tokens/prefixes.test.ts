@@ -11,6 +11,7 @@ const secrets = {
   names: "names-secret-0123456789",
   queues: "queues-secret-0123456789",
   start: "start-secret-0123456789",
+  lead: "lead-secret-0123456789",
   all: "admin-secret-0123456789",
 };
 type Who = keyof typeof secrets;
@@ -21,6 +22,7 @@ const { call, url: address } = await testServer({
     `names:write:names=billing-:${secrets.names}`,
     `queues:write:queues=billing:${secrets.queues}`,
     `start:start:names=billing-:${secrets.start}`,
+    `lead:admin:names=billing-:${secrets.lead}`,
     `all:admin:${secrets.all}`,
   ],
 });
@@ -183,12 +185,12 @@ describe("a token with prefixes", () => {
     expect(await members("all", "/v1/limits", "limits", "name")).toEqual(new Set(["billing", "shipping"]));
   });
 
-  it("sets only limits of its names", async () => {
+  it("sets only limits of its names, and only with the scope admin", async () => {
     const set = async (who: Who, name: string) =>
       (await as(who, "PUT", `/v1/limits/${name}`, { allowed: 2, period: "1s" })).status;
-    expect(await set("both", "billing-bank")).toBe(200);
-    expect(await set("both", "shipping-carrier")).toBe(403);
-    expect(await set("queues", "billing-bank")).toBe(403);
+    expect(await set("lead", "billing-bank")).toBe(200);
+    expect(await set("lead", "shipping-carrier")).toBe(403);
+    expect(await set("both", "billing-bank")).toBe(403);
   });
 
   it("uses only the messages of its queues", async () => {

@@ -161,10 +161,11 @@ async function checkWorkflow(
       invoke: answer("invoke"),
       transaction: answer("transaction"),
     };
-    const { runId, schedule } = run;
+    const { runId, originRunId, schedule } = run;
     const { name, version } = definition;
     const { signal } = new AbortController();
-    return definition.run({ runId, name, version, schedule, signal, log: silent, step: steps }, input);
+    const identity = { runId, originRunId, name, version, schedule };
+    return definition.run({ ...identity, signal, log: silent, step: steps }, input);
   });
   switch (replayed.kind) {
     case "followed":

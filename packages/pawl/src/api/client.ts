@@ -7,7 +7,10 @@
 
 import type { AnyDefinition, DefinitionOfRun, OutputOf, RunId } from "../define/definition.js";
 import { checkLimit } from "../local/limits.js";
-import type { ClientTransport } from "../store/client-transport.js";
+import { actionsOver } from "../operate/actions.js";
+import { bulkOver, checkBulk, startBulk } from "../operate/bulk.js";
+import { checkRerun, type RerunOptions, toRerun } from "../operate/rerun.js";
+import type { ClientTransport, RunQuery } from "../store/client-transport.js";
 import type { PauseTransport } from "../store/pauses.js";
 import type { OpenTransaction } from "../store/postgres/callers.js";
 import { NotSupported, Unavailable } from "../values/errors.js";
@@ -46,6 +49,8 @@ export class Client implements Pawl {
   readonly signal: Pawl["signal"];
   readonly runs: Pawl["runs"];
   readonly limits: Pawl["limits"];
+  readonly bulk: Pawl["bulk"];
+  readonly actions: Pawl["actions"];
   readonly schedules: Pawl["schedules"];
   readonly queues: Pawl["queues"];
   readonly topics: Pawl["topics"];
@@ -75,6 +80,12 @@ export class Client implements Pawl {
       },
       steps: (runId) => this.#steps(runId),
       cancel: (runId, options) => this.#cancel(runId, options),
+      bulk: (async (options: unknown) => {
+        const where = (given: unknown): RunQuery => toCountQuery(given, "where of runs.bulk");
+        const checked = checkBulk(options, settings.maxPayloadBytes, where);
+        return startBulk(await transport(), checked);
+      }) as Pawl["runs"]["bulk"],
+      rerun: (runId: string, options: RerunOptions = {}) => this.#rerun(runId, options),
       ...runPausesOver(pauses),
     };
     this.limits = {
@@ -84,6 +95,8 @@ export class Client implements Pawl {
       },
       list: async () => (await transport()).limits(),
     };
+    this.bulk = bulkOver(transport);
+    this.actions = actionsOver(transport);
     this.queues = {
       ...queuesOver(async () => (await transport()).queues, settings),
       ...queuePausesOver(pauses),
@@ -153,6 +166,13 @@ export class Client implements Pawl {
     const id = checkRunId(runId);
     const transport = await this.#transport();
     return toCancelled(runId, await transport.cancel(id, checked));
+  }
+
+  async #rerun(runId: string, options: RerunOptions): Promise<{ runId: string }> {
+    const request = checkRerun(options, this.#settings.maxPayloadBytes);
+    const id = checkRunId(runId);
+    const transport = await this.#transport();
+    return toRerun(runId, request, await transport.rerun(id, request));
   }
 
   /**

@@ -4,6 +4,7 @@
  * `databaseState` says whether a database is held, and whether it is a copy.
  */
 
+import { currentActor } from "../operate/actor.js";
 import { checkOptions } from "../values/options.js";
 import { atDatabase } from "./locate.js";
 import { readState, setHeld } from "../store/postgres/database-state.js";
@@ -31,12 +32,12 @@ const names = ["url", "schema"] as const;
 export const hold: Hold = Object.assign(
   async (options: DatabaseOptions = {}) => {
     const given = checkOptions(options, names, "the options of hold");
-    return { changed: await atDatabase(given, (address) => setHeld(address, true)) };
+    return { changed: await atDatabase(given, (address) => setHeld(address, true, currentActor())) };
   },
   {
     release: async (options: DatabaseOptions = {}) => {
       const given = checkOptions(options, names, "the options of hold.release");
-      return { changed: await atDatabase(given, (address) => setHeld(address, false)) };
+      return { changed: await atDatabase(given, (address) => setHeld(address, false, currentActor())) };
     },
   },
 );

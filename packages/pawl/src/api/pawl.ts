@@ -8,6 +8,9 @@ import type { Checked } from "./check.js";
 import type { AnyDefinition, DefinitionOfRun, OutputOf, RunId } from "../define/definition.js";
 import type { Duration } from "../values/duration.js";
 import type { LimitOptions } from "../local/limits.js";
+import type { Actions } from "../operate/actions.js";
+import type { Bulk, BulkOperation, BulkOptions, BulkPreview } from "../operate/bulk.js";
+import type { RerunOptions } from "../operate/rerun.js";
 import type { Definitions, QueuePauses, RunPauses } from "./cancel-and-pause.js";
 import type { Queues } from "./queues.js";
 import type { CountOptions, ListOptions, Page, Run } from "./runs.js";
@@ -25,6 +28,11 @@ export interface CancelOptions {
   readonly reason?: string | undefined;
   /** Also cancel its children, and their children. Default false: the children continue. */
   readonly cascade?: boolean | undefined;
+}
+
+/** The run that repeats another one, of the same definition. */
+export interface Rerun<Definition extends AnyDefinition = AnyDefinition> {
+  readonly runId: RunId<Definition>;
 }
 
 export interface Cancelled {
@@ -72,7 +80,32 @@ export interface Pawl {
      * before. Throws `RunNotFound` or `RunEnded`.
      */
     cancel(runId: string, options?: CancelOptions): Promise<Cancelled>;
+    /**
+     * Runs an ended run again, as a new run that begins where the old one failed: a workflow keeps
+     * its recorded steps, a machine its state. Throws `RunActive` if the run has not ended, and
+     * `RunNotFound`.
+     */
+    rerun<Definition extends AnyDefinition>(
+      runId: RunId<Definition>,
+      options?: RerunOptions,
+    ): Promise<Rerun<Definition>>;
+    /**
+     * Cancels, reruns, pauses, resumes, signals or deletes all runs that match `where`. Counts them
+     * and stores the operation; workers and servers work it off in batches. Follow it with
+     * `pawl.bulk`. With `dryRun` it only counts the runs and shows the first ten.
+     */
+    bulk: {
+      (options: BulkOptions<CountOptions> & { readonly dryRun: true }): Promise<BulkPreview>;
+      (options: BulkOptions<CountOptions> & { readonly dryRun?: false }): Promise<BulkOperation>;
+      (
+        options: BulkOptions<CountOptions> & { readonly dryRun?: boolean | undefined },
+      ): Promise<BulkOperation | BulkPreview>;
+    };
   };
+  /** Bulk operations: progress, results, stop. */
+  readonly bulk: Bulk;
+  /** The action log: who has done what, and when. */
+  readonly actions: Actions;
   readonly limits: {
     /** Sets a rate limit for all workers. The last writer wins. */
     set(name: string, limit: LimitOptions): Promise<void>;

@@ -13,8 +13,18 @@ import { Receiver } from "../local/receiver.js";
 import { Results } from "../local/results.js";
 import { Signaller } from "../local/signal.js";
 import { Starter } from "../local/start.js";
-import type { EndedRun, NewSignal, SignalVerdict } from "../store/client-store.js";
 import type {
+  ActionFilter,
+  EndedRun,
+  NewSignal,
+  RerunRequest,
+  RerunVerdict,
+  SignalVerdict,
+  StoredAction,
+  StoredBulk,
+} from "../store/client-store.js";
+import type {
+  BulkTransport,
   ClientTransport,
   QueueTransport,
   RunPageQuery,
@@ -22,6 +32,8 @@ import type {
   ScheduleTransport,
   TopicTransport,
 } from "../store/client-transport.js";
+import { currentActor } from "../operate/actor.js";
+import { loggedPauses, loggedSchedules } from "../operate/logged.js";
 import { LocalSchedules } from "../schedules/local-schedules.js";
 import { addressKey } from "../store/postgres/database.js";
 import { isBusy, isOutage } from "../store/postgres/database-errors.js";
@@ -33,7 +45,7 @@ import { LockLanes } from "../timing/slow-lanes.js";
 import { fromJson } from "../values/json.js";
 import type { Logger } from "../values/logger.js";
 import { type Located, locateSchema } from "./locate.js";
-import { type Page, type Run, toFilter, toRun, writeCursor } from "./runs.js";
+import { type Page, type Run, toFilter, toRun, whereOf, writeCursor } from "./runs.js";
 import { type StepPage, stepsPage } from "./steps.js";
 import { explainRun, type Why } from "./why.js";
 
@@ -56,6 +68,7 @@ export async function openPostgresTransport(settings: PostgresSettings): Promise
 class PostgresTransport implements ClientTransport {
   readonly queues: QueueTransport;
   readonly topics: TopicTransport;
+  readonly bulk: BulkTransport;
   readonly pauses: PauseTransport;
   readonly schedules: ScheduleTransport;
   readonly #database: Located;
@@ -82,8 +95,10 @@ class PostgresTransport implements ClientTransport {
     this.#results = new Results(store, hub, logger);
     this.queues = this.#queues(new Messages(store, hub, { isOutage, isBusy, lanes }));
     this.topics = this.#topics();
-    this.pauses = pausesOver(store.pausing, hub);
-    this.schedules = new LocalSchedules(store, hub);
+    this.bulk = this.#bulk();
+    const log: Parameters<typeof loggedPauses>[1] = (...line) => store.act(currentActor(), ...line);
+    this.schedules = loggedSchedules(new LocalSchedules(store, hub), log);
+    this.pauses = loggedPauses(pausesOver(store.pausing, hub), log);
   }
 
   start(run: NewRun): Promise<StartedRun> {
@@ -103,7 +118,8 @@ class PostgresTransport implements ClientTransport {
     options: { reason: string | null; cascade: boolean },
   ): ReturnType<ClientTransport["cancel"]> {
     const hub = this.#hub;
-    const answer = await this.#lanes.run(() => this.#store.cancel(runId, options));
+    const by = currentActor();
+    const answer = await this.#lanes.run(() => this.#store.cancel(runId, { ...options, by }));
     for (const [index, ended] of answer.runIds.entries()) {
       hub.cancel(ended, options.reason ?? undefined);
       const name = answer.names[index]!;
@@ -112,6 +128,16 @@ class PostgresTransport implements ClientTransport {
     for (const lost of answer.lost) hub.emit("run.unique_lost", lost);
     hub.claimable(answer.claimable);
     return { verdict: answer.verdict, phase: answer.phase, cancelled: answer.runIds.length };
+  }
+
+  async rerun(runId: string, request: RerunRequest): Promise<RerunVerdict> {
+    const rerun = await this.#store.rerun(runId, request, currentActor());
+    if (rerun.kind === "rerun") {
+      const { name, version } = rerun;
+      this.#hub.hint(rerun.queue);
+      this.#hub.emit("run.started", { runId: rerun.runId, name, version, parentId: null });
+    }
+    return rerun;
   }
 
   async get(runId: string): Promise<Run | null> {
@@ -141,11 +167,16 @@ class PostgresTransport implements ClientTransport {
     return this.#results.wait(runId, timeoutMs);
   }
 
+  actions(filter: ActionFilter): Promise<StoredAction[]> {
+    return this.#store.actions(filter);
+  }
+
   limits(): Promise<StoredLimit[]> {
     return this.#store.limits();
   }
 
   async setLimit(limit: StoredLimit): Promise<void> {
+    const by = currentActor();
     await setLimit(
       {
         setLimit: (changed) => this.#lanes.run(() => this.#store.setLimit(changed)),
@@ -153,6 +184,8 @@ class PostgresTransport implements ClientTransport {
       },
       limit,
     );
+    const { name, ...detail } = limit;
+    await this.#store.act(by, "limits.set", name, { ...detail });
     this.#hub.hint(null);
   }
 
@@ -173,6 +206,27 @@ class PostgresTransport implements ClientTransport {
       ack: (receipts) => messages.ack(receipts),
       extend: (receipts, visibilityMs) => messages.extend(receipts, visibilityMs),
       stats: (queue) => this.#store.queueStats(queue),
+    };
+  }
+
+  #bulk(): BulkTransport {
+    const store = this.#store;
+    const read = async (id: string): Promise<StoredBulk | null> => {
+      const [found] = await store.bulk({ id, before: null, limit: 1 });
+      return found ?? null;
+    };
+    return {
+      start: async ({ query, action, settings }) => {
+        const by = currentActor();
+        const filter = toFilter({ ...query, cursor: null, limit: 1 });
+        const counted = await store.count(filter);
+        const id = await store.startBulk({ action, where: whereOf(query), filter, settings, counted }, by);
+        return (await read(id))!;
+      },
+      get: read,
+      list: (page) => store.bulk({ id: null, ...page }),
+      results: (id, page) => store.bulkResults(id, page),
+      stop: (id) => store.stopBulk(id, currentActor()),
     };
   }
 

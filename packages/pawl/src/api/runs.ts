@@ -9,6 +9,7 @@ import { readScheduleKey } from "../define/schedule-key.js";
 import { readErrorRecord } from "../values/error-record.js";
 import { InvalidOption } from "../values/errors.js";
 import { fromJson, toJson } from "../values/json.js";
+import type { Json } from "../values/json-types.js";
 import { checkAnyName, checkVersion } from "../values/names.js";
 import { checkInteger, checkOneOf, checkOptions, checkString, type GivenOptions } from "../values/options.js";
 import { show } from "../values/show.js";
@@ -89,11 +90,14 @@ export function toRun(stored: StoredRun): Run {
     error: stored.error === null ? null : readErrorRecord(fromJson(stored.error)),
     parentId: stored.parentId,
     idempotencyKey: stored.idempotencyKey,
-    schedule: readScheduleKey(stored.idempotencyKey),
+    schedule: readScheduleKey(stored.extra.schedule ?? stored.idempotencyKey),
     startedAt: stored.startedAt,
     completedAt: stored.completedAt,
     eligibleAt: stored.eligibleAt,
     expiresAt: stored.expiresAt,
+    rerunOf: stored.extra.rerunOf ?? null,
+    rerunAs: stored.extra.rerunAs ?? null,
+    originRunId: stored.extra.originId ?? stored.runId,
     paused: stored.paused,
   };
 }
@@ -109,9 +113,9 @@ export function toPageQuery(options: unknown): RunPageQuery {
   };
 }
 
-/** The checked filters of `runs.count`. */
-export function toCountQuery(options: unknown): RunQuery {
-  return toQuery(checkOptions(options, filters, "the options of runs.count"));
+/** The checked filters of `runs.count` and `runs.bulk`. */
+export function toCountQuery(options: unknown, what = "the options of runs.count"): RunQuery {
+  return toQuery(checkOptions(options, filters, what));
 }
 
 function toQuery(given: GivenOptions<(typeof filters)[number]>): RunQuery {
@@ -130,6 +134,13 @@ function toQuery(given: GivenOptions<(typeof filters)[number]>): RunQuery {
     input: input === undefined ? null : toJson(input, "input", maxInputBytes).text,
     paused: checkPaused(paused),
   };
+}
+
+/** The filters that are set, as JSON, for people to read. */
+export function whereOf({ since, until, input, ...query }: RunQuery): Record<string, Json> {
+  const dates = { since: since?.toISOString() ?? null, until: until?.toISOString() ?? null };
+  const all = { ...query, ...dates, input: input === null ? null : fromJson(input) };
+  return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== null && value !== false));
 }
 
 /** The same filters for the store: phases instead of a status, and the cursor decoded. */

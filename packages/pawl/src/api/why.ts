@@ -18,7 +18,13 @@ function findReason(runId: string, facts: WhyFacts): WhyReason {
   const { phase, awaits, worker } = facts;
   if (facts.completedAt !== null && (phase === "done" || phase === "failed" || phase === "cancelled")) {
     const status = phase === "done" ? "completed" : phase;
-    return { reason: "ended", status, at: new Date(facts.completedAt), error: facts.error };
+    return {
+      reason: "ended",
+      status,
+      at: new Date(facts.completedAt),
+      error: facts.error,
+      rerunAs: facts.rerunAs,
+    };
   }
   if (phase === "executing" && worker !== null) {
     const leaseUntil = toDate(facts.leaseUntil);
@@ -98,7 +104,8 @@ function describe(runId: string, why: WhyReason, facts: WhyFacts): string {
   switch (why.reason) {
     case "ended": {
       const error = why.error === null ? "" : `: ${why.error.message}`;
-      return `has ended: ${why.status} at ${iso(why.at)}${error}`;
+      const again = why.rerunAs === null ? "" : `; it runs again as run ${why.rerunAs}`;
+      return `has ended: ${why.status} at ${iso(why.at)}${error}${again}`;
     }
     case "executing":
       return (

@@ -28,6 +28,11 @@ import type { Transaction } from "./transaction.js";
 /** The members that jobs and steps share. */
 interface RunContext {
   readonly runId: string;
+  /**
+   * The first run of the chain of reruns; `runId` if this is no rerun. Make idempotency keys from
+   * it: a rerun then uses the same ones.
+   */
+  readonly originRunId: string;
   /** The name and version of the definition. */
   readonly name: string;
   readonly version: number;

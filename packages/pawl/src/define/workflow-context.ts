@@ -17,6 +17,11 @@ import type { Transaction } from "./transaction.js";
 /** The first argument of a workflow's `run`. */
 export interface WorkflowContext<Signals extends SignalMap = SignalMap> {
   readonly runId: string;
+  /**
+   * The first run of the chain of reruns; `runId` if this is no rerun. Make idempotency keys from
+   * it: a rerun then uses the same ones.
+   */
+  readonly originRunId: string;
   /** The name and version of the definition. */
   readonly name: string;
   readonly version: number;

@@ -8,6 +8,8 @@
  * workers.
  */
 export { type Engine, type EngineOptions, openEngine, type StartContext } from "./engine.js";
+/** Says who acts, for the action log. */
+export { actingAs } from "../operate/actor.js";
 /** Signs a delivery to a URL: the headers that `verifyDelivery` checks. */
 export { type Delivery, signDelivery } from "./sign-delivery.js";
 /** Where the next claim of a queue begins. Keep one per queue and set of definitions. */

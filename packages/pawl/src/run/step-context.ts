@@ -14,6 +14,7 @@ import type { Execution } from "./execution.js";
 
 class RunContext {
   readonly runId: string;
+  readonly originRunId: string;
   readonly name: string;
   readonly version: number;
   readonly attempt: number;
@@ -22,6 +23,7 @@ class RunContext {
 
   constructor(execution: Execution) {
     this.runId = execution.runId;
+    this.originRunId = execution.claim.run.extra?.originId ?? execution.runId;
     this.name = execution.definition.name;
     this.version = execution.definition.version;
     this.attempt = execution.progress.attempt;

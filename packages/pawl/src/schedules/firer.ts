@@ -114,7 +114,7 @@ export class ScheduleFirer {
 interface Round {
   readonly skip: number;
   /** This schedule stays due, because of this error. */
-  complain(schedule: string, error: unknown): void;
+  readonly complain: (schedule: string, error: unknown) => void;
 }
 
 /** One round: how many schedules were due, how many went on, and else when the next one is due. */

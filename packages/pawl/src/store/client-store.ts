@@ -6,9 +6,10 @@
  * (`client-transport.ts`), which adds batches and the shortcuts of its process.
  */
 
+import type { Json } from "../values/json-types.js";
 import type { Phase, Status } from "../values/phase.js";
 import type { ListedStep, StepCursor } from "./journal.js";
-import type { Claim, Claimable, ClaimedRun, NewRun, StartedRun, StoredLimit } from "./runs.js";
+import type { Claim, Claimable, ClaimedRun, NewRun, RunExtra, StartedRun, StoredLimit } from "./runs.js";
 import type { Pause } from "./views.js";
 import type { WhyFacts } from "./why-facts.js";
 
@@ -44,6 +45,114 @@ export interface Cancellation {
   readonly claimable: readonly Claimable[];
 }
 
+/** Who acts, for the action log. */
+export interface Actor {
+  /** The name of a token, or "local". */
+  readonly who: string;
+  /** The address of the caller, "cli" or "library". */
+  readonly from: string;
+}
+
+/** How to repeat a run; null: as it was. */
+export interface RerunRequest {
+  /** The step to begin with, or "start". */
+  readonly from: string | null;
+  readonly input: string | null;
+  readonly state: string | null;
+  readonly version: number | null;
+}
+
+/** The answer of a rerun, see `rerun.sql`. */
+export type RerunVerdict =
+  | {
+      readonly kind: "rerun";
+      readonly runId: string;
+      readonly name: string;
+      readonly version: number;
+      readonly queue: string;
+    }
+  | { readonly kind: "not_found" | "active" | "no_steps" | "no_state" | "no_input" }
+  /** `steps`: the steps of the journal, or the step at which the run ended. */
+  | {
+      readonly kind: "unknown_step" | "waited_for_children" | "signals_lost";
+      readonly steps: readonly string[];
+    };
+
+/** The same without what only the database's own process needs to know. */
+export type RerunAnswer =
+  | Exclude<RerunVerdict, { kind: "rerun" }>
+  | { readonly kind: "rerun"; readonly runId: string };
+
+export type BulkAction = "cancel" | "rerun" | "pause" | "resume" | "signal" | "delete";
+
+/** What a bulk operation does to each run. Values are JSON text. */
+export interface BulkSettings {
+  readonly reason?: string;
+  readonly cascade?: boolean;
+  readonly from?: string;
+  readonly input?: string;
+  readonly state?: string;
+  readonly version?: number;
+  readonly signal?: string;
+  readonly payload?: string;
+  readonly dedupKey?: string;
+}
+
+/** A bulk operation, as `work_bulk.sql` keeps it. */
+export interface StoredBulk {
+  readonly id: string;
+  readonly status: "working" | "completed" | "stopped" | "failed";
+  readonly action: BulkAction;
+  /** The filter, as it was given. */
+  readonly where: Readonly<Record<string, Json>>;
+  readonly who: string;
+  /** How many runs matched when it began. */
+  readonly counted: number;
+  /** How many runs it has acted on. */
+  readonly done: number;
+  /** How many it left alone, such as runs that have ended before. */
+  readonly skipped: number;
+  /** How many the database refused to change. */
+  readonly failed: number;
+  /** Why the operation as a whole was given up. */
+  readonly error: string | null;
+  readonly startedAt: Date;
+  readonly completedAt: Date | null;
+}
+
+/** One run of a bulk operation. */
+export interface StoredBulkResult {
+  readonly runId: string;
+  readonly outcome: "pending" | "done" | "skipped" | "failed";
+  /** Why it was skipped, or the error. */
+  readonly reason: string | null;
+  /** The run that repeats it. */
+  readonly rerunId: string | null;
+}
+
+/** A line of the action log. */
+export interface StoredAction extends Actor {
+  readonly id: string;
+  readonly at: Date;
+  /** What was done, such as "runs.cancel". */
+  readonly action: string;
+  /** The id or name of the thing. */
+  readonly target: string | null;
+  readonly detail: Json;
+}
+
+/** The filters of the action log; null: any. */
+export interface ActionFilter {
+  readonly who: string | null;
+  readonly action: string | null;
+  readonly target: string | null;
+  readonly since: Date | null;
+  readonly until: Date | null;
+  /** Lines before the one with this id. */
+  readonly before: string | null;
+  readonly limit: number;
+}
+
 export interface EndedRun {
   readonly runId: string;
   /** null: there is no such run. */
@@ -72,6 +181,7 @@ export interface StoredRun {
   readonly completedAt: Date | null;
   readonly eligibleAt: Date | null;
   readonly expiresAt: Date | null;
+  readonly extra: RunExtra;
   readonly paused: Pause | null;
 }
 
@@ -141,7 +251,13 @@ export interface ClientStore {
     claimable: Claimable[];
     handed: { queue: string; run: ClaimedRun } | null;
   }>;
-  cancel(runId: string, options: { reason: string | null; cascade: boolean }): Promise<Cancellation>;
+  /** With `by`, the action log gets a line. */
+  cancel(
+    runId: string,
+    options: { reason: string | null; cascade: boolean; by?: Actor },
+  ): Promise<Cancellation>;
+  /** Repeats an ended run as a new run. */
+  rerun(runId: string, request: RerunRequest, by: Actor): Promise<RerunVerdict>;
   why(runId: string): Promise<WhyFacts | null>;
   /**
    * Sets a limit. Answers whether the old limit has postponed runs that `bringForward` should move.

@@ -9,7 +9,20 @@
 
 import type { AnyDefinition } from "../define/definition.js";
 import type { Phase, Status } from "../values/phase.js";
-import type { Cancellation, EndedRun, NewSignal, SignalVerdict } from "./client-store.js";
+import type {
+  ActionFilter,
+  BulkAction,
+  BulkSettings,
+  Cancellation,
+  EndedRun,
+  NewSignal,
+  RerunAnswer,
+  RerunRequest,
+  SignalVerdict,
+  StoredAction,
+  StoredBulk,
+  StoredBulkResult,
+} from "./client-store.js";
 import type {
   NewMessage,
   Publication,
@@ -85,6 +98,32 @@ export interface TopicTransport {
   subscriptions(pattern: string | null): Promise<StoredSubscription[]>;
 }
 
+/** A bulk operation to start. */
+interface BulkRequest {
+  readonly query: RunQuery;
+  readonly action: BulkAction;
+  readonly settings: BulkSettings;
+}
+
+export interface BulkTransport {
+  start(request: BulkRequest): Promise<StoredBulk>;
+  /** null: there is no such operation. */
+  get(id: string): Promise<StoredBulk | null>;
+  /** Newest first, before the operation with this id. */
+  list(page: { readonly before: string | null; readonly limit: number }): Promise<StoredBulk[]>;
+  /** By run id, after this one. */
+  results(
+    id: string,
+    page: {
+      readonly outcome: StoredBulkResult["outcome"] | null;
+      readonly after: string | null;
+      readonly limit: number;
+    },
+  ): Promise<StoredBulkResult[]>;
+  /** Whether there is such an operation. */
+  stop(id: string): Promise<boolean>;
+}
+
 export interface ScheduleTransport {
   set(schedule: NewSchedule): Promise<ScheduleDetail & { readonly changed: boolean }>;
   /** null: there is no such schedule. */
@@ -103,6 +142,7 @@ export interface ScheduleTransport {
 
 export interface ClientTransport extends SendTransport {
   readonly queues: QueueTransport;
+  readonly bulk: BulkTransport;
   readonly topics: TopicTransport;
   readonly pauses: PauseTransport;
   readonly schedules: ScheduleTransport;
@@ -110,6 +150,7 @@ export interface ClientTransport extends SendTransport {
     runId: string,
     options: { reason: string | null; cascade: boolean },
   ): Promise<Pick<Cancellation, "verdict" | "phase"> & { readonly cancelled: number }>;
+  rerun(runId: string, request: RerunRequest): Promise<RerunAnswer>;
   /** null: there is no such run. */
   get(runId: string): Promise<Run | null>;
   list(query: RunPageQuery): Promise<Page>;
@@ -120,6 +161,8 @@ export interface ClientTransport extends SendTransport {
   why(runId: string): Promise<Why | null>;
   /** Waits for the end of a run; null once `timeoutMs` has passed. */
   result(runId: string, timeoutMs: number | null): Promise<EndedRun | null>;
+  /** A page of the action log, newest first. */
+  actions(filter: ActionFilter): Promise<StoredAction[]>;
   setLimit(limit: StoredLimit): Promise<void>;
   limits(): Promise<StoredLimit[]>;
   /** Closes connections. Calls that still wait fail with `reason`. */

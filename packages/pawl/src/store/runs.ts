@@ -106,14 +106,28 @@ export interface ClaimedRun {
   /** When it was started, by the database clock. */
   readonly startedMs: number;
   readonly trace: string | null;
-  /** null: it has none of these facts. */
+  /** Facts that few runs have; null: none. */
   readonly extra: ClaimExtra | null;
 }
 
-/** Facts that few runs have. */
+/** Facts about a claimed run that few runs have. */
 export interface ClaimExtra {
   /** The idempotency key of a run that a schedule started. */
   readonly schedule?: string | undefined;
+  /** The first run of its chain of reruns. */
+  readonly originId?: string | undefined;
+}
+
+/** Facts about a stored run that few runs have. */
+export interface RunExtra {
+  /** The first run of its chain of reruns. */
+  readonly originId?: string;
+  /** Of a rerun: the idempotency key of the first run, if a schedule started it. */
+  readonly schedule?: string;
+  /** The run that it repeats. */
+  readonly rerunOf?: string;
+  /** The newest run that repeats it. */
+  readonly rerunAs?: string;
 }
 
 /** A signal in an inbox. */

@@ -35,6 +35,12 @@ export interface Run {
   readonly completedAt: Date | null;
   readonly eligibleAt: Date | null;
   readonly expiresAt: Date | null;
+  /** The run that it repeats; null: it is no rerun. */
+  readonly rerunOf: string | null;
+  /** The newest run that repeats it; null: none. */
+  readonly rerunAs: string | null;
+  /** The first run of its chain of reruns; its own id if it is no rerun. */
+  readonly originRunId: string;
   /** Who paused the run, its queue or its definition; null: it is not paused. */
   readonly paused: Pause | null;
 }
@@ -87,6 +93,8 @@ export type WhyReason =
       readonly status: "completed" | "failed" | "cancelled";
       readonly at: Date;
       readonly error: ErrorRecord | null;
+      /** The newest run that repeats it; null: none. */
+      readonly rerunAs: string | null;
     }
   /** A live worker executes it. */
   | { readonly reason: "executing"; readonly worker: string; readonly leaseUntil: Date }

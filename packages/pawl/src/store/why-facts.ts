@@ -23,6 +23,8 @@ export interface WhyFacts {
   readonly eligibleAt: string | null;
   readonly completedAt: string | null;
   readonly error: ErrorRecord | null;
+  /** The newest run that repeats it. */
+  readonly rerunAs: string | null;
   readonly awaits: {
     readonly names?: string[];
     readonly match?: Json;

@@ -162,6 +162,8 @@ export interface WorkerStore extends Pick<ClientStore, "setLimit" | "bringForwar
    * end.
    */
   sweep(limit: number, after?: string | null): Promise<{ swept: number; last: string | null }>;
+  /** Does one batch of a bulk operation. `again`: there is more to do. `woke`: runs became claimable. */
+  workBulk(limit: number): Promise<{ again: boolean; woke: boolean }>;
 }
 
 export interface Recovered {

@@ -130,8 +130,8 @@ export class TestWorkers {
   }
 
   /**
-   * Does the work of the sweeper: reclaims runs of dead workers, repairs stuck runs, deletes
-   * expired runs.
+   * Does the work of the sweeper: reclaims runs of dead workers, repairs stuck runs, works off bulk
+   * operations, deletes expired runs.
    */
   async repair(): Promise<void> {
     let marks: string | null = null;
@@ -139,6 +139,7 @@ export class TestWorkers {
       const found = await this.store.recover({ limit: batch, repairs: true, marks });
       ({ marks, again } = found);
     }
+    for (let again = true; again && !this.#isClosed;) ({ again } = await this.store.workBulk(batch));
     let last: string | null = null;
     do ({ last } = await this.store.sweep(batch, last));
     while (last !== null && !this.#isClosed);

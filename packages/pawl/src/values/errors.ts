@@ -22,8 +22,10 @@ export type ErrorCode =
   | "NonRetryable"
   | "NotSerializable"
   | "NotSupported"
+  | "OperationNotFound"
   | "PayloadTooLarge"
   | "ResultTimeout"
+  | "RunActive"
   | "RunCancelled"
   | "RunEnded"
   | "RunFailed"
@@ -47,6 +49,16 @@ export abstract class PawlError extends Error {
 /** No run has this id. */
 export class RunNotFound extends PawlError {
   override readonly code = "RunNotFound";
+}
+
+/** No bulk operation has this id. */
+export class OperationNotFound extends PawlError {
+  override readonly code = "OperationNotFound";
+}
+
+/** The run has not ended, and the call needs one that has. */
+export class RunActive extends PawlError {
+  override readonly code = "RunActive";
 }
 
 /** The run has ended, and the call needs one that has not. */
@@ -275,8 +287,10 @@ const classes: Record<ErrorCode, { readonly prototype: PawlError }> = {
   NonRetryable,
   NotSerializable,
   NotSupported,
+  OperationNotFound,
   PayloadTooLarge,
   ResultTimeout,
+  RunActive,
   RunCancelled,
   RunEnded,
   RunFailed,

@@ -1,8 +1,9 @@
 /**
  * The background sweeps of a worker. Every `reapInterval` it reclaims runs of dead workers, places
  * runs that nobody served, and repairs blocked partition keys; that cannot be switched off. Every
- * `sweepInterval` it deletes ended runs past their retention. Each call handles a bounded batch. An
- * outage only skips a round.
+ * `sweepInterval` it deletes ended runs past their retention. It also works off bulk operations, by
+ * itself, so that a long one delays nothing else. Each call handles a bounded batch. An outage only
+ * skips a round.
  *
  * An idle worker checks less often, but in time for each lease that it knows of, so a dead worker
  * is found as soon as by a busy one. After repairs that took long (an old transaction keeps ended
@@ -14,12 +15,14 @@ import type { Recovered, WorkerStore } from "../store/store.js";
 import type { Emitter } from "../observe/events.js";
 
 const batch = 1_000;
+/** How many runs one call acts on. They stay locked until it ends. */
+const bulkBatch = 500;
 /** The interval of an idle worker: so many times `reapInterval`, but at most half a lease. */
 const restRounds = 5;
 const repairRest = 10;
 
 export interface SweeperOptions {
-  readonly store: Pick<WorkerStore, "recover" | "sweep">;
+  readonly store: Pick<WorkerStore, "recover" | "sweep" | "workBulk">;
   readonly logger: Logger;
   readonly events?: Emitter;
   readonly reapMs: number;
@@ -47,6 +50,7 @@ export class Sweeper {
     this.#options = options;
     this.#recoverAfter(spread(options.reapMs));
     if (options.sweepMs !== null) this.#expireAfter(spread(options.sweepMs));
+    this.#workBulkAfter(spread(options.reapMs));
   }
 
   /** An idle worker has something to do: check soon. */
@@ -82,6 +86,18 @@ export class Sweeper {
     this.#after(waitMs, async () => {
       await this.#guard(() => this.#expire());
       if (!this.#isStopped) this.#expireAfter(spread(this.#options.sweepMs!));
+    });
+  }
+
+  #workBulkAfter(waitMs: number): void {
+    const { reapMs, leaseMs } = this.#options;
+    this.#after(waitMs, async () => {
+      let isFound = false;
+      await this.#guard(async () => {
+        isFound = await this.#workBulk();
+      });
+      const restMs = Math.min(reapMs * restRounds, leaseMs / 2);
+      if (!this.#isStopped) this.#workBulkAfter(spread(isFound ? reapMs : restMs));
     });
   }
 
@@ -121,6 +137,16 @@ export class Sweeper {
       last = reached;
       if (swept > 0) events?.emit("sweeper.swept", { runs: swept });
     } while (last !== null && !this.#isStopped);
+  }
+
+  /** Works on bulk operations while there are any. Answers whether there were. */
+  async #workBulk(): Promise<boolean> {
+    const { store, onClaimable } = this.#options;
+    for (let isFound = false; ; isFound = true) {
+      const { again, woke } = await store.workBulk(bulkBatch);
+      if (woke) onClaimable(null);
+      if (!again || this.#isStopped) return isFound;
+    }
   }
 
   #after(waitMs: number, round: () => Promise<void>): NodeJS.Timeout {

@@ -2,6 +2,7 @@
 
 import type { Command } from "commander";
 import { hold } from "pawl";
+import { actingAs } from "pawl/engine";
 import { addDatabaseOptions } from "./terminal/connection.js";
 import { databaseOf } from "./fork.js";
 import { action, addCommand, type Session } from "./terminal/session.js";
@@ -27,7 +28,9 @@ export function addHold(program: Command, session: Session): void {
     action(session, async (flags: Flags) => {
       const held = flags.release !== true;
       const database = databaseOf(flags);
-      const { changed } = held ? await hold(database) : await hold.release(database);
+      const { changed } = await actingAs({ who: "local", from: "cli" }, () =>
+        held ? hold(database) : hold.release(database),
+      );
       session.shell.print(flags.json === true ? prettyJson({ held, changed }) : describe(held, changed));
     }),
   );

@@ -1,6 +1,8 @@
 /** All commands of `pawl`. */
 
 import type { Command } from "commander";
+import { addActions } from "./actions.js";
+import { addBulk } from "./bulk.js";
 import { addCheck } from "./check.js";
 import { addDev } from "./dev/dev.js";
 import { addDoctor } from "./doctor.js";
@@ -25,6 +27,8 @@ export function createProgram(session: Session): Command {
   addMigrate(program, session);
   addRuns(program, session);
   addSteps(program, session);
+  addBulk(program, session);
+  addActions(program, session);
   addLimits(program, session);
   addPauses(program, session);
   addSchedules(program, session);

@@ -15,6 +15,7 @@ import fastify, {
   type RawServerDefault,
 } from "fastify";
 import { Forbidden, type Logger } from "pawl";
+import { actingAs } from "pawl/engine";
 import { anonymous, authenticate, type Caller, type AuthMode } from "./auth.js";
 import { budgetBodies } from "./body-budget.js";
 import type { Dashboard } from "./dashboard.js";
@@ -127,6 +128,11 @@ export function makeApp(options: AppOptions): { app: App; routes: readonly Route
     done();
   });
   budgetBodies(app);
+  // After the body: what the handler does is an action of this caller.
+  app.addHook("preHandler", ({ caller, ip }, _reply, done) => {
+    const who = caller.tokenName ?? (auth.kind === "proxy" ? "proxy" : "local");
+    actingAs({ who, from: ip }, done);
+  });
   app.setErrorHandler(answer);
   app.setNotFoundHandler((request, reply) => {
     const path = request.url.replace(/\?.*$/s, "");

@@ -2,6 +2,8 @@
 
 import type { Backend } from "../backend/backend.js";
 import type { App } from "../http/app.js";
+import { actionRoutes } from "./actions.js";
+import { bulkRoutes } from "./bulk.js";
 import { healthRoutes } from "./health.js";
 import { limitRoutes } from "./limits.js";
 import { listingRoutes } from "./listings.js";
@@ -19,6 +21,8 @@ export function addRoutes(app: App, backend: Backend, { metricsOpen }: { metrics
   runRoutes(app, backend);
   listingRoutes(app, backend);
   limitRoutes(app, backend);
+  bulkRoutes(app, backend);
+  actionRoutes(app, backend);
   pauseRoutes(app, backend);
   scheduleRoutes(app, backend);
   metricsRoutes(app, backend, metricsOpen);

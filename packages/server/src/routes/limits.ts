@@ -55,7 +55,7 @@ export function limitRoutes(app: App, { pawl }: Backend): void {
   app.put(
     "/v1/limits/:name",
     {
-      config: { scope: "write", prefixes: "checked" },
+      config: { scope: "admin", prefixes: "checked" },
       schema: {
         operationId: "setLimit",
         summary: "Set a limit",

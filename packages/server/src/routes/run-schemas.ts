@@ -66,6 +66,11 @@ export const runSchema = Type.Unsafe<Run>(
       completedAt: nullable(date),
       eligibleAt: nullable(date),
       expiresAt: nullable(date),
+      rerunOf: nullable(Type.String({ description: "The run that it repeats" })),
+      rerunAs: nullable(Type.String({ description: "The newest run that repeats it" })),
+      originRunId: Type.String({
+        description: "The first run of its chain of reruns; its own id if it is no rerun",
+      }),
       paused: Type.Union([pauseSchema, Type.Null()], {
         description: "Who paused the run, its queue or its definition; null: it is not paused",
       }),
@@ -105,6 +110,17 @@ export const batchSchema = strict(
   { runs: Type.Array(Type.Union([startedSchema, strict({ error: problemSchema })])) },
   { description: "In the order of the request" },
 );
+
+export const rerunFields = {
+  from: Type.Optional(
+    Type.String({ description: 'The step to begin with, or "start". Default: where the run failed' }),
+  ),
+  input: Type.Optional(Type.Unknown({ description: "Another input" })),
+  state: Type.Optional(Type.Unknown({ description: "Another state, for a machine" })),
+  version: Type.Optional(Type.Integer({ description: "Another version of the definition" })),
+};
+
+export const rerunSchema = strict(rerunFields, { title: "Rerun" });
 
 export const endedSchema = strict(
   {

@@ -1,4 +1,7 @@
-/** One run: read it, wait for its end, list its steps, ask why it waits, signal it, cancel it. */
+/**
+ * One run: read it, wait for its end, list its steps, ask why it waits, signal it, cancel it, run it
+ * again.
+ */
 
 import { setMaxListeners } from "node:events";
 import type { FastifyReply } from "fastify";
@@ -11,7 +14,15 @@ import { idempotencyKeyOf } from "../http/idempotency-header.js";
 import { countWaits, whenOver } from "../http/long-poll.js";
 import type { Backend } from "../backend/backend.js";
 import { answers, idempotencyHeader, pageCursor, strict, waitSeconds } from "../http/schemas.js";
-import { endedSchema, namedRunParams, runParams, runSchema, stepsSchema, whySchema } from "./run-schemas.js";
+import {
+  endedSchema,
+  namedRunParams,
+  rerunSchema,
+  runParams,
+  runSchema,
+  stepsSchema,
+  whySchema,
+} from "./run-schemas.js";
 
 /**
  * Each call has two paths: by id alone, and below the name of the definition, which the run must
@@ -152,6 +163,32 @@ function placedRoutes(app: App, backend: Backend, { path, of, params }: (typeof 
       },
     },
     async (request) => pawl.runs.cancel(await checked(request), request.query),
+  );
+
+  app.post(
+    `${path}/rerun`,
+    {
+      config: { scope: "write", prefixes: "checked" },
+      schema: {
+        operationId: `rerunRun${of}`,
+        summary: "Run an ended run again",
+        description:
+          "Starts a new run that begins where the old one failed, or at `from`. 409 if the run has not ended.",
+        tags,
+        params,
+        body: rerunSchema,
+        response: answers({ 201: strict({ runId: Type.String({ description: "The new run" }) }) }),
+      },
+      // Every member is optional.
+      preValidation: (request, _reply, done) => {
+        request.body ??= {};
+        done();
+      },
+    },
+    async (request, reply) => {
+      const rerun = await pawl.runs.rerun(await checked(request), request.body);
+      return reply.code(201).header("location", `/v1/runs/${rerun.runId}`).send(rerun);
+    },
   );
 
   /** The run, if the caller may see it and it has the name in the path. */

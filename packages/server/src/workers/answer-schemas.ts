@@ -141,6 +141,7 @@ const claimedRun = strict(
     extra: Type.Union(
       [
         strict({
+          originId: Type.Optional(Type.String({ description: "The first run of its chain of reruns" })),
           schedule: Type.Optional(
             Type.String({
               description: "schedule/<name>/<time>: the schedule that started it, and its tick",

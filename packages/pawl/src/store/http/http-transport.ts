@@ -10,7 +10,15 @@ import type { Logger } from "../../values/logger.js";
 import { phasesOf, type Status } from "../../values/phase.js";
 import { Batcher } from "../../timing/batch.js";
 import { Lanes } from "../../timing/slow-lanes.js";
-import type { EndedRun, NewSignal, SignalVerdict } from "../client-store.js";
+import type {
+  ActionFilter,
+  EndedRun,
+  NewSignal,
+  RerunAnswer,
+  RerunRequest,
+  SignalVerdict,
+  StoredAction,
+} from "../client-store.js";
 import type { ClientTransport, RunPageQuery, RunQuery } from "../client-transport.js";
 import { isUnreachable } from "../errors.js";
 import type { NewRun, StartedRun, StoredLimit } from "../runs.js";
@@ -19,6 +27,7 @@ import type { ServerAddress } from "./address.js";
 import { Caller } from "./caller.js";
 import { type DatesAsText, readRun, readStep, readWhy } from "./dates.js";
 import type { Hints } from "./hints.js";
+import { httpActions, httpBulk } from "./http-operations.js";
 import { httpPauses } from "./http-pauses.js";
 import { httpQueues, httpTopics } from "./http-queues.js";
 import { httpSchedules } from "./http-schedules.js";
@@ -60,6 +69,7 @@ interface SentEnd {
 export class HttpTransport implements ClientTransport {
   readonly queues: ClientTransport["queues"];
   readonly topics: ClientTransport["topics"];
+  readonly bulk: ClientTransport["bulk"];
   readonly pauses: ClientTransport["pauses"];
   readonly schedules: ClientTransport["schedules"];
   readonly #caller: Caller;
@@ -75,6 +85,7 @@ export class HttpTransport implements ClientTransport {
     this.#trace = trace;
     this.queues = httpQueues(this.#caller);
     this.topics = httpTopics(this.#caller);
+    this.bulk = httpBulk(this.#caller);
     this.pauses = httpPauses(this.#caller);
     this.schedules = httpSchedules(this.#caller);
     this.#results = new HttpResults((...asked) => this.#ended(...asked), hints, logger);
@@ -131,6 +142,19 @@ export class HttpTransport implements ClientTransport {
     return { verdict: cancelled > 0 ? "cancelled" : "already", phase: "cancelled", cancelled };
   }
 
+  async rerun(runId: string, { from, input, state, version }: RerunRequest): Promise<RerunAnswer> {
+    const given = (text: string | null): unknown => (text === null ? undefined : JSON.parse(text));
+    const rerun = await this.#caller.call<{ runId: string }>("POST", `/v1/runs/${runId}/rerun`, {
+      body: {
+        from: from ?? undefined,
+        input: given(input),
+        state: given(state),
+        version: version ?? undefined,
+      },
+    });
+    return { kind: "rerun", runId: rerun.runId };
+  }
+
   async get(runId: string): Promise<Run> {
     return readRun(await this.#caller.call<DatesAsText<Run>>("GET", `/v1/runs/${runId}`));
   }
@@ -166,6 +190,10 @@ export class HttpTransport implements ClientTransport {
 
   result(runId: string, timeoutMs: number | null): Promise<EndedRun | null> {
     return this.#results.wait(runId, timeoutMs);
+  }
+
+  actions(filter: ActionFilter): Promise<StoredAction[]> {
+    return httpActions(this.#caller, filter);
   }
 
   async limits(): Promise<StoredLimit[]> {

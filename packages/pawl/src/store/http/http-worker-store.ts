@@ -200,6 +200,10 @@ export class HttpWorkerStore implements WorkerStore {
     throw new NotSupported("the server deletes runs past their retention");
   }
 
+  workBulk(): Promise<{ again: boolean; woke: boolean }> {
+    throw new NotSupported("the server works off bulk operations");
+  }
+
   #post<Answer>(what: string, body: object, options: CallOptions = {}): Promise<Answer> {
     return this.#caller.call("POST", `/v1/workers/${what}`, { tries: 1, ...options, body });
   }

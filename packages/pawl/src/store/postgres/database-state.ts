@@ -5,7 +5,7 @@
  */
 
 import pg from "pg";
-import type { DatabaseState } from "../store.js";
+import type { Actor, DatabaseState } from "../store.js";
 import { type Address, connectionOptions, types } from "./database.js";
 import { explain } from "./database-errors.js";
 import { quoteName } from "./literals.js";
@@ -25,9 +25,13 @@ export async function readState(address: Address): Promise<DatabaseState> {
   return toDatabaseState(await callOnce<DatabaseStateRow>(address, "database_state", []));
 }
 
-/** Returns whether the call changed anything. */
-export async function setHeld(address: Address, isHeld: boolean): Promise<boolean> {
+/** Returns whether the call changed anything. If so, and with `by`, the action log gets a line. */
+export async function setHeld(address: Address, isHeld: boolean, by?: Actor): Promise<boolean> {
   const { set_held } = await callOnce<{ set_held: boolean }>(address, "set_held", [isHeld]);
+  if (set_held && by !== undefined) {
+    const line = [JSON.stringify(by), isHeld ? "database.hold" : "database.release", null, null];
+    await callOnce(address, "act", line);
+  }
   return set_held;
 }
 

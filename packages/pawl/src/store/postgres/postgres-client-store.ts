@@ -7,6 +7,7 @@ import { fromJson } from "../../values/json.js";
 import type { Status } from "../../values/phase.js";
 import type { ListedStep, StepCursor } from "../journal.js";
 import type {
+  Actor,
   Cancellation,
   Claim,
   Claimable,
@@ -30,7 +31,7 @@ import { type StepRow, toListedStep } from "./journal-rows.js";
 import { column } from "./literals.js";
 import type { PauseStore } from "../pauses.js";
 import { pauseCalls } from "./pause-calls.js";
-import { PostgresQueueStore } from "./postgres-queue-store.js";
+import { PostgresOperationsStore } from "./postgres-operations-store.js";
 import {
   type ClaimRow,
   type RunRow,
@@ -47,7 +48,7 @@ import {
 /** The maximum number of names to count. */
 const maxNames = 10_000;
 
-export class PostgresClientStore extends PostgresQueueStore implements ClientStore {
+export class PostgresClientStore extends PostgresOperationsStore implements ClientStore {
   /** Pauses of runs, queues and definitions. */
   readonly pausing: PauseStore = pauseCalls((name, values) => this.call(name, values));
 
@@ -138,8 +139,9 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
 
   async cancel(
     runId: string,
-    { reason, cascade }: { reason: string | null; cascade: boolean },
+    { reason, cascade, by }: { reason: string | null; cascade: boolean; by?: Actor },
   ): Promise<Cancellation> {
+    const called = by === undefined ? "cancel" : "cancel_as";
     const [row] = await this.call<{
       verdict: Cancellation["verdict"];
       status: Cancellation["phase"];
@@ -147,7 +149,7 @@ export class PostgresClientStore extends PostgresQueueStore implements ClientSto
       names: string | null;
       lost: string | null;
       claimable: string | null;
-    }>("cancel", [runId, reason, cascade]);
+    }>(called, [...(by === undefined ? [] : [JSON.stringify(by)]), runId, reason, cascade]);
     return {
       verdict: row!.verdict,
       phase: row!.status,

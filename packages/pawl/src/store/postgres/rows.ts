@@ -14,6 +14,7 @@ import type {
   NewSignal,
   StartedRun,
   StoredRun,
+  RunExtra,
   StoredSignal,
   Transition,
   Verdict,
@@ -311,14 +312,12 @@ export interface RunRow {
   extra: string | null;
 }
 
-interface RunExtra {
-  readonly paused?: Omit<Pause, "since"> & { readonly since: string };
-}
+type RunFacts = RunExtra & { readonly paused?: Omit<Pause, "since"> & { readonly since: string } };
 
 const toDate = (text: string | null): Date | null => (text === null ? null : new Date(text));
 
 export function toRun(row: RunRow): StoredRun {
-  const { paused } = row.extra === null ? {} : (JSON.parse(row.extra) as RunExtra);
+  const { paused, ...extra } = row.extra === null ? {} : (JSON.parse(row.extra) as RunFacts);
   return {
     runId: row.id,
     name: row.name,
@@ -339,6 +338,7 @@ export function toRun(row: RunRow): StoredRun {
     completedAt: toDate(row.completed_at),
     eligibleAt: toDate(row.eligible_at),
     expiresAt: toDate(row.expires_at),
+    extra,
     paused: paused === undefined ? null : { ...paused, since: new Date(paused.since) },
   };
 }

@@ -68,6 +68,8 @@ function showRun(run: Run, why: Why | null, shell: Shell): string {
       ["queue", run.queue],
       ["priority", run.priority === 0 ? "" : String(run.priority)],
       ["parent", run.parentId ?? ""],
+      ["rerun of", run.rerunOf ?? ""],
+      ["rerun as", run.rerunAs ?? ""],
       ["idempotency key", printable(run.idempotencyKey ?? "")],
       ["started", time(run.startedAt)],
       ["due", run.status === "running" ? time(run.eligibleAt) : ""],

@@ -6,6 +6,7 @@
 import { existsSync } from "node:fs";
 import { type Command, Option } from "commander";
 import { connect, type Logger, type Pawl } from "pawl";
+import { actingAs } from "pawl/engine";
 import { UsageError } from "./failure.js";
 
 export interface ConnectionOptions {
@@ -76,7 +77,7 @@ export async function withPawl<T>(
     ...(token === undefined ? {} : { token }),
   });
   try {
-    return await use(pawl);
+    return await actingAs({ who: "local", from: "cli" }, () => use(pawl));
   } finally {
     await pawl.close();
   }

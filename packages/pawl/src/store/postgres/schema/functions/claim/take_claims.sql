@@ -29,5 +29,5 @@ begin
         then journal_inline(r.id, p_inline) end,
       case when r.kind = 'workflow' and r.inbox_seq > 0 then inbox_names(r.id, p_inline) end,
       p_unique = 'give up', date_part('epoch', r.inserted_at) * 1000, r.trace,
-      case when starts_with(r.idempotency_key, 'schedule/') then jsonb_build_object('schedule', r.idempotency_key)::text end;
+      case when r.origin_id is not null or starts_with(r.idempotency_key, 'schedule/') then claim_extra(r) end;
 end $f$;

@@ -38,6 +38,7 @@ declare
   v_ended int[];
   v_passed int[];
   v_applied int[];
+  v_waited bigint[];
   v_cleared bigint[];
   v_parents bigint[];
   v_child_of int[];
@@ -159,24 +160,30 @@ begin
     with ended as (
       update runs r set turn = r.turn + 1, locked_by = null, status = v.status, hold = 0, step = coalesce(v.step, r.step),
         result = v.result, error = v.error, priority = coalesce(v.priority, r.priority), crashes = 0,
-        completed_at = v_now, expires_at = v_now + r.retention,
-        timed_out = false, awaits = null, shown = null, rate_limit = null, weight = null, children_pending = 0
+        completed_at = v_now, expires_at = v_now + r.retention, children_pending = 0,
+        -- a rerun of a failed run begins in the same situation; the journal has that of a workflow
+        timed_out = v.is_kept and r.timed_out, awaits = case when v.is_kept and r.kind is distinct from 'workflow' then r.awaits end,
+        shown = case when v.is_kept then r.shown end,
+        rate_limit = case when v.is_kept then r.rate_limit end, weight = case when v.is_kept then r.weight end
       from (select u.id, u.claim_id, u.turn, u.step, u.priority, u.result::jsonb as result, u.error::jsonb as error, u.o::int,
-              case when u.op = 'done' then 'done'::run_status else 'failed'::run_status end as status
+              case when u.op = 'done' then 'done'::run_status else 'failed'::run_status end as status, u.op = 'stop' as is_kept
             from unnest(p_id, p_claim_id, p_turn, p_op, p_step, p_result, p_error, p_priority) with ordinality
               u(id, claim_id, turn, op, step, result, error, priority, o)
             where u.op in ('done', 'stop') order by u.id limit cardinality(p_id)) v
       where r.id = v.id and r.claim_id = v.claim_id and r.turn = v.turn
         and (r.status = 'executing' and r.locked_by is not null) is true
         and (v_locked is null or r.id = any (v_locked))
-      returning v.o, r.id, r.inbox_seq, r.parent_id, r.child_of, r.concurrency)
-    select array_agg(e.o), array_agg(e.id) filter (where e.inbox_seq > 0),
+      returning v.o, r.id, r.inbox_seq, r.parent_id, r.child_of, r.awaits, r.concurrency)
+    select array_agg(e.o), array_agg(e.id) filter (where e.awaits is not null), array_agg(e.id) filter (where e.inbox_seq > 0),
       array_agg(e.parent_id) filter (where e.parent_id is not null),
       array_agg(e.child_of) filter (where e.parent_id is not null),
       array_agg(e.id) filter (where e.parent_id is not null and e.child_of is null),
       array_agg(e.concurrency) filter (where e.concurrency is not null)
-    into v_ended, v_cleared, v_parents, v_child_of, v_invoked, v_more_slots from ended e;
+    into v_ended, v_waited, v_cleared, v_parents, v_child_of, v_invoked, v_more_slots from ended e;
     v_slots := v_slots || v_more_slots;
+    if v_waited is not null then
+      perform keep_awaited(v_waited);
+    end if;
     if v_cleared is not null then
       perform clear_inboxes(v_cleared, v_now);
     end if;

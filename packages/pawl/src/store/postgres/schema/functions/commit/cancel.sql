@@ -19,6 +19,7 @@ declare
   v_new bigint[];
   v_missed bigint[] := '{}';
   v_live bigint[];
+  v_waited bigint[];
   v_cleared bigint[];
   v_parents bigint[];
   v_child_of int[];
@@ -100,7 +101,9 @@ begin
         returning r.id, r.name, r.version)
       select jsonb_agg(jsonb_build_array(g.id::text, g.name, g.version))::text into lost from given_up g;
       with ended as (
-        update runs r set status = 'cancelled', hold = 0, throttled = false, timed_out = false, awaits = null, shown = null,
+        -- a rerun begins in the same situation; the journal has that of a workflow
+        update runs r set status = 'cancelled', hold = 0, throttled = false,
+          awaits = case when r.kind is distinct from 'workflow' then r.awaits || jsonb_build_object('was', r.status) end,
           queue = coalesce(r.queue, 'default'), priority = coalesce(r.priority, 0::smallint),
           retention = coalesce(r.retention, v.retention), completed_at = v_now, expires_at = v_now + coalesce(r.retention, v.retention),
           error = v.error
@@ -108,11 +111,11 @@ begin
             case when p_reason is not null then jsonb_build_object('name', 'RunCancelled', 'code', 'RunCancelled', 'message', p_reason) end as error
           from settings s, unnest(v_live) u(id) limit cardinality(v_live)) v
         where r.id = v.id
-        returning r.id, r.inbox_seq, r.parent_id, r.child_of)
-      select array_agg(e.id) filter (where e.inbox_seq > 0), array_agg(e.parent_id) filter (where e.parent_id is not null),
+        returning r.id, r.inbox_seq, r.parent_id, r.child_of, r.awaits)
+      select array_agg(e.id) filter (where e.awaits is not null), array_agg(e.id) filter (where e.inbox_seq > 0), array_agg(e.parent_id) filter (where e.parent_id is not null),
         array_agg(e.child_of) filter (where e.parent_id is not null),
         array_agg(e.id) filter (where e.parent_id is not null and e.child_of is null)
-      into v_cleared, v_parents, v_child_of, v_invoked from ended e;
+      into v_waited, v_cleared, v_parents, v_child_of, v_invoked from ended e;
       exit;
     exception when unique_violation then
       if v_try = 2 then
@@ -121,6 +124,9 @@ begin
     end;
   end loop;
 
+  if v_waited is not null then
+    perform keep_awaited(v_waited);
+  end if;
   if v_cleared is not null then
     perform clear_inboxes(v_cleared, v_now);
   end if;

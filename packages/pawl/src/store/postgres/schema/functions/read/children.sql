@@ -2,7 +2,9 @@
 -- A page of the children of a run's last spawn, in order, after place p_after: at most 1,000 and
 -- about 1 MiB (at least one).
 -- `awaits` keeps the children that were not created because another run held their key. The holder
--- answers for them, as it is now, or as it was then if it was swept since. Rides runs_children.
+-- answers for them, as it is now, or as it was then if it was swept since. A rerun at the step that
+-- sees the children sees those of the old run (`of`: its id and the number of its spawn). Rides
+-- runs_children.
 create or replace function children(p_run_id bigint, p_after int)
 returns table ("position" int, id bigint, name text, status run_status, result text, error text, created boolean)
 language plpgsql stable as $f$
@@ -10,7 +12,8 @@ language plpgsql stable as $f$
 declare
   v_parent record;
 begin
-  select r.spawn, r.awaits into v_parent from runs r where r.id = p_run_id;
+  select coalesce((r.awaits -> 'of' ->> 0)::bigint, r.id) as id, coalesce((r.awaits -> 'of' ->> 1)::int, r.spawn) as spawn, r.awaits
+    into v_parent from runs r where r.id = p_run_id;
   return query
     select p.position, p.id, p.name, p.status, p.result, p.error, p.created
     from (
@@ -20,7 +23,7 @@ begin
         select * from (
           select t.position, t.id, t.name, t.status, t.result::text as result, t.error::text as error, true as created
           from runs t
-          where t.parent_id = p_run_id and t.child_of = v_parent.spawn and t.position > p_after
+          where t.parent_id = v_parent.id and t.child_of = v_parent.spawn and t.position > p_after
           order by t.position limit 1000) made
         union all
         select (h.value ->> 'position')::int, (h.value ->> 'runId')::bigint, h.value ->> 'name',

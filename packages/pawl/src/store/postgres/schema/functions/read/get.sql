@@ -21,10 +21,9 @@ begin
     return query
       select r.id, r.name, r.version, r.kind, r.status, r.step, r.attempt, coalesce(r.queue, 'default'), coalesce(r.priority, 0::smallint),
         r.input::text, r.state::text, r.result::text, r.error::text, r.parent_id, r.idempotency_key,
-        iso(r.inserted_at), iso(r.completed_at), iso(nullif(r.eligible_at, 'infinity')), iso(r.expires_at),
-        case when r.pause is not null then jsonb_build_object('paused', r.pause)::text end
+        iso(r.inserted_at), iso(r.completed_at), iso(nullif(r.eligible_at, 'infinity')), iso(r.expires_at), r.extra
       from unnest(p_id) v(id)
-      cross join lateral (select t.*, pause_of(t) as pause from runs t where t.id = v.id and t.id < first_message_id() limit 1) r;
+      cross join lateral (select t.*, run_extra(t) as extra from runs t where t.id = v.id and t.id < first_message_id() limit 1) r;
     return;
   end if;
   -- one by one, so that it reads only those that fit

@@ -18,7 +18,9 @@ begin
     'attempt', v_run.attempt, 'crashes', v_run.crashes, 'hold', v_run.hold, 'databaseHeld', is_held(), 'throttled', v_run.throttled,
     'rateLimit', v_run.rate_limit, 'partitionKey', v_run.partition_key,
     'now', iso(v_now), 'eligibleAt', iso(within_reach(nullif(v_run.eligible_at, 'infinity'))), 'completedAt', iso(v_run.completed_at),
-    'error', v_run.error, 'awaits', v_run.awaits, 'childrenPending', v_run.children_pending,
+    'error', v_run.error,
+    'rerunAs', (select n.id::text from runs n where n.rerun_of = p_id order by n.id desc limit 1),
+    'awaits', v_run.awaits, 'childrenPending', v_run.children_pending,
     'inbox', (
       select coalesce(jsonb_object_agg(s.name, s.n), '{}') from (
         select t.name, count(*) as n from signals t

@@ -1,8 +1,8 @@
 -- pawl: call
 -- Retention: deletes up to p_limit terminal runs past their time, with journal and inbox; finds ids
--- first, then deletes by key. Rides runs_expiry, locks with SKIP LOCKED. A run that a worker still
+-- first, then deletes by key (forget_runs). Also old lines of the action log (sweep_log). Rides runs_expiry, locks with SKIP LOCKED. A run that a worker still
 -- holds (cancelled, its step not returned yet) waits. So does a child until its parent has gone on
--- from the step that sees it.
+-- from the step that sees it; if that step failed, a rerun may still want to see it.
 -- Begins at p_after_us, where the last call stopped (microseconds; null: at the head), so that a
 -- long drain does not walk again over deleted runs. Answers where it stopped (null: at the end).
 -- Deletes nothing while the database is held: people who look into a copy want to find everything.
@@ -22,23 +22,19 @@ begin
   v_ids := array(select r.id from runs r
     where r.expires_at >= v_after and r.expires_at <= v_now and (r.status in ('done', 'failed', 'cancelled')) is true and (r.locked_by is null) is true
       and (r.parent_id is null or (select p.id from runs p where p.id = r.parent_id
-        and (p.spawn = r.child_of and p.awaits ? 'children') is true limit 1) is null)
+        and (p.spawn = r.child_of and p.awaits ? 'children' and p.status <> 'cancelled') is true limit 1) is null)
     order by r.expires_at limit p_limit for update skip locked);
   if cardinality(v_ids) = p_limit then
     select to_us(r.expires_at) into last from runs r where r.id = v_ids[p_limit];
   end if;
-  delete from steps s using (select u.id from unnest(v_ids) u(id) limit p_limit) v
-    where s.run_id = v.id;
-  delete from signals s using (select u.id from unnest(v_ids) u(id) limit p_limit) v
-    where s.run_id = v.id;
-  delete from runs r using (select u.id from unnest(v_ids) u(id) limit p_limit) v
-    where r.id = v.id;
+  perform forget_runs(v_ids);
   -- a bucket that is full by now carries no information
   delete from buckets b using (
     select c.name, c.key from buckets c join limits l on l.name = c.name
     where greatest(c.updated_at, c.promised_at) + coalesce(l.period * (l.burst / l.allowed), '0') < v_now
     limit p_limit for update of c skip locked) v
     where b.name = v.name and b.key = v.key;
+  perform sweep_log(p_limit, v_now);
   swept := cardinality(v_ids);
   return next;
 end $f$;

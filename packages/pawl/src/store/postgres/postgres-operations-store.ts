@@ -1,0 +1,179 @@
+/**
+ * The calls of operators to PostgreSQL: reruns, bulk operations, the action log. This file only
+ * encodes and decodes; each SQL function states its guarantees in its header.
+ */
+
+import { fromJson } from "../../values/json.js";
+import type { Json } from "../../values/json-types.js";
+import type {
+  ActionFilter,
+  Actor,
+  BulkAction,
+  BulkSettings,
+  RerunRequest,
+  RerunVerdict,
+  RunFilter,
+  StoredAction,
+  StoredBulk,
+  StoredBulkResult,
+} from "../client-store.js";
+import { column } from "./literals.js";
+import { PostgresQueueStore } from "./postgres-queue-store.js";
+
+interface BulkRow {
+  id: string;
+  status: StoredBulk["status"];
+  action: BulkAction;
+  filter: string;
+  who: string;
+  counted: string;
+  done: string;
+  skipped: string;
+  failed: string;
+  error: string | null;
+  started_at: string;
+  completed_at: string | null;
+}
+
+export class PostgresOperationsStore extends PostgresQueueStore {
+  async rerun(
+    runId: string,
+    { from, input, state, version }: RerunRequest,
+    by: Actor,
+  ): Promise<RerunVerdict> {
+    const [row] = await this.call<{
+      verdict: RerunVerdict["kind"];
+      id: string;
+      name: string;
+      version: number;
+      queue: string;
+      steps: string | null;
+    }>("rerun", [column([runId], (id) => id), from, input, state, version, JSON.stringify(by)]);
+    const { verdict, id, steps, ...run } = row!;
+    switch (verdict) {
+      case "rerun":
+        return { kind: verdict, runId: id, name: run.name, version: run.version, queue: run.queue };
+      case "unknown_step":
+      case "waited_for_children":
+      case "signals_lost":
+        return { kind: verdict, steps: steps === null ? [] : (JSON.parse(steps) as string[]) };
+      case "not_found":
+      case "active":
+      case "no_steps":
+      case "no_state":
+      case "no_input":
+        return { kind: verdict };
+    }
+  }
+
+  /**
+   * Begins a bulk operation. `where` is the filter as it was given; it is stored beside the filter
+   * that the database applies.
+   */
+  async startBulk(
+    operation: {
+      readonly action: BulkAction;
+      readonly where: Readonly<Record<string, Json>>;
+      readonly filter: RunFilter;
+      readonly settings: BulkSettings;
+      readonly counted: number;
+    },
+    by: Actor,
+  ): Promise<string> {
+    const { action, where, settings, counted } = operation;
+    const { before: _before, limit: _limit, input, ...filter } = operation.filter;
+    const set = Object.entries({ ...filter, input: input === null ? null : fromJson(input) });
+    const stored = { ...Object.fromEntries(set.filter(([, value]) => value !== null && value !== false)), where };
+    const [row] = await this.call<{ start_bulk: string }>("start_bulk", [
+      action,
+      JSON.stringify(stored),
+      JSON.stringify(settings),
+      counted,
+      JSON.stringify(by),
+    ]);
+    return row!.start_bulk;
+  }
+
+  async bulk(page: {
+    readonly id: string | null;
+    readonly before: string | null;
+    readonly limit: number;
+  }): Promise<StoredBulk[]> {
+    const rows = await this.call<BulkRow>("read_bulk", [page.id, page.before, page.limit]);
+    return rows.map(toBulk);
+  }
+
+  async bulkResults(
+    id: string,
+    page: {
+      readonly outcome: StoredBulkResult["outcome"] | null;
+      readonly after: string | null;
+      readonly limit: number;
+    },
+  ): Promise<StoredBulkResult[]> {
+    const rows = await this.call<{
+      run_id: string;
+      outcome: StoredBulkResult["outcome"];
+      reason: string | null;
+      rerun_id: string | null;
+    }>("read_bulk_results", [id, page.outcome, page.after ?? "0", page.limit]);
+    return rows.map((row) => ({
+      runId: row.run_id,
+      outcome: row.outcome,
+      reason: row.reason,
+      rerunId: row.rerun_id,
+    }));
+  }
+
+  async stopBulk(id: string, by: Actor): Promise<boolean> {
+    const [row] = await this.call<{ stop_bulk: boolean }>("stop_bulk", [id, JSON.stringify(by)]);
+    return row?.stop_bulk ?? false;
+  }
+
+  async workBulk(limit: number): Promise<{ again: boolean; woke: boolean }> {
+    const [row] = await this.call<{ again: boolean; woke: boolean }>("work_bulk", [limit]);
+    return row!;
+  }
+
+  /** Writes a line of the action log, for an action that has no function of its own. */
+  async act(by: Actor, action: string, target: string | null, detail: Json): Promise<void> {
+    await this.call("act", [JSON.stringify(by), action, target, JSON.stringify(detail)]);
+  }
+
+  async actions(filter: ActionFilter): Promise<StoredAction[]> {
+    const { who, action, target, since, until, before, limit } = filter;
+    const rows = await this.callAside<{
+      id: string;
+      at: string;
+      who: string;
+      source: string;
+      action: string;
+      target: string | null;
+      detail: string | null;
+    }>("list_actions", [who, action, target, since, until, before, limit]);
+    return rows.map(({ source, at, detail, ...row }) => ({
+      ...row,
+      at: new Date(at),
+      from: source,
+      detail: detail === null ? null : fromJson(detail),
+    }));
+  }
+}
+
+function toBulk(row: BulkRow): StoredBulk {
+  const { where } = fromJson<{ where: Readonly<Record<string, Json>> }>(row.filter);
+  return {
+    id: row.id,
+    status: row.status,
+    action: row.action,
+    where,
+    who: row.who,
+    counted: Number(row.counted),
+    done: Number(row.done),
+    skipped: Number(row.skipped),
+    failed: Number(row.failed),
+    error: row.error,
+    startedAt: new Date(row.started_at),
+    completedAt: row.completed_at === null ? null : new Date(row.completed_at),
+  };
+}
