@@ -34,6 +34,7 @@ const pages = (runs: Stocked): Record<string, string> => ({
   schedule: "/schedules/nightly-charge",
   queues: "/queues",
   limits: "/limits",
+  actions: "/actions",
   ...(process.argv.includes("--all")
     ? { completed: `/runs/${runs.ended}`, filtered: "/runs?status=failed&input.euros=900&name=charge" }
     : {}),

@@ -99,6 +99,7 @@ export const everyPage = (runs: Stocked): string[] => [
   "schedules/nightly-charge",
   "queues",
   "limits",
+  "actions",
 ];
 
 /** Starts runs of every kind and waits until each is where the tests want it. */

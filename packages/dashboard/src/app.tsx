@@ -5,6 +5,8 @@ import { useEffect, useRef } from "preact/hooks";
 import { setToken, token, tokenWanted } from "./api/client.js";
 import { isLive } from "./api/resource.js";
 import { goTo, pageAt, path } from "./api/router.js";
+import { ActionsPage } from "./pages/actions.js";
+import { BulkPage } from "./pages/bulk.js";
 import { DefinitionsPage } from "./pages/definitions.js";
 import { LimitsPage } from "./pages/limits.js";
 import { OverviewPage } from "./pages/overview.js";
@@ -25,6 +27,7 @@ const places = [
   ["schedules", "Schedules", icons.schedules],
   ["queues", "Queues", icons.queues],
   ["limits", "Limits", icons.limits],
+  ["actions", "Action log", icons.actions],
 ] as const;
 
 export function App(): JSX.Element {
@@ -90,6 +93,8 @@ function Shown(): JSX.Element {
     const name = decodeURIComponent(schedule);
     return <SchedulePage key={name} name={name} />;
   }
+  const [, bulk] = /^bulk\/([^/]+)$/.exec(at) ?? [];
+  if (bulk !== undefined) return <BulkPage key={bulk} id={bulk} />;
   switch (at) {
     case "":
       return <OverviewPage />;
@@ -101,6 +106,8 @@ function Shown(): JSX.Element {
       return <SchedulesPage />;
     case "queues":
       return <QueuesPage />;
+    case "actions":
+      return <ActionsPage />;
     case "limits":
       return <LimitsPage />;
     default:

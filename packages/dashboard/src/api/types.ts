@@ -1,6 +1,9 @@
 /** The answers of the REST API, as JSON. The library's types say what they are. Types only. */
 
 import type {
+  Action as LibraryAction,
+  BulkOperation as LibraryBulkOperation,
+  BulkResult,
   ErrorRecord,
   Limit,
   QueueStats,
@@ -42,6 +45,9 @@ export interface Pause {
   readonly since: string;
 }
 
+export type Action = WithJson<LibraryAction, "detail">;
+export type BulkOperation = WithJson<LibraryBulkOperation, "where">;
+
 export interface RunPage {
   readonly runs: readonly Run[];
   readonly cursor: string | null;
@@ -54,4 +60,4 @@ export interface Workflow {
   readonly name: string;
   readonly counts: Readonly<Record<Run["status"], number>>;
 }
-export type { ErrorRecord, Limit, QueueStats };
+export type { BulkResult, ErrorRecord, Limit, QueueStats };

@@ -38,6 +38,30 @@ export function toApiQuery(address: URLSearchParams, nowMs: number): Record<stri
   return query;
 }
 
+/** The same filters as JSON, for a bulk operation. */
+export function toBulkFilter(address: URLSearchParams, nowMs: number): Record<string, unknown> {
+  const { cursor: _page, ...query } = toApiQuery(address, nowMs);
+  const where: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(query)) {
+    if (name.startsWith("input.")) addMember(where, name.split("."), value);
+    else where[name] = name === "version" ? Number(value) : value;
+  }
+  return where;
+}
+
+/** Sets a member below: a value that is not JSON is a text. */
+function addMember(where: Record<string, unknown>, path: readonly string[], text: string): void {
+  let node = where;
+  for (const part of path.slice(0, -1)) node = (node[part] ??= {}) as Record<string, unknown>;
+  let value: unknown = text;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    // A text without quotes.
+  }
+  node[path.at(-1) ?? ""] = value;
+}
+
 /** Whether anything but the page is chosen. */
 export function isFiltered(address: URLSearchParams): boolean {
   return [...address.keys()].some((name) => name !== "cursor");

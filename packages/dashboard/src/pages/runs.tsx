@@ -10,6 +10,7 @@ import type { RunPage } from "../api/types.js";
 import { icons } from "../parts/icons.js";
 import { Await, Empty, Page } from "../parts/page.js";
 import { RunTable } from "../parts/run-table.js";
+import { BulkButton } from "./bulk-button.js";
 import { FirstRun, StartButton } from "./start.js";
 import { isFiltered, phases, readInputFilter, spans, statuses, toApiQuery } from "./filters.js";
 
@@ -225,6 +226,7 @@ function Chosen({ address }: { address: URLSearchParams }): JSX.Element | null {
       <a class="clear" href={pageAt("runs")}>
         Clear all filters
       </a>
+      <BulkButton address={address} />
     </div>
   );
 }

@@ -106,6 +106,11 @@ export const icons = {
       <path d="M2 12a6 6 0 1112 0M8 12l2.8-4" {...line} />
     </Icon>
   ),
+  actions: (
+    <Icon>
+      <path d="M3 2.5h7l3 3v8H3zM5.6 7h4.8M5.6 10h4.8" {...line} />
+    </Icon>
+  ),
   schedules: (
     <Icon>
       <rect x="1.8" y="3" width="12.4" height="11" rx="1.6" {...line} />

@@ -36,6 +36,10 @@ export function Facts({ run }: { run: Run }): JSX.Element {
   }
   if (run.parentId !== null)
     facts.push(["Parent", <a href={pageAt(`runs/${run.parentId}`)}>run {run.parentId}</a>]);
+  if (run.rerunOf !== null)
+    facts.push(["Rerun of", <a href={pageAt(`runs/${run.rerunOf}`)}>run {run.rerunOf}</a>]);
+  if (run.rerunAs !== null)
+    facts.push(["Repeated by", <a href={pageAt(`runs/${run.rerunAs}`)}>run {run.rerunAs}</a>]);
   if (run.idempotencyKey !== null) facts.push(["Idempotency key", <code>{run.idempotencyKey}</code>]);
   if (run.expiresAt !== null) facts.push(["Kept until", <Time at={run.expiresAt} />]);
   return (

@@ -10,18 +10,21 @@ import { pageAt } from "../api/router.js";
 import type { Run, Why } from "../api/types.js";
 import { Dialog, Field, readJson } from "../parts/dialog.js";
 import { PauseButton } from "../parts/pause-buttons.js";
+import { RerunButton } from "./rerun.js";
 import { cancelCommand, signalWays } from "./commands.js";
 
 interface Props {
   readonly run: Run;
   readonly why: Why;
+  /** The steps that a rerun can begin with. */
+  readonly steps: readonly string[];
   /** Something was done: read the run again. */
   readonly onDone: () => void;
 }
 
 type Open = { readonly kind: "signal"; readonly name: string } | { readonly kind: "cancel" };
 
-export function Remedies({ run, why, onDone }: Props): JSX.Element {
+export function Remedies({ run, why, steps, onDone }: Props): JSX.Element {
   const [open, setOpen] = useState<Open | null>(null);
   const close = (): void => setOpen(null);
   const isRunning = run.status === "running";
@@ -58,6 +61,7 @@ export function Remedies({ run, why, onDone }: Props): JSX.Element {
             Send a signal…
           </button>
         )}
+        {!isRunning && <RerunButton run={run} steps={steps} />}
         {isRunning && (
           <PauseButton
             kind="run"

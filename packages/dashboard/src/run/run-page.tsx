@@ -87,7 +87,7 @@ export function RunPage({ runId }: { runId: string }): JSX.Element {
             continues by itself.
           </p>
         )}
-        <Remedies run={run} why={why} onDone={reload} />
+        <Remedies run={run} why={why} steps={stepsOf(data)} onDone={reload} />
       </section>
       <Story run={run} steps={steps} children={children.runs} />
       <div class="columns">
@@ -163,6 +163,12 @@ function Story({
       )}
     </Panel>
   );
+}
+
+/** A workflow begins again with any step of its journal, a machine with its present one. */
+function stepsOf({ run, steps }: Story): string[] {
+  if (run.kind === "machine") return run.step === null ? [] : [run.step];
+  return steps.slice(0, 200).map(({ name }) => name);
 }
 
 async function readStory(runId: string, signal: AbortSignal): Promise<Story> {
