@@ -145,7 +145,11 @@ describe("invoke", () => {
         code: "ChildFailed",
         message: `step "child": run ${childId} failed: too far`,
         step: "child",
-        error: { name: "RangeError", message: "too far" },
+        error: {
+          name: "RangeError",
+          message: "too far",
+          stack: expect.stringContaining("workflow-invoke.test.ts") as string,
+        },
       }),
     );
   });

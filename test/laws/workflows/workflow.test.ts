@@ -89,7 +89,11 @@ describe("the body of a workflow", () => {
     const { status, error } = await pawl.runs.get(runId);
     expect({ status, error }).toEqual({
       status: "failed",
-      error: { name: "TypeError", message: "no such luck" },
+      error: {
+        name: "TypeError",
+        message: "no such luck",
+        stack: expect.stringContaining("workflow.test.ts") as string,
+      },
     });
     expect(await recordedBy(database, runId)).toEqual(["kept"]);
   });

@@ -47,7 +47,9 @@ const rowOf = ({ awaits, dedupKeys, inbox, retentionMs: _retention, ...run }: Ru
   names: awaits?.kind === "signal" ? awaits.names : null,
   match: awaits?.kind === "signal" ? awaits.match : null,
   upTo: awaits?.kind === "signal" ? awaits.upTo : null,
-  children: awaits?.kind === "children" && awaits.ids.length > 0 ? awaits.ids : null,
+  // The children of a cancelled run may be swept before it.
+  children:
+    run.status !== "cancelled" && awaits?.kind === "children" && awaits.ids.length > 0 ? awaits.ids : null,
   inbox: inbox.length === 0 ? null : inbox,
   dedupKeys: dedupKeys.toSorted(),
 });

@@ -95,7 +95,7 @@ const setUp = `
         'id', r.id >> 6, 'status', r.status, 'name', r.name, 'queue', r.queue, 'priority', r.priority, 'partitionKey', r.partition_key,
         'step', r.step, 'attempt', r.attempt, 'crashes', r.crashes, 'eligibleAt', ms(r.eligible_at), 'holder', r.locked_by,
         'claimId', r.claim_id::text, 'turn', r.turn, 'names', r.awaits -> 'names', 'match', r.awaits -> 'match', 'upTo', r.awaits -> 'upto',
-        'children', case when r.awaits ? 'children' then (
+        'children', case when r.awaits ? 'children' and r.status <> 'cancelled' then (
           select json_agg(c.id >> 6 order by c.position) from runs c where c.parent_id = r.id and c.child_of = r.spawn) end,
         'shown', coalesce(r.shown, '{}'), 'timedOut', r.timed_out,
         'inbox', (select json_agg(json_build_object('seq', s.seq, 'name', s.name, 'payload', s.payload) order by s.seq)

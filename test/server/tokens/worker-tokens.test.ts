@@ -135,7 +135,7 @@ const calls: readonly [string, (held: { runId: string; claimId: string; workerId
 ];
 
 /** Calls that are about no worker or claim of others, or that have a test of their own below. */
-const apart = ["claim/end", "inbox-seqs", "limits", "register"];
+const apart = ["claim/end", "inbox-seqs", "limits", "register", "schedules"];
 
 describe("a worker belongs to the token that registered it", () => {
   it("every call of the worker protocol is tested here", () => {

@@ -150,9 +150,8 @@ describe("a claim that waits", () => {
     await register(`a-${queue}`, queue);
     const claimed = await waitingClaim(`a-${queue}`, queue, { waitSeconds: 20 });
     await sql(
-      `select id from start('{work}', '{1}', '{job}', array[$1], null, array['null'],
-         null, null, null, null, null, null, null, null, null, null, null, null, null, null, false, null, null, null)`,
-      [queue],
+      "select id from start_runs(array[($1)::new_run], array['null'], false, true, null, null)",
+      [`(work,1,job,${queue},,,,,,,,,,,,,,,,,)`],
     );
     expect((await claimed.answer).body.runs).toHaveLength(1);
   });
