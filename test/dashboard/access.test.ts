@@ -6,7 +6,8 @@ import { everyPage } from "./shop.js";
 import { visitShop } from "./visit.js";
 
 const { visit, runs } = await visitShop();
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const require = createRequire(import.meta.url);
+const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 
 interface Fault {
   readonly id: string;
