@@ -89,7 +89,7 @@ describe("the dashboard", () => {
     await row(page, "exports").getByText("the warehouse is down").waitFor();
     await row(page, "webhooks").waitFor();
     await page.getByRole("link", { name: "Limits" }).click();
-    await row(page, "card-network").getByText("5 per 1.0 s").waitFor();
+    await row(page, "card-network").getByText("5 per 1 s").waitFor();
   });
 
   it("updates itself: a run that ends is shown as ended", async () => {

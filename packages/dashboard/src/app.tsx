@@ -31,6 +31,11 @@ const places = [
 ] as const;
 
 export function App(): JSX.Element {
+  const at = path.value;
+  useEffect(() => {
+    // On a phone the navigation scrolls sideways.
+    document.querySelector(".side [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+  }, [at]);
   if (tokenWanted.value !== null) return <TokenPage />;
   return (
     <div class="frame">

@@ -25,7 +25,7 @@ export function relativeTime(atMs: number, nowMs: number): string {
 export function duration(ms: number): string {
   if (ms < 1) return "<1 ms";
   if (ms < second) return `${Math.round(ms)} ms`;
-  if (ms < 10 * second) return `${(ms / second).toFixed(1)} s`;
+  if (ms < 10 * second) return `${(ms / second).toFixed(1).replace(".0", "")} s`;
   if (ms < minute) return `${Math.round(ms / second)} s`;
   const [largeMs, large, smallMs, small] =
     ms < hour

@@ -71,7 +71,7 @@ function Table({ actions }: { actions: readonly Action[] }): JSX.Element {
                 <Time at={at} />
               </td>
               <td class="nowrap">
-                {who} <span class="muted">{from}</span>
+                {who} <span class="muted first-cell">{from}</span>
               </td>
               <td class="nowrap">
                 <code>{action}</code>
@@ -79,9 +79,7 @@ function Table({ actions }: { actions: readonly Action[] }): JSX.Element {
               <td class="nowrap">
                 <Target action={action} target={target} />
               </td>
-              <td class="message-cell">
-                <code>{preview(detail, 120)}</code>
-              </td>
+              <td class="message-cell">{detail !== null && <code>{preview(detail, 120)}</code>}</td>
             </tr>
           ))}
         </tbody>
