@@ -21,6 +21,8 @@ if (browser === null) {
       "run",
       "--config",
       "vitest.built.config.ts",
+      "--maxWorkers",
+      "2",
       "--project",
       "dashboard",
       ...process.argv.slice(2),

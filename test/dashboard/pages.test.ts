@@ -126,6 +126,22 @@ describe("the dashboard", () => {
     expect(await page.title()).toBe("Runs · Pawl");
   });
 
+  it("draws only the rows in view of a journal of 10,000 steps", async () => {
+    const [step] = await pawl.runs.steps(runs.signup);
+    const steps = Array.from({ length: 10_000 }, (_, n) => ({ ...step, name: `step-${n}` }));
+    const page = await visit("/");
+    await page.route(`**/v1/runs/${runs.signup}/steps`, (route) =>
+      route.fulfill({ json: { steps, cursor: null } }),
+    );
+    await page.goto(new URL(`/runs/${runs.signup}`, page.url()).href);
+    await page.getByText("10,000 steps in").waitFor();
+    expect(await page.locator(".line").count()).toBeLessThan(60);
+    await page.evaluate("document.querySelector('.rows').scrollTop = 1e9");
+    await page.getByRole("button", { name: "step-9999" }).click();
+    await page.getByRole("heading", { name: "step-9999" }).waitFor();
+    expect(await page.locator(".line").count()).toBeLessThan(60);
+  });
+
   it("says so if there is no such run, and no such page", async () => {
     const page = await visit("/runs/123456789");
     await page.getByText("There is no run 123456789").waitFor();
