@@ -1,38 +1,26 @@
 /**
- * Debounce: many edits of a product lead to one update of the search index, a little later. The
- * delay gathers the edits, and the unique key makes them one run. The run reads the product when it
- * executes, so it sees the last edit.
+ * Debounce: many edits of a product lead to one update of the search index, a little later. While
+ * the run of a product has not begun, another edit replaces its input and moves its time, but not
+ * beyond `maxDelay` after the first edit.
  */
 
 import { connect, serve, workflow } from "pawl";
 
 const index = workflow({
   name: "index-product",
-  run: async ({ step }, input: { id: string }) => {
-    const text = await step.run("read", () => products.get(input.id) ?? "");
-    await step.run("write", () => void searchIndex.set(input.id, text));
+  run: async ({ step }, { id, text }: { id: string; text: string }) => {
+    await step.run("write", () => void searchIndex.set(id, text));
     return text;
   },
 });
 
-const products = new Map<string, string>();
 const searchIndex = new Map<string, string>();
 const pawl = connect();
 
 /** The shop calls this for every edit. */
 async function edit(id: string, text: string): Promise<{ runId: string; created: boolean }> {
-  products.set(id, text);
-  return pawl.start(
-    index,
-    { id },
-    {
-      delay: "200ms", // "30s" in production
-      uniqueKey: `index-product/${id}`,
-      // The key is taken only until the run begins: an edit that comes while it is executed starts
-      // another.
-      uniqueScope: ["runnable"],
-    },
-  );
+  // "30s" and "5m" in production. An edit that comes while the run is executed starts another.
+  return pawl.start(index, { id, text }, { debounce: { key: id, delay: "200ms", maxDelay: "2s" } });
 }
 
 const edits = [

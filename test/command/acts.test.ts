@@ -1,4 +1,15 @@
-import { connect, job, type Limit, type Run, serve, signal, type Step, type Why, workflow } from "pawl";
+import {
+  connect,
+  job,
+  type Limit,
+  type Page,
+  type Run,
+  serve,
+  signal,
+  type Step,
+  type Why,
+  workflow,
+} from "pawl";
 import { afterAll, describe, expect, it } from "vitest";
 import { testDatabase } from "../support/database.js";
 import { until } from "../support/until.js";
@@ -126,5 +137,48 @@ describe("pawl steps and pawl limits", () => {
     const missing = await pawl(["limits", "set", "stripe"], { url });
     expect(missing.code).toBe(2);
     expect(missing.stderr).toContain("add --allowed and --period, or --concurrent");
+  });
+});
+
+describe("start options", () => {
+  it("are flags of runs start; list, find, show and signal-all know tags and correlation keys", async () => {
+    const labels = ["--tag", "customer=42", "--tag", "note=a=b", "--correlation-key", "order-42"];
+    const start = ["runs", "start", "someday", "1", "--queue", "nobody", ...labels, "--deadline", "1h"];
+    const { runId } = await pawlJson<{ runId: string }>(start, { url });
+    const { runs } = await pawlJson<Page>(["runs", "list", "--tag", "customer=42", "--tag", "note=a=b"], {
+      url,
+    });
+    expect(runs).toMatchObject([
+      { runId, tags: { customer: "42", note: "a=b" }, correlationKey: "order-42" },
+    ]);
+    const table = await pawl(["runs", "find", "--correlation-key", "order-42"], { url });
+    expect(table.stdout).toMatch(/TAGS.*\n.*customer=42 note=a=b/);
+    const shown = await pawl(["runs", "show", runId], { url });
+    expect(shown.stdout).toMatch(/correlation key\s+order-42\n\s*tags\s+customer=42 note=a=b/);
+    expect(shown.stdout).toMatch(/deadline\s+\d{4}-/);
+    const sent = await pawl(["runs", "signal-all", "order-42", "paid", '{"n":1}', "--name", "someday"], {
+      url,
+    });
+    expect(sent.stdout).toBe(`delivered to 1 run: ${runId}\n`);
+    const none = await pawl(["runs", "find"], { url });
+    expect([none.code, none.stderr]).toEqual([
+      expect.any(Number),
+      expect.stringContaining("runs.find takes one of"),
+    ]);
+  });
+
+  it("debounce needs its key and its delay", async () => {
+    const start = (...flags: string[]) => pawl(["runs", "start", "someday", "1", ...flags], { url });
+    expect((await start("--debounce-key", "k")).stderr).toMatch(
+      /needs both --debounce-key and --debounce-delay/,
+    );
+    const debounced = ["--debounce-key", "k", "--debounce-delay", "1h", "--queue", "nobody"];
+    const first = await start(...debounced);
+    const second = await start(...debounced);
+    expect(first.stdout).toMatch(/^started run \d+/);
+    expect(second.stdout).toBe(
+      first.stdout.replace(/^started (run \d+)/, "$1 was started before; it is running"),
+    );
+    expect((await start("--tag", "nothing")).stderr).toMatch(/such as customer=42/);
   });
 });

@@ -27,6 +27,7 @@ describe("the programs of the guides", () => {
       "schedules",
       "children",
       "keys-and-limits",
+      "start-options",
       "concurrency-and-fairness",
       "cancellation",
       "why",

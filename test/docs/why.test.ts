@@ -104,6 +104,8 @@ const started: Record<Why["reason"], () => Promise<string>> = {
     return (await pawl.start(failing, null, { rateLimit: "l" })).runId;
   },
   not_due: async () => (await pawl.start(slow, null, { delay: "1h" })).runId,
+  debounced: async () =>
+    (await pawl.start(slow, null, { debounce: { key: "k", delay: "1h", maxDelay: "2h" } })).runId,
   key_taken: async () => {
     const { runId } = await pawl.start(slow, null, { partitionKey: "k" });
     await until("it holds the key", async () => (await pawl.runs.get(runId)).phase === "executing");

@@ -78,7 +78,7 @@ describe("a function that is built wrong is found out", () => {
   }
 
   it("by a sequence that is made short", { timeout: longestMs + 60_000 }, async () => {
-    const fault = faults.find(({ of }) => of === "cancel")!;
+    const fault = faults.find(({ of }) => of === "end_runs")!;
     const { failure, sequence } = await withFault(database, fault, () =>
       search(database, { seed: 1, sequences: 300, longestMs }),
     );

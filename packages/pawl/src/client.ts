@@ -68,7 +68,7 @@ export type { ScheduleTick } from "./define/schedule-key.js";
 export type { ScheduledStartOptions, ScheduleOptions, ScheduleTimes } from "./schedules/options.js";
 export type { Backfilled, BackfillOptions, Schedules } from "./schedules/schedules.js";
 export type { CatchUp, Overlap, Schedule, ScheduleDetail, TickRun } from "./store/schedule-store.js";
-export type { CountOptions, ListOptions, Page, Pause, Run } from "./api/runs.js";
+export type { CountOptions, FindOptions, ListOptions, Page, Pause, Run } from "./api/runs.js";
 export type {
   Acked,
   Extended,
@@ -81,7 +81,7 @@ export type {
   SendOptions,
   SentMessage,
 } from "./api/queues.js";
-export type { Signalled, Started, StartItem } from "./api/send.js";
+export type { CorrelationTarget, Signalled, SignalledRuns, Started, StartItem } from "./api/send.js";
 export type { Step } from "./api/steps.js";
 export type { StepKind } from "./store/journal.js";
 export type {

@@ -95,8 +95,8 @@ export type {
   SendOptions,
   SentMessage,
 } from "./api/queues.js";
-export type { CountOptions, ListOptions, Page, Pause, Run } from "./api/runs.js";
-export type { Signalled, Started, StartItem } from "./api/send.js";
+export type { CountOptions, FindOptions, ListOptions, Page, Pause, Run } from "./api/runs.js";
+export type { CorrelationTarget, Signalled, SignalledRuns, Started, StartItem } from "./api/send.js";
 export { serve, type Worker } from "./api/serve.js";
 export type { OpenTransaction } from "./store/postgres/callers.js";
 export type { Step } from "./api/steps.js";

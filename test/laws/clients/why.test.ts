@@ -272,6 +272,21 @@ describe("why a run makes no progress", () => {
     );
   });
 
+  it("it is debounced, and until when at most; its deadline is in the sentence", async () => {
+    const debounce = { key: "often", delay: "3h", maxDelay: "5h" } as const;
+    const why = await whyIs(
+      (await pawl.start(plain, undefined, { debounce, timeout: "1h" })).runId,
+      "debounced",
+    );
+    expect(why.key).toBe("often");
+    expect([hours(why.until), hours(why.latest), hours(why.deadlineAt!)]).toEqual([3, 5, 4]);
+    expect(why.text).toMatch(
+      /is debounced until .* moves that, but not beyond .*; its deadline is in 240 minutes, at /,
+    );
+    const { deadlineAt } = await pawl.why((await pawl.start(plain, undefined, { delay: "1h" })).runId);
+    expect(deadlineAt).toBeUndefined();
+  });
+
   it("another run has its key, a cancelled one that still runs too, or is before it in line", async () => {
     const open = gate();
     const keyed = job({ name: "keyed", run: open.pass });

@@ -60,9 +60,9 @@ export const faults: readonly Fault[] = [
   },
   {
     says: "a cancel that takes the holder away",
-    of: "cancel",
-    piece: "set status = 'cancelled', hold = 0,",
-    instead: "set status = 'cancelled', locked_by = null, hold = 0,",
+    of: "end_runs",
+    piece: "set status = p_status, hold = 0,",
+    instead: "set status = p_status, locked_by = null, hold = 0,",
   },
   {
     says: "a crash that is put off from the first on",

@@ -128,6 +128,7 @@ const calls: readonly [string, (held: { runId: string; claimId: string; workerId
   ["release", ({ runId, claimId }) => ({ claims: [{ runId, claimId }] })],
   ["holdings", ({ workerId }) => ({ workerId })],
   ["held", ({ runId, claimId }) => ({ claims: [{ runId, claimId }] })],
+  ["overdue", ({ runId }) => ({ runIds: [runId] })],
   ["paused", ({ runId, claimId }) => ({ claims: [{ runId, claimId }] })],
   ["inbox", ({ runId }) => ({ runId, after: 0, upTo: 10 })],
   ["children", ({ runId }) => ({ runId, after: -1 })],

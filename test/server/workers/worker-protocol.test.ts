@@ -149,10 +149,9 @@ describe("a claim that waits", () => {
   it("finds what other processes start, without being told", async () => {
     await register(`a-${queue}`, queue);
     const claimed = await waitingClaim(`a-${queue}`, queue, { waitSeconds: 20 });
-    await sql(
-      "select id from start_runs(array[($1)::new_run], array['null'], false, true, null, null)",
-      [`(work,1,job,${queue},,,,,,,,,,,,,,,,,)`],
-    );
+    await sql("select id from start_runs(array[($1)::new_run], array['null'], false, true, null, null)", [
+      `(work,1,job,${queue},,,,,,,,,,,,,,,,,)`,
+    ]);
     expect((await claimed.answer).body.runs).toHaveLength(1);
   });
 

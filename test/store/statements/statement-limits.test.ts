@@ -21,6 +21,8 @@ const everything = {
   since: null,
   until: null,
   input: null,
+  tags: null,
+  correlationKey: null,
   before: null,
   limit: 10,
 };

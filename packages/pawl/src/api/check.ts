@@ -161,10 +161,10 @@ async function checkWorkflow(
       invoke: answer("invoke"),
       transaction: answer("transaction"),
     };
-    const { runId, originRunId, schedule } = run;
+    const { runId, originRunId, tags, schedule } = run;
     const { name, version } = definition;
     const { signal } = new AbortController();
-    const identity = { runId, originRunId, name, version, schedule };
+    const identity = { runId, originRunId, name, version, tags, schedule };
     return definition.run({ ...identity, signal, log: silent, step: steps }, input);
   });
   switch (replayed.kind) {

@@ -27,7 +27,7 @@ import type { Cancelled, CancelOptions, Pawl, ResultOptions } from "./pawl.js";
 import { queuesOver } from "./queues.js";
 import { checkTimeout, toOutput } from "./result.js";
 import { checkRunId, notFound } from "../values/run-id.js";
-import { type Run, toCountQuery, toPageQuery } from "./runs.js";
+import { type Run, toCountQuery, toFindQuery, toPageQuery } from "./runs.js";
 import { schedulesOver } from "../schedules/schedules.js";
 import { Sender } from "./send.js";
 import { listSteps, type Step } from "./steps.js";
@@ -70,6 +70,10 @@ export class Client implements Pawl {
     const pauses = async (): Promise<PauseTransport> => (await transport()).pauses;
     this.runs = {
       get: (runId) => this.#get(runId),
+      find: async (options) => {
+        const query = toFindQuery(options);
+        return (await transport()).find(query);
+      },
       list: async (options = {}) => {
         const query = toPageQuery(options);
         return (await transport()).list(query);

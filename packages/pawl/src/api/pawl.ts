@@ -13,7 +13,7 @@ import type { Bulk, BulkOperation, BulkOptions, BulkPreview } from "../operate/b
 import type { RerunOptions } from "../operate/rerun.js";
 import type { Definitions, QueuePauses, RunPauses } from "./cancel-and-pause.js";
 import type { Queues } from "./queues.js";
-import type { CountOptions, ListOptions, Page, Run } from "./runs.js";
+import type { CountOptions, FindOptions, ListOptions, Page, Run } from "./runs.js";
 import type { StoredLimit } from "../store/runs.js";
 import type { Schedules } from "../schedules/schedules.js";
 import type { Sender } from "./send.js";
@@ -60,11 +60,20 @@ export interface Pawl {
    * Sends a signal to the inbox of a run and wakes the run if it awaits that signal. Resolves when
    * it is committed. With a `dedupKey`, sending it again does nothing (`delivered` is false).
    * Throws `RunNotFound`, `RunEnded` or `InboxFull`.
+   *
+   * With `{ correlationKey, name? }` instead of a run id, it sends the signal to all live runs that
+   * were started with this key, of one definition if `name` is given. Answers which runs got it. At
+   * most 1,000 runs.
    */
   readonly signal: Sender["signal"];
   readonly runs: RunPauses & {
     /** The run with this id. Throws `RunNotFound`. */
     get(runId: string): Promise<Run>;
+    /**
+     * The runs of a key: an idempotency key, a unique key that is held now, or a correlation key.
+     * Live runs come first, then the newest. At most 100: `runs.list({ correlationKey })` has pages.
+     */
+    find(options: FindOptions): Promise<Run[]>;
     /** A page of runs, newest first. */
     list(options?: ListOptions): Promise<Page>;
     /** How many runs match the filters. It reads all of them, so do not call it in a loop. */

@@ -15,7 +15,9 @@ import { Signaller } from "../local/signal.js";
 import { Starter } from "../local/start.js";
 import type {
   ActionFilter,
+  CorrelatedSignal,
   EndedRun,
+  FindQuery,
   NewSignal,
   RerunRequest,
   RerunVerdict,
@@ -49,6 +51,8 @@ import { type Page, type Run, toFilter, toRun, whereOf, writeCursor } from "./ru
 import { type StepPage, stepsPage } from "./steps.js";
 import { explainRun, type Why } from "./why.js";
 
+/** How many runs `runs.find` answers. */
+const maxFound = 100;
 /** How many subscriptions one call reads. */
 const subscriptionPage = 1_000;
 
@@ -113,6 +117,10 @@ class PostgresTransport implements ClientTransport {
     return this.#signaller.send(signal);
   }
 
+  signalCorrelated(signal: CorrelatedSignal): ReturnType<ClientTransport["signalCorrelated"]> {
+    return this.#lanes.run(() => this.#signaller.sendCorrelated(signal));
+  }
+
   async cancel(
     runId: string,
     options: { reason: string | null; cascade: boolean },
@@ -143,6 +151,10 @@ class PostgresTransport implements ClientTransport {
   async get(runId: string): Promise<Run | null> {
     const [run] = await this.#store.get([runId]);
     return run === undefined ? null : toRun(run);
+  }
+
+  async find(query: FindQuery): Promise<Run[]> {
+    return (await this.#store.find(query, maxFound)).map(toRun);
   }
 
   async list(query: RunPageQuery): Promise<Page> {

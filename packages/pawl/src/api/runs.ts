@@ -1,10 +1,11 @@
 /**
- * `runs.get`, `runs.list` and `runs.count`: checks filters and cursors, and maps stored runs to the
+ * `runs.get`, `runs.find`, `runs.list` and `runs.count`: checks filters and cursors, and maps stored runs to the
  * runs that users read. Pure. Used by the client and its Postgres transport.
  */
 
 import { fromBase64Url, toBase64Url } from "../values/bytes.js";
 import type { AnyDefinition } from "../define/definition.js";
+import type { Tags } from "../define/start-options.js";
 import { readScheduleKey } from "../define/schedule-key.js";
 import { readErrorRecord } from "../values/error-record.js";
 import { InvalidOption } from "../values/errors.js";
@@ -13,9 +14,10 @@ import type { Json } from "../values/json-types.js";
 import { checkAnyName, checkVersion } from "../values/names.js";
 import { checkInteger, checkOneOf, checkOptions, checkString, type GivenOptions } from "../values/options.js";
 import { show } from "../values/show.js";
-import { checkDate, checkPhase } from "../run/new-run.js";
+import { checkDate, checkPhase, checkUniqueKey } from "../run/new-run.js";
+import { checkCorrelationKey, checkTags } from "../run/rare-options.js";
 import { type Phase, phasesOf, type Status, statusOf } from "../values/phase.js";
-import type { RunFilter, StoredRun } from "../store/client-store.js";
+import type { FindQuery, RunFilter, StoredRun } from "../store/client-store.js";
 import type { RunPageQuery, RunQuery } from "../store/client-transport.js";
 import type { Run } from "../store/views.js";
 import { isRunId } from "../values/run-id.js";
@@ -42,6 +44,10 @@ export interface ListOptions {
    * others.
    */
   readonly input?: unknown;
+  /** Runs that have all of these tags: `{ customer: "42", plan: "pro" }`. */
+  readonly tags?: Tags | undefined;
+  /** Runs with this correlation key. */
+  readonly correlationKey?: string | undefined;
   /** Runs that are paused themselves, not by their queue or definition. */
   readonly paused?: true | undefined;
   /** The `cursor` of the page before. */
@@ -49,6 +55,16 @@ export interface ListOptions {
   /** 1 to 100. Default 20. */
   readonly limit?: number | undefined;
 }
+
+/** The key of `runs.find`: one of the three, and the name of a definition. */
+export type FindOptions = (
+  | { readonly idempotencyKey: string }
+  | { readonly uniqueKey: string | Uint8Array }
+  | { readonly correlationKey: string }
+) & {
+  /** Only runs of this definition. */
+  readonly name?: string | undefined;
+};
 
 /** The filters of `runs.count`: those of `runs.list`. */
 export type CountOptions = Omit<ListOptions, "cursor" | "limit">;
@@ -65,6 +81,8 @@ const filters = [
   "since",
   "until",
   "input",
+  "tags",
+  "correlationKey",
   "paused",
 ] as const;
 /** The most bytes of JSON of the filter `input`. */
@@ -90,11 +108,14 @@ export function toRun(stored: StoredRun): Run {
     error: stored.error === null ? null : readErrorRecord(fromJson(stored.error)),
     parentId: stored.parentId,
     idempotencyKey: stored.idempotencyKey,
+    correlationKey: stored.extra.correlationKey ?? null,
+    tags: stored.extra.tags ?? {},
     schedule: readScheduleKey(stored.extra.schedule ?? stored.idempotencyKey),
     startedAt: stored.startedAt,
     completedAt: stored.completedAt,
     eligibleAt: stored.eligibleAt,
     expiresAt: stored.expiresAt,
+    deadlineAt: stored.extra.deadlineAt === undefined ? null : new Date(stored.extra.deadlineAt),
     rerunOf: stored.extra.rerunOf ?? null,
     rerunAs: stored.extra.rerunAs ?? null,
     originRunId: stored.extra.originId ?? stored.runId,
@@ -118,8 +139,28 @@ export function toCountQuery(options: unknown, what = "the options of runs.count
   return toQuery(checkOptions(options, filters, what));
 }
 
+/** The checked key of `runs.find`. */
+export function toFindQuery(options: unknown): FindQuery {
+  const keys = ["idempotencyKey", "uniqueKey", "correlationKey"] as const;
+  const given = checkOptions(options, [...keys, "name"], "the options of runs.find");
+  const { name, idempotencyKey, uniqueKey, correlationKey } = given;
+  if (keys.filter((key) => given[key] !== undefined).length !== 1) {
+    throw new InvalidOption(
+      `runs.find takes one of ${keys.join(", ")}, such as { correlationKey: "order-42" }, not ${show(options)}`,
+    );
+  }
+  return {
+    name: name === undefined ? null : checkAnyName("definition", name),
+    idempotencyKey:
+      idempotencyKey === undefined ? null : checkString(idempotencyKey, "idempotencyKey", { maxBytes: 512 }),
+    uniqueKey: uniqueKey === undefined ? null : checkUniqueKey(uniqueKey),
+    correlationKey: correlationKey === undefined ? null : checkCorrelationKey(correlationKey),
+  };
+}
+
 function toQuery(given: GivenOptions<(typeof filters)[number]>): RunQuery {
-  const { name, version, status, phase, queue, kind, error, parentId, since, until, input, paused } = given;
+  const { name, version, status, phase, queue, kind, error, parentId, since, until, input } = given;
+  const { tags, correlationKey, paused } = given;
   return {
     name: name === undefined ? null : checkAnyName("definition", name),
     version: version === undefined ? null : checkVersion(version),
@@ -132,6 +173,8 @@ function toQuery(given: GivenOptions<(typeof filters)[number]>): RunQuery {
     since: since === undefined ? null : checkDate(since, "since"),
     until: until === undefined ? null : checkDate(until, "until"),
     input: input === undefined ? null : toJson(input, "input", maxInputBytes).text,
+    tags: tags === undefined ? null : checkTags(tags),
+    correlationKey: correlationKey === undefined ? null : checkCorrelationKey(correlationKey),
     paused: checkPaused(paused),
   };
 }

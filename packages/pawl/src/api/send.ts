@@ -17,12 +17,14 @@ import type {
 } from "../define/definition.js";
 import { InboxFull, InvalidInput, InvalidOption, KeyConflict, RunEnded } from "../values/errors.js";
 import { toJson } from "../values/json.js";
-import { checkSignalName } from "../values/names.js";
-import { checkOptions, checkString } from "../values/options.js";
+import { checkAnyName, checkSignalName } from "../values/names.js";
+import { checkOptions, checkString, isObject } from "../values/options.js";
 import { type Status, statusOf } from "../values/phase.js";
 import { show } from "../values/show.js";
 import type { StartArguments, StartOptions } from "../define/start-options.js";
 import { newRun } from "../run/new-run.js";
+import { checkCorrelationKey } from "../run/rare-options.js";
+import type { CorrelatedSignal } from "../store/client-store.js";
 import type { SendTransport } from "../store/client-transport.js";
 import type { StartedRun } from "../store/runs.js";
 import { checkRunId, notFound } from "../values/run-id.js";
@@ -44,6 +46,28 @@ export interface Started<Definition extends AnyDefinition = AnyDefinition> {
 export interface Signalled {
   /** False if the run has already received a signal with this dedup key. */
   readonly delivered: boolean;
+}
+
+/** The live runs of a correlation key, of one definition or of all. */
+export interface CorrelationTarget {
+  readonly correlationKey: string;
+  /** The name of a definition. Default: runs of any. */
+  readonly name?: string | undefined;
+}
+
+/** The definition of the signalled run. A correlation key carries no types. */
+type DefinitionOfSignalled<Target> = Target extends RunId ? DefinitionOfRun<Target> : AnyDefinition;
+
+/** The answer of `signal`: about the one run, or about all live runs of a correlation key. */
+type SignalAnswer<Target> = Target extends string ? Signalled : SignalledRuns;
+
+/** The ids of the live runs of a correlation key, by what became of the signal. */
+export interface SignalledRuns {
+  readonly delivered: readonly string[];
+  /** They have already received a signal with this dedup key. */
+  readonly duplicate: readonly string[];
+  /** Their inbox is full. */
+  readonly full: readonly string[];
 }
 
 /** One run of `startMany`: its input and the options of `start`. */
@@ -93,46 +117,61 @@ export class Sender {
     return (await transport.startMany(runs)).map((started) => toStarted(started));
   }
 
-  signal<Id extends RunId, Name extends SignalNameOf<DefinitionOfRun<Id>>>(
-    runId: Id,
+  signal<Target extends RunId | CorrelationTarget, Name extends SignalNameOf<DefinitionOfSignalled<Target>>>(
+    target: Target,
     name: Name,
-    ...rest: SignalArguments<DefinitionOfRun<Id>, Name>
-  ): Promise<Signalled>;
+    ...rest: SignalArguments<DefinitionOfSignalled<Target>, Name>
+  ): Promise<SignalAnswer<Target>>;
   async signal(
-    runId: string,
+    target: string | CorrelationTarget,
     name: string,
     payload: unknown = {},
     options: unknown = {},
-  ): Promise<Signalled> {
+  ): Promise<Signalled | SignalledRuns> {
     const { dedupKey } = checkOptions(options, ["dedupKey"], "the options of signal");
-    const id = checkRunId(runId);
+    const to = isObject(target) ? checkCorrelation(target) : checkRunId(target);
     if (payload === null) {
       throw new InvalidInput(
         `the payload of signal ${show(name)} is null; leave it out, or pass an object or another value`,
       );
     }
     const signal = {
-      runId: id,
       name: checkSignalName(name),
       payload: toJson(payload, "payload", this.#maxPayloadBytes).text,
       dedupKey: dedupKey === undefined ? null : checkString(dedupKey, "dedupKey", { maxBytes: 512 }),
     };
     const transport = await this.#transport();
-    switch (await transport.signal(signal)) {
+    if (typeof to !== "string") return toSignalled(await transport.signalCorrelated({ ...signal, ...to }));
+    switch (await transport.signal({ runId: to, ...signal })) {
       case "delivered":
         return { delivered: true };
       case "duplicate":
         return { delivered: false };
       case "not_found":
-        throw notFound(runId);
+        throw notFound(to);
       case "ended":
-        throw new RunEnded(`run ${runId} has ended: it takes no more signals`);
+        throw new RunEnded(`run ${to} has ended: it takes no more signals`);
       case "full":
         throw new InboxFull(
-          `the inbox of run ${runId} is full (10,000 signals); until the run consumes some, it accepts only the signal that it waits for`,
+          `the inbox of run ${to} is full (10,000 signals); until the run consumes some, it accepts only the signal that it waits for`,
         );
     }
   }
+}
+
+function checkCorrelation(target: object): Pick<CorrelatedSignal, "correlationKey" | "definition"> {
+  const { correlationKey, name } = checkOptions(target, ["correlationKey", "name"], "the target of signal");
+  return {
+    correlationKey: checkCorrelationKey(correlationKey),
+    definition: name === undefined ? null : checkAnyName("definition", name),
+  };
+}
+
+/** The runs by verdict. A run that has ended meanwhile is in none of the lists. */
+function toSignalled(answers: Awaited<ReturnType<SendTransport["signalCorrelated"]>>): SignalledRuns {
+  const having = (wanted: string): string[] =>
+    answers.filter(({ verdict }) => verdict === wanted).map(({ runId }) => runId);
+  return { delivered: having("delivered"), duplicate: having("duplicate"), full: having("full") };
 }
 
 /** The answer of a start. Throws if its keys belong to two runs. */

@@ -11,7 +11,18 @@ export type { Why, WhyReason } from "../store/views.js";
 
 export function explainRun(runId: string, facts: WhyFacts): Why {
   const found = findReason(runId, facts);
-  return { runId, phase: facts.phase, ...found, text: `run ${runId} ${describe(runId, found, facts)}` };
+  const deadlineAt = found.reason === "ended" ? null : toDate(facts.deadlineAt);
+  const text = `run ${runId} ${describe(runId, found, facts)}${describeDeadline(deadlineAt, facts)}`;
+  return { runId, phase: facts.phase, ...found, ...(deadlineAt === null ? {} : { deadlineAt }), text };
+}
+
+/** How long a live run has until it fails by its deadline. */
+function describeDeadline(deadlineAt: Date | null, { now }: WhyFacts): string {
+  if (deadlineAt === null) return "";
+  const seconds = Math.round((deadlineAt.getTime() - Date.parse(now)) / 1_000);
+  if (seconds <= 0) return "; its deadline has passed, and it fails within a few seconds";
+  const left = seconds < 120 ? `${seconds} seconds` : `${Math.round(seconds / 60)} minutes`;
+  return `; its deadline is in ${left}, at ${iso(deadlineAt)}`;
 }
 
 function findReason(runId: string, facts: WhyFacts): WhyReason {
@@ -76,6 +87,10 @@ function findObstacle(runId: string, facts: WhyFacts, dueAt: Date | null, isDue:
   if (!isDue && dueAt !== null) {
     const { rateLimit, attempt, crashes, error } = facts;
     if (facts.throttled && rateLimit !== null) return { reason: "throttled", rateLimit, until: dueAt };
+    if (facts.debounceKey !== null) {
+      const latest = toDate(facts.debounceUntil);
+      return { reason: "debounced", key: facts.debounceKey, until: dueAt, latest };
+    }
     return { reason: "not_due", until: dueAt, attempt, crashes, error };
   }
   if (!facts.served) return { reason: "unserved", name, version, servedVersions, registered };
@@ -169,6 +184,10 @@ function describe(runId: string, why: WhyReason, facts: WhyFacts): string {
       return `is due, but no live worker serves ${definition} on queue "${why.queue}"`;
     case "throttled":
       return `is throttled by the rate limit "${why.rateLimit}" until ${iso(why.until)}${also}`;
+    case "debounced": {
+      const latest = why.latest === null ? "" : `, but not beyond ${iso(why.latest)}`;
+      return `is debounced until ${iso(why.until)}: another start with the key "${why.key}" moves that${latest}${also}`;
+    }
     case "not_due": {
       const again = why.attempt > 0 || why.crashes > 0 ? `, attempt ${why.attempt}` : "";
       const error = why.error === null ? "" : `, after the error: ${why.error.message}`;

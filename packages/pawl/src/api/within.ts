@@ -45,6 +45,7 @@ export function within(tx: OpenTransaction, { schema, maxPayloadBytes, hub }: Wi
     start: async (run) => (await announced(startTraced([run], (traced) => store.start(traced))))[0]!,
     startMany: (runs) => announced(startTraced(runs, (traced) => store.start(traced))),
     signal: (signal) => announced(store.signal(signal)),
+    signalCorrelated: (signal) => announced(store.signalCorrelated(signal)),
   };
   return new Sender(async () => transport, { maxPayloadBytes });
 }

@@ -23,6 +23,7 @@ import type {
 import type { ScheduleTick } from "./schedule-key.js";
 import type { Status } from "../values/phase.js";
 import type { MatchOf, PayloadOf, ReceivedSignal, SignalMap } from "./signal.js";
+import type { Tags } from "./start-options.js";
 import type { Transaction } from "./transaction.js";
 
 /** The members that jobs and steps share. */
@@ -36,6 +37,8 @@ interface RunContext {
   /** The name and version of the definition. */
   readonly name: string;
   readonly version: number;
+  /** The tags of the run, as its start gave them. Its children take them unless they have others. */
+  readonly tags: Tags;
   /** The number of attempts before this one: 0 at first. */
   readonly attempt: number;
   /** The schedule that started the run, and its tick; null: no schedule did. */

@@ -11,7 +11,7 @@ import type { Logger } from "../values/logger.js";
 import type { Retries } from "./retry.js";
 import type { ScheduleTick } from "./schedule-key.js";
 import type { MatchOf, PayloadOf, SignalMap } from "./signal.js";
-import type { StartOptions } from "./start-options.js";
+import type { StartOptions, Tags } from "./start-options.js";
 import type { Transaction } from "./transaction.js";
 
 /** The first argument of a workflow's `run`. */
@@ -25,6 +25,8 @@ export interface WorkflowContext<Signals extends SignalMap = SignalMap> {
   /** The name and version of the definition. */
   readonly name: string;
   readonly version: number;
+  /** The tags of the run, as its start gave them. Its children take them unless they have others. */
+  readonly tags: Tags;
   /** The schedule that started the run, and its tick; null: no schedule did. */
   readonly schedule: ScheduleTick | null;
   /**

@@ -168,6 +168,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
         leaseMs,
         isBusy: () => false,
         onClaimable: (queue) => hub.hint(queue),
+        onOverdue: (failed) => hub.overdue(failed),
       }),
     ping: () => pings.ping(),
     close: async (reason) => {

@@ -7,6 +7,7 @@
 
 import type { EndedRun } from "../store/client-store.js";
 import type { Claimable, ClaimedRun } from "../store/runs.js";
+import type { OverdueRun } from "../store/worker-store.js";
 import type { Emitter, EventMap, EventName } from "../observe/events.js";
 import { Clock } from "../timing/clock.js";
 
@@ -26,6 +27,8 @@ export interface LocalWorker {
   delivered(runId: string): void;
   /** This run is cancelled, durably. */
   cancel(runId: string, reason: string | undefined): void;
+  /** This run has failed by its deadline, durably. */
+  overdue(runId: string): void;
 }
 
 /** A reserved slot of one worker. The caller must call exactly one of its methods. */
@@ -99,6 +102,15 @@ export class Hub implements Emitter {
     for (const worker of this.workers) worker.cancel(runId, reason);
     const error = reason === undefined ? null : JSON.stringify({ name: "RunCancelled", message: reason });
     this.announce({ runId, phase: "cancelled", result: null, error });
+  }
+
+  /** These runs have failed by their deadline, durably. */
+  overdue(failed: readonly OverdueRun[]): void {
+    for (const { runId, parentId, error } of failed) {
+      for (const worker of this.workers) worker.overdue(runId);
+      if (parentId !== null) this.delivered(parentId);
+      this.announce({ runId, phase: "failed", result: null, error });
+    }
   }
 
   /** A run has ended, durably. */

@@ -4,7 +4,14 @@
  * run waits for no poll. For other runs the workers get a hint. Used by the Postgres transport.
  */
 
-import type { ClientStore, NewSignal, SignalTarget, SignalVerdict } from "../store/store.js";
+import type {
+  ClientStore,
+  CorrelatedAnswer,
+  CorrelatedSignal,
+  NewSignal,
+  SignalTarget,
+  SignalVerdict,
+} from "../store/store.js";
 import { newClaimId } from "../values/claim-id.js";
 import { Batcher } from "../timing/batch.js";
 import type { ErrorKinds } from "../timing/slow-lanes.js";
@@ -17,11 +24,11 @@ interface Answered {
 }
 
 export class Signaller {
-  readonly #store: Pick<ClientStore, "signal">;
+  readonly #store: Pick<ClientStore, "signal" | "signalCorrelated">;
   readonly #hub: Hub;
   readonly #group: Batcher<NewSignal, Answered>;
 
-  constructor(store: Pick<ClientStore, "signal">, hub: Hub, errors: ErrorKinds) {
+  constructor(store: Pick<ClientStore, "signal" | "signalCorrelated">, hub: Hub, errors: ErrorKinds) {
     this.#store = store;
     this.#hub = hub;
     this.#group = new Batcher({
@@ -35,6 +42,18 @@ export class Signaller {
   async send(signal: NewSignal): Promise<SignalVerdict> {
     const { verdict } = await signalTraced(signal, () => this.#group.add(signal));
     return verdict;
+  }
+
+  /** Delivers to all live runs of a correlation key. Fails rather than wait long for a locked run. */
+  async sendCorrelated(signal: CorrelatedSignal): Promise<readonly CorrelatedAnswer[]> {
+    const { answers, claimable } = await this.#store.signalCorrelated(signal, { patient: false });
+    this.#hub.claimable(claimable);
+    for (const { runId, name, verdict } of answers) {
+      if (verdict !== "delivered") continue;
+      this.#hub.delivered(runId);
+      this.#hub.emit("signal.delivered", { runId, name, event: signal.name });
+    }
+    return answers;
   }
 
   async #send(signals: readonly NewSignal[], slots: Slots | null): Promise<Answered[]> {

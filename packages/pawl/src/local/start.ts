@@ -5,7 +5,7 @@
  * poll. Used by the Postgres transport and the server.
  */
 
-import type { ClientStore, NewRun, StartedRun } from "../store/store.js";
+import type { ClaimExtra, ClientStore, NewRun, RareOptions, StartedRun } from "../store/store.js";
 import { newClaimId } from "../values/claim-id.js";
 import { Batcher } from "../timing/batch.js";
 import type { ErrorKinds, LockLanes } from "../timing/slow-lanes.js";
@@ -106,8 +106,8 @@ export class Starter {
     if (run.uniqueScope !== null) return null;
     // Only a claim decides which run gets a key or a token.
     if (run.partitionKey !== null || run.rateLimit !== null) return null;
-    // The claim tells the worker of rare options, and gives slots of concurrency limits.
-    if (run.options !== null) return null;
+    // Only a claim gives slots of concurrency limits; a debounced run waits.
+    if (run.options?.concurrency !== undefined || run.options?.debounce !== undefined) return null;
     for (const worker of this.#hub.workers) {
       const slot = worker.reserve({ name, version, queue });
       if (slot === null) continue;
@@ -163,6 +163,7 @@ export class Starter {
             priority,
             trace,
             startedMs: Date.now(),
+            extra: run.options && extraOf(run.options),
           },
           claimId,
         );
@@ -171,4 +172,12 @@ export class Starter {
     if (hinted.has(null)) this.#hub.hint(null);
     else for (const queue of hinted) this.#hub.hint(queue);
   }
+}
+
+/** What the claim of a run with these options would tell the worker. */
+function extraOf({ tags, timeoutMs }: RareOptions): ClaimExtra {
+  return {
+    ...(tags === undefined ? {} : { tags }),
+    ...(timeoutMs === undefined ? {} : { deadlineMs: timeoutMs }),
+  };
 }

@@ -60,6 +60,10 @@ export class Observer {
     this.#events = events;
   }
 
+  get events(): Emitter {
+    return this.#events;
+  }
+
   /** A worker is about to execute a claimed run. */
   begin(execution: Observed): void {
     const { runId, definition, queue, attempt } = execution;

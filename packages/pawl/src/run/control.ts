@@ -1,9 +1,9 @@
 /**
- * Ends the code of an execution from outside: the run was cancelled, its claim is lost, its step
- * took too long, or the worker stops. Every field is written here alone. Made with the execution.
+ * Ends the code of an execution from outside: the run was cancelled or is past its deadline, its claim is
+ * lost, its step took too long, or the worker stops. Every field is written here alone. Made with the execution.
  */
 
-import { RunCancelled } from "../values/errors.js";
+import { DeadlineExceeded, RunCancelled } from "../values/errors.js";
 
 /**
  * Thrown when an error says nothing about the run: the run was cancelled, the claim lost, or the
@@ -35,7 +35,7 @@ export class Control {
     this.#onAborted = onAborted;
   }
 
-  /** The claim is gone, or the run is cancelled: the outcome of the step will be dropped. */
+  /** The claim is gone, or the run was ended from outside: the outcome of the step will be dropped. */
   get isAborted(): boolean {
     return this.#isAborted;
   }
@@ -55,8 +55,9 @@ export class Control {
     return this.#isPaused;
   }
 
+  /** The run was ended from outside: cancelled, or failed by its deadline. */
   get isCancelled(): boolean {
-    return this.#reason instanceof RunCancelled;
+    return this.#reason instanceof RunCancelled || this.#reason instanceof DeadlineExceeded;
   }
 
   /** Whether an error of user code says nothing about the run. */

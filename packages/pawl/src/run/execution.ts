@@ -83,6 +83,12 @@ export class Execution {
     return this.claimer.queue;
   }
 
+  /** Whether its deadline has passed, by the clock of this process. */
+  get isOverdue(): boolean {
+    const { deadlineMs } = this.claim.run.extra ?? {};
+    return deadlineMs !== undefined && monotonicMs() >= this.begunAtMs + deadlineMs;
+  }
+
   /** The trace of the runs that it starts. */
   get traceparent(): string | null {
     const { stepSpan, span, trace } = this.observed;

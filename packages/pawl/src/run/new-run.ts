@@ -184,7 +184,8 @@ function checkFirstStep(definition: AnyDefinition | undefined, value: unknown): 
   );
 }
 
-function checkUniqueKey(value: unknown): Uint8Array {
+/** Bytes, or a text in UTF-8. */
+export function checkUniqueKey(value: unknown): Uint8Array {
   if (value instanceof Uint8Array) {
     if (value.length > 0 && value.length <= 512) return value;
     throw new InvalidOption(`uniqueKey must be 1 to 512 bytes long, not ${value.length}`);

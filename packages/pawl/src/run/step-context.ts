@@ -6,11 +6,14 @@
 
 import type { JobContext, StepContext } from "../define/context.js";
 import { stepHelpers } from "../define/outcome.js";
+import type { Tags } from "../define/start-options.js";
 import { readScheduleKey, type ScheduleTick } from "../define/schedule-key.js";
 import type { WorkflowContext, WorkflowSteps } from "../define/workflow-context.js";
 import { isThenable, withinTime } from "../timing/deadline.js";
 import type { Logger, LogMethod } from "../values/logger.js";
 import type { Execution } from "./execution.js";
+
+const noTags: Tags = Object.freeze({});
 
 class RunContext {
   readonly runId: string;
@@ -28,6 +31,10 @@ class RunContext {
     this.version = execution.definition.version;
     this.attempt = execution.progress.attempt;
     this.#execution = execution;
+  }
+
+  get tags(): Tags {
+    return this.#execution.claim.run.extra?.tags ?? noTags;
   }
 
   get schedule(): ScheduleTick | null {

@@ -52,7 +52,7 @@ interface InboxListeners {
 }
 
 export interface WorkerServices {
-  readonly store: Pick<WorkerStore, "inbox" | "children" | "journal" | "begin" | "paused">;
+  readonly store: Pick<WorkerStore, "inbox" | "children" | "journal" | "begin" | "paused" | "failOverdue">;
   readonly commits: Batcher<Commit, CommitVerdict>;
   readonly journal: Batcher<JournalEntry, JournalVerdict>;
   readonly inboxes: InboxListeners;

@@ -185,6 +185,28 @@ export interface StoredRun {
   readonly paused: Pause | null;
 }
 
+/** A signal to all live runs of a correlation key. */
+export interface CorrelatedSignal extends Omit<NewSignal, "runId"> {
+  readonly correlationKey: string;
+  /** Only runs of this definition; null: of any. */
+  readonly definition: string | null;
+}
+
+export interface CorrelatedAnswer {
+  readonly runId: string;
+  /** The name of its definition. */
+  readonly name: string;
+  readonly verdict: SignalVerdict;
+}
+
+/** One key, and the definition of its runs; null: any. */
+export interface FindQuery {
+  readonly idempotencyKey: string | null;
+  readonly uniqueKey: Uint8Array | null;
+  readonly correlationKey: string | null;
+  readonly name: string | null;
+}
+
 export interface RunFilter {
   readonly name: string | null;
   readonly version: number | null;
@@ -199,6 +221,9 @@ export interface RunFilter {
   readonly before: { readonly startedAt: string; readonly runId: string } | null;
   /** JSON that the input contains. */
   readonly input: string | null;
+  /** All of these. */
+  readonly tags: Readonly<Record<string, string>> | null;
+  readonly correlationKey: string | null;
   /** Only runs that are paused themselves. */
   readonly paused?: boolean;
   readonly limit: number;
@@ -251,6 +276,13 @@ export interface ClientStore {
     claimable: Claimable[];
     handed: { queue: string; run: ClaimedRun } | null;
   }>;
+  /** Delivers a signal to all live runs of a correlation key. */
+  signalCorrelated(
+    signal: CorrelatedSignal,
+    options: { patient: boolean },
+  ): Promise<{ answers: CorrelatedAnswer[]; claimable: Claimable[] }>;
+  /** The runs of a key, live ones first, each newest first, up to the limit and 16 MiB. */
+  find(query: FindQuery, limit: number): Promise<StoredRun[]>;
   /** With `by`, the action log gets a line. */
   cancel(
     runId: string,

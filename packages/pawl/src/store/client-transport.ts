@@ -14,7 +14,9 @@ import type {
   BulkAction,
   BulkSettings,
   Cancellation,
+  CorrelatedSignal,
   EndedRun,
+  FindQuery,
   NewSignal,
   RerunAnswer,
   RerunRequest,
@@ -52,6 +54,9 @@ export interface RunQuery {
   readonly until: Date | null;
   /** JSON that the input contains. */
   readonly input: string | null;
+  /** Runs that have all of these tags. */
+  readonly tags: Readonly<Record<string, string>> | null;
+  readonly correlationKey: string | null;
   /** Only runs that are paused themselves. */
   readonly paused?: boolean;
 }
@@ -69,6 +74,10 @@ export interface SendTransport {
   /** All of them or none. */
   startMany(runs: readonly NewRun[]): Promise<readonly StartedRun[]>;
   signal(signal: NewSignal): Promise<SignalVerdict>;
+  /** To all live runs of a correlation key. */
+  signalCorrelated(
+    signal: CorrelatedSignal,
+  ): Promise<readonly { readonly runId: string; readonly verdict: SignalVerdict }[]>;
 }
 
 export interface QueueTransport {
@@ -153,6 +162,8 @@ export interface ClientTransport extends SendTransport {
   rerun(runId: string, request: RerunRequest): Promise<RerunAnswer>;
   /** null: there is no such run. */
   get(runId: string): Promise<Run | null>;
+  /** At most 100. */
+  find(query: FindQuery): Promise<Run[]>;
   list(query: RunPageQuery): Promise<Page>;
   count(query: RunQuery): Promise<number>;
   /** A page of the steps of a run, completed ones first; none if there is no such run. */

@@ -114,6 +114,9 @@ export interface ClaimedRun {
 export interface ClaimExtra {
   /** The idempotency key of a run that a schedule started. */
   readonly schedule?: string | undefined;
+  readonly tags?: Readonly<Record<string, string>>;
+  /** Milliseconds until its deadline, at the time of the claim. */
+  readonly deadlineMs?: number;
   /** The first run of its chain of reruns. */
   readonly originId?: string | undefined;
 }
@@ -128,6 +131,9 @@ export interface RunExtra {
   readonly rerunOf?: string;
   /** The newest run that repeats it. */
   readonly rerunAs?: string;
+  readonly tags?: Readonly<Record<string, string>>;
+  readonly correlationKey?: string;
+  readonly deadlineAt?: string;
 }
 
 /** A signal in an inbox. */

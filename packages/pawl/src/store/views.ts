@@ -4,6 +4,7 @@
  */
 
 import type { AnyDefinition } from "../define/definition.js";
+import type { Tags } from "../define/start-options.js";
 import type { ScheduleTick } from "../define/schedule-key.js";
 import type { ErrorRecord } from "../values/error-record.js";
 import type { Json } from "../values/json-types.js";
@@ -29,12 +30,17 @@ export interface Run {
   readonly error: ErrorRecord | null;
   readonly parentId: string | null;
   readonly idempotencyKey: string | null;
+  /** The business key to signal and find it by. */
+  readonly correlationKey: string | null;
+  readonly tags: Tags;
   /** The schedule that started it, and the tick; null: no schedule did. */
   readonly schedule: ScheduleTick | null;
   readonly startedAt: Date;
   readonly completedAt: Date | null;
   readonly eligibleAt: Date | null;
   readonly expiresAt: Date | null;
+  /** Past it the run fails with `DeadlineExceeded`. */
+  readonly deadlineAt: Date | null;
   /** The run that it repeats; null: it is no rerun. */
   readonly rerunOf: string | null;
   /** The newest run that repeats it; null: none. */
@@ -162,6 +168,14 @@ export type WhyReason =
   | { readonly reason: "queue_unserved"; readonly queue: string }
   /** Its rate limit postponed it. */
   | { readonly reason: "throttled"; readonly rateLimit: string; readonly until: Date }
+  /** It is debounced: another start with its key moves its time, at most to `latest`. */
+  | {
+      readonly reason: "debounced";
+      readonly key: string;
+      readonly until: Date;
+      /** null: without a limit. */
+      readonly latest: Date | null;
+    }
   /** It is not due yet: a delay, a retry, or the pause after a crash. */
   | {
       readonly reason: "not_due";
@@ -197,12 +211,18 @@ export type WhyReason =
   /** A worker can claim it at any moment. All workers may be busy. */
   | { readonly reason: "claimable"; readonly queue: string; readonly since: Date };
 
-/** The answer of `why`. */
-export type Why = WhyReason & {
+/** A reason, with the run that it is about. */
+export type ExplainedRun = WhyReason & {
   readonly runId: string;
   readonly phase: Phase;
   /** The reason in one sentence. */
   readonly text: string;
+};
+
+/** The answer of `why`. */
+export type Why = ExplainedRun & {
+  /** Past it the run fails with `DeadlineExceeded`. Missing: it has none, or has ended. */
+  readonly deadlineAt?: Date;
 };
 
 /** A message that `queues.receive` returned. */

@@ -19,6 +19,11 @@ export interface WhyFacts {
   readonly throttled: boolean;
   readonly rateLimit: string | null;
   readonly partitionKey: string | null;
+  /** Past it the run fails. */
+  readonly deadlineAt: string | null;
+  /** Until its first claim, another start with this key moves its time, at most to `debounceUntil`. */
+  readonly debounceKey: string | null;
+  readonly debounceUntil: string | null;
   readonly now: string;
   readonly eligibleAt: string | null;
   readonly completedAt: string | null;

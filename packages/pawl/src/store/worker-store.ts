@@ -84,6 +84,8 @@ export interface Registration {
     readonly queue: string;
     readonly priority: number;
     readonly retentionMs: number;
+    /** Missing or null: no deadline. */
+    readonly timeoutMs?: number | null;
   }[];
 }
 
@@ -158,6 +160,15 @@ export interface WorkerStore extends Pick<ClientStore, "setLimit" | "bringForwar
     readonly marks: string | null;
   }): Promise<Recovered>;
   /**
+   * Fails those of these runs that are past their deadline. Answers them, and how long until the
+   * next deadline of the others; null: none has one.
+   */
+  failOverdue(runIds: readonly string[]): Promise<{
+    readonly failed: readonly OverdueRun[];
+    readonly claimable: readonly Claimable[];
+    readonly dueMs: number | null;
+  }>;
+  /**
    * Deletes terminal runs past their retention. Answers how many, and where it stopped, null at the
    * end.
    */
@@ -166,7 +177,20 @@ export interface WorkerStore extends Pick<ClientStore, "setLimit" | "bringForwar
   workBulk(limit: number): Promise<{ again: boolean; woke: boolean }>;
 }
 
+/** A run that failed because its deadline has passed. */
+export interface OverdueRun {
+  readonly runId: string;
+  readonly name: string;
+  readonly parentId: string | null;
+  /** When it was started, by the database clock. */
+  readonly startedMs: number;
+  /** The recorded error, as JSON. */
+  readonly error: string;
+}
+
 export interface Recovered {
+  /** The runs that failed because their deadline has passed. */
+  readonly overdue: readonly OverdueRun[];
   /** How many runs of dead workers were freed. */
   readonly reaped: number;
   /** The queues that got work by a repair. */
@@ -176,6 +200,6 @@ export interface Recovered {
   readonly again: boolean;
   /** Some runs are blocked by their keys. */
   readonly isWaited: boolean;
-  /** Until then no lease of a known worker ends. */
+  /** Until then no lease of a known worker ends, and no known deadline passes. */
   readonly dueMs: number;
 }

@@ -22,11 +22,11 @@ const maxStepsOfAll = 100;
 
 /** The state of the database at one moment. */
 interface Snapshot {
-  /** The claimed runs, and whether a step of each waits for a time. */
+  /** The claimed runs, and whether a step of each waits for a time, or the run has a deadline. */
   readonly held: readonly { readonly runId: string; readonly isTimed: boolean }[];
   /** The queues with due runs that a live worker serves and nobody has paused. */
   readonly due: readonly string[];
-  /** Some runs are blocked, unserved or past their retention, so a repair may find work. */
+  /** Some runs are blocked, unserved, overdue or past retention, so a repair may find work. */
   readonly isLeft: boolean;
 }
 
@@ -34,7 +34,7 @@ const snapshotSql = `
   select jsonb_build_object(
     'held', coalesce((
       select jsonb_agg(jsonb_build_object('runId', r.id::text, 'isTimed', exists (
-        select from pawl.steps s where s.run_id = r.id and s.completed_at is null and s.due_at > c.at)))
+        select from pawl.steps s where s.run_id = r.id and s.completed_at is null and s.due_at > c.at) or r.deadline_at > c.at))
       from pawl.runs r where r.locked_by is not null), '[]'),
     'due', to_jsonb(array(
       select distinct r.queue from pawl.runs r
@@ -43,7 +43,8 @@ const snapshotSql = `
           where case when p.scope = 'queue' then p.name = r.queue else p.name = r.name and p.version in (0, r.version) end)
         and exists (select from pawl.workers w where r.name || '@' || r.version = any (w.serves) and r.queue = any (w.queues)
           and w.seen_at + w.lease > clock_timestamp()))),
-    'isLeft', exists (select from pawl.runs r where (r.hold & 3) <> 0 or r.expires_at <= c.at)) as answer
+    'isLeft', exists (select from pawl.runs r where (r.hold & 3) <> 0 or r.expires_at <= c.at
+      or r.deadline_at <= c.at and r.status not in ('done', 'failed', 'cancelled'))) as answer
   from pawl_testing.clock c`;
 
 export interface SettleOptions {

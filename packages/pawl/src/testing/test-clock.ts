@@ -17,7 +17,8 @@ export const clockSql = `
 
 /**
  * Moves the clock to the next due time, but at most to $1; if nothing is due, to $1 unless that is
- * infinity. Due times are those of runs, of steps whose body is alive, of schedules, and of retention. Returns
+ * infinity. Due times are those of runs, of steps whose body is alive, of deadlines, of schedules, and of
+ * retention. Returns
  * the time, and whether something is due at it.
  */
 const moveSql = `
@@ -28,6 +29,9 @@ const moveSql = `
       union all
       select min(s.due_at) from pawl.steps s join pawl.runs r on r.id = s.run_id
         where s.completed_at is null and s.due_at > b.at and r.status = 'executing'
+      union all
+      select min(r.deadline_at) from pawl.runs r
+        where r.deadline_at > b.at and r.status not in ('done', 'failed', 'cancelled')
       union all
       select min(s.due_at) from pawl.schedules s where s.due_at > b.at
       union all

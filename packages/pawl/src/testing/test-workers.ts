@@ -138,6 +138,7 @@ export class TestWorkers {
     for (let again = true; again && !this.#isClosed;) {
       const found = await this.store.recover({ limit: batch, repairs: true, marks });
       ({ marks, again } = found);
+      this.#hub.overdue(found.overdue);
     }
     for (let again = true; again && !this.#isClosed;) ({ again } = await this.store.workBulk(batch));
     let last: string | null = null;

@@ -10,6 +10,7 @@ import type { ErrorRecord } from "./error-record.js";
 /** Every code that a `PawlError` can have. */
 export type ErrorCode =
   | "ChildFailed"
+  | "DeadlineExceeded"
   | "Forbidden"
   | "InboxFull"
   | "InvalidDelivery"
@@ -148,6 +149,20 @@ export class RunCancelled extends PawlError {
   }
 }
 
+/**
+ * The run did not end within its `timeout`. The reason of `ctx.signal`, and the code of the recorded
+ * error.
+ */
+export class DeadlineExceeded extends PawlError {
+  override readonly code = "DeadlineExceeded";
+  readonly runId: string;
+
+  constructor(runId: string) {
+    super(`run ${runId} did not end within its timeout`);
+    this.runId = runId;
+  }
+}
+
 /** The awaited run did not end within the timeout. The run continues. */
 export class ResultTimeout extends PawlError {
   override readonly code = "ResultTimeout";
@@ -275,6 +290,7 @@ export class InvalidDelivery extends PawlError {
 
 const classes: Record<ErrorCode, { readonly prototype: PawlError }> = {
   ChildFailed,
+  DeadlineExceeded,
   Forbidden,
   InboxFull,
   InvalidDelivery,

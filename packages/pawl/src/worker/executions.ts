@@ -1,15 +1,16 @@
 /**
  * The runs that a worker executes. It begins each, ends it when its code has returned, and aborts
- * it when it was cancelled or its claim is lost. It waits at most `drainTimeout` for code that does
+ * it when it was cancelled, is past its deadline, or its claim is lost. It waits at most `drainTimeout` for code that does
  * not return after an abort, and then frees the slot. Owned by the worker.
  */
 
 import type { AnyDefinition } from "../define/definition.js";
 import { Execution, type RunClaim } from "../run/execution.js";
 import type { WorkerServices } from "../run/worker-services.js";
-import { RunCancelled, WorkflowVersionMismatch } from "../values/errors.js";
+import { DeadlineExceeded, RunCancelled, WorkflowVersionMismatch } from "../values/errors.js";
 import type { Claimer } from "./claimer.js";
 import type { Claimers } from "./claimers.js";
+import { Deadlines } from "./deadlines.js";
 import { execute } from "./execute.js";
 import type { Releaser } from "./release.js";
 
@@ -45,8 +46,11 @@ export class Executions implements Iterable<Execution> {
   /** Runs that were cancelled while a claim was in flight, which may bring them. */
   readonly #cancelledMeanwhile = new Set<string>();
 
+  readonly #deadlines: Deadlines;
+
   constructor(host: ExecutionsHost) {
     this.#host = host;
+    this.#deadlines = new Deadlines(host.services);
   }
 
   get size(): number {
@@ -85,6 +89,7 @@ export class Executions implements Iterable<Execution> {
     if (this.#byRunId.size === 0) this.#host.onBusy();
     this.#byRunId.set(runId, execution);
     services.observer.begin(execution.observed);
+    if (run.extra?.deadlineMs !== undefined) await this.#deadlines.watch(execution, run.extra.deadlineMs);
     // It may have waited long for its slot, and somebody may have paused it meanwhile.
     const mayBegin = execution.mayBeginStep();
     const end = mayBegin === true || (await mayBegin) ? await execute(execution, claimers) : "paused";
@@ -127,6 +132,7 @@ export class Executions implements Iterable<Execution> {
     const { services, releaser } = this.#host;
     const { runId, progress, control } = execution;
     services.observer.end(execution.observed);
+    this.#deadlines.forget(execution);
     const isCurrent = this.#byRunId.get(runId) === execution;
     if (isCurrent) this.#byRunId.delete(runId);
     // Release a claim that no outcome has ended, if it is held at all: a cancelled run loses its
@@ -182,6 +188,21 @@ export class Executions implements Iterable<Execution> {
 
   /** A run was cancelled: its execution is aborted, or does not begin. */
   cancel(runId: string, reason?: string): void {
+    this.#abortEnded(runId, new RunCancelled(runId, reason));
+  }
+
+  /** A run has failed by its deadline: the same. */
+  overdue(runId: string): void {
+    this.#abortEnded(runId, new DeadlineExceeded(runId));
+  }
+
+  /** A heartbeat says that a run was ended from outside. */
+  ended(runId: string): void {
+    if (this.#byRunId.get(runId)?.isOverdue === true) this.overdue(runId);
+    else this.cancel(runId);
+  }
+
+  #abortEnded(runId: string, reason: Error): void {
     const { services, releaser, claimers } = this.#host;
     const { claiming } = services.worker;
     services.commits.drop(runId);
@@ -191,7 +212,7 @@ export class Executions implements Iterable<Execution> {
     if (unstarted !== undefined) releaser.release([unstarted]);
     const control = this.#byRunId.get(runId)?.control;
     if (control === undefined || control.isCancelled) return;
-    control.abort(new RunCancelled(runId, reason));
+    control.abort(reason);
   }
 
   /** Without a claim in flight, no claim can bring a run that was cancelled before. */

@@ -1,6 +1,6 @@
 /**
  * Compares the claims that the database knows with those that the worker executes. It aborts
- * executions whose run was cancelled or whose claim is gone, and releases claims that nobody
+ * executions whose run was ended from outside or whose claim is gone, and releases claims that nobody
  * executes. A heartbeat brings the latest claims. A list of all claims may take long and is asked
  * for apart from the heartbeats: when they are confirmed again after one has failed, when the
  * server writes another timeline, and every few minutes. Owned by the worker.
@@ -32,8 +32,8 @@ export interface LeaseCheckHost {
   readonly commits: { has(runId: string): boolean; drop(runId: string): void };
   /** The id under which the worker claims; null while it has no lease. */
   workerId(): string | null;
-  /** A run was cancelled. */
-  cancel(runId: string): void;
+  /** A run was cancelled, or has failed by its deadline. */
+  ended(runId: string): void;
 }
 
 type Claims = Readonly<Record<string, string>>;
@@ -53,7 +53,7 @@ export class LeaseCheck {
   onHeartbeat(workerId: string, confirmed: ConfirmedHeartbeat, isBack: boolean): void {
     const { cancelled, held, sentAtMs, timeline } = confirmed;
     const { releaser } = this.#host;
-    for (const runId of Object.keys(cancelled)) this.#host.cancel(runId);
+    for (const runId of Object.keys(cancelled)) this.#host.ended(runId);
     // Cancelled runs whose execution has ended, but whose claim could not be released.
     releaser.release(this.#notExecuted(cancelled));
     if (held !== null) this.#compareClaims(held.claims, BigInt(held.since), sentAtMs);

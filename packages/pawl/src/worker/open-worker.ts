@@ -167,7 +167,7 @@ export function openWorker(transport: WorkerTransport, host: OpenWorkerHost): Op
       claiming,
       commits,
       workerId: () => host.workerId(),
-      cancel: (runId) => executions.cancel(runId),
+      ended: (runId) => executions.ended(runId),
     }),
   };
 }

@@ -1,9 +1,9 @@
 /**
- * The background sweeps of a worker. Every `reapInterval` it reclaims runs of dead workers, places
- * runs that nobody served, and repairs blocked partition keys; that cannot be switched off. Every
- * `sweepInterval` it deletes ended runs past their retention. It also works off bulk operations, by
- * itself, so that a long one delays nothing else. Each call handles a bounded batch. An outage only
- * skips a round.
+ * The background sweeps of a worker. Every `reapInterval` it reclaims runs of dead workers, fails
+ * runs past their deadline, places runs that nobody served, and repairs blocked partition keys; that
+ * cannot be switched off. Every `sweepInterval` it deletes ended runs past their retention. It also
+ * works off bulk operations, by itself, so that a long one delays nothing else. Each call handles a
+ * bounded batch. An outage only skips a round.
  *
  * An idle worker checks less often, but in time for each lease that it knows of, so a dead worker
  * is found as soon as by a busy one. After repairs that took long (an old transaction keeps ended
@@ -11,8 +11,9 @@
  */
 
 import type { Logger } from "../values/logger.js";
-import type { Recovered, WorkerStore } from "../store/store.js";
+import type { OverdueRun, Recovered, WorkerStore } from "../store/store.js";
 import type { Emitter } from "../observe/events.js";
+import { emitOverdue } from "../observe/overdue.js";
 
 const batch = 1_000;
 /** How many runs one call acts on. They stay locked until it ends. */
@@ -33,6 +34,8 @@ export interface SweeperOptions {
   readonly isBusy: () => boolean;
   /** Runs have become claimable: in this queue, or (null) in any. */
   readonly onClaimable: (queue: string | null) => void;
+  /** Runs have failed by their deadline. */
+  readonly onOverdue: (failed: readonly OverdueRun[]) => void;
 }
 
 export class Sweeper {
@@ -103,7 +106,7 @@ export class Sweeper {
 
   /** One round. Answers how long to wait for the next. */
   async #recover(): Promise<number> {
-    const { store, logger, events, reapMs, leaseMs, isBusy, onClaimable } = this.#options;
+    const { store, logger, events, reapMs, leaseMs, isBusy, onClaimable, onOverdue } = this.#options;
     const repairs = performance.now() >= this.#repairsAtMs;
     let isQuiet = true;
     let found: Recovered;
@@ -117,11 +120,16 @@ export class Sweeper {
         events?.emit("reaper.reaped", { runs: found.reaped });
         onClaimable(null);
       }
+      if (found.overdue.length > 0) {
+        logger.warn({ runs: found.overdue.length }, "pawl: runs failed, because their deadline has passed");
+        if (events !== undefined) emitOverdue(events, found.overdue);
+        onOverdue(found.overdue);
+      }
       for (const queue of found.queues) onClaimable(queue);
       isQuiet &&= found.reaped === 0 && found.queues.length === 0 && !found.isWaited;
     } while (found.again && !this.#isStopped);
     if (!isQuiet || isBusy()) return spread(reapMs);
-    // A little after the lease, and not all workers at once.
+    // A little after the lease or deadline, and not all workers at once.
     const untilLeaseMs = found.dueMs + reapMs * 0.2 * Math.random();
     return Math.max(
       spread(reapMs),

@@ -165,6 +165,10 @@ export class EngineWorker implements LocalWorker {
     this.#open?.executions.cancel(runId, reason);
   }
 
+  overdue(runId: string): void {
+    this.#open?.executions.overdue(runId);
+  }
+
   /** The claimers of a queue, or (null) all. */
   #claimers(queue: string | null): Iterable<Claimer> {
     if (this.#open === undefined) return [];
@@ -375,7 +379,7 @@ export class EngineWorker implements LocalWorker {
     });
   }
 
-  #startSweeper({ store }: WorkerTransport): Sweeper {
+  #startSweeper({ store, hub }: WorkerTransport): Sweeper {
     const { logger, reapMs, sweepMs, leaseMs } = this.#settings;
     return new Sweeper({
       store,
@@ -386,6 +390,7 @@ export class EngineWorker implements LocalWorker {
       leaseMs,
       isBusy: () => (this.#open?.executions.size ?? 0) > 0,
       onClaimable: (queue) => this.#rewind(queue),
+      onOverdue: (failed) => hub.overdue(failed),
     });
   }
 }

@@ -4,6 +4,7 @@ import * as errors from "../../dist/values/errors.js";
 
 const {
   PawlError,
+  DeadlineExceeded: _deadline,
   RunFailed,
   RunCancelled,
   StepFailed,

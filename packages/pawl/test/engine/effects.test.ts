@@ -40,6 +40,7 @@ function listening(): { hub: Hub; told: string[][] } {
       lower: () => {},
       delivered: (runId) => void heard.push(`delivered to ${runId}`),
       cancel: () => {},
+      overdue: () => {},
     };
     hub.workers.add(worker);
     return heard;

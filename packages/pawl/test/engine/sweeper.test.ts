@@ -7,6 +7,7 @@ const leaseMs = 10_000;
 const silent = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
 const nothing: Recovered = {
   reaped: 0,
+  overdue: [],
   queues: [],
   marks: "{}",
   again: false,
@@ -34,6 +35,7 @@ function sweeperThat(find: (at: number) => { found?: Partial<Recovered>; tookMs?
     reapMs,
     sweepMs: null,
     leaseMs,
+    onOverdue: () => {},
     isBusy: () => isBusy,
     onClaimable: () => {},
   });

@@ -30,6 +30,7 @@ export const problemType = "application/problem+json";
 
 const statuses: Record<ErrorCode, number> = {
   ChildFailed: 409,
+  DeadlineExceeded: 408,
   Forbidden: 403,
   InboxFull: 413,
   InvalidDelivery: 401,

@@ -5,6 +5,7 @@ import type { App } from "../http/app.js";
 import { actionRoutes } from "./actions.js";
 import { bulkRoutes } from "./bulk.js";
 import { healthRoutes } from "./health.js";
+import { keyRoutes } from "./keys.js";
 import { limitRoutes } from "./limits.js";
 import { listingRoutes } from "./listings.js";
 import { metricsRoutes } from "./metrics.js";
@@ -19,6 +20,7 @@ export function addRoutes(app: App, backend: Backend, { metricsOpen }: { metrics
   healthRoutes(app, backend);
   startRoutes(app, backend);
   runRoutes(app, backend);
+  keyRoutes(app, backend);
   listingRoutes(app, backend);
   limitRoutes(app, backend);
   bulkRoutes(app, backend);

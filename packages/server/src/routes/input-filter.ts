@@ -1,5 +1,6 @@
 /**
- * The filters `input.<path>=<value>` of a listing: members that the input of a run must contain.
+ * The filters of a listing that have names of their own: `input.<path>=<value>` for members that the
+ * input of a run must contain, and `tag.<name>=<value>` for its tags.
  */
 
 import { InvalidOption, type Json } from "pawl";
@@ -8,12 +9,13 @@ import { values } from "pawl/engine";
 const { isObject, show, suggest } = values;
 
 const prefix = "input.";
+const tagPrefix = "tag.";
 const bounds = { filters: 20, depth: 20 };
 
 /**
  * Splits a query into known options and one object from all filters: `input.user.id=42` becomes `{
- * user: { id: 42 } }`. A value that is not JSON is a text; `"42"` in quotes is a text too. Refuses
- * every other name.
+ * user: { id: 42 } }`. A value that is not JSON is a text; `"42"` in quotes is a text too. A tag
+ * `tag.customer=42` becomes the option `tags`. Refuses every other name.
  */
 export function splitQuery(
   query: Readonly<Record<string, unknown>>,
@@ -21,12 +23,14 @@ export function splitQuery(
 ): { options: Record<string, unknown>; input: Json | undefined } {
   const options: Record<string, unknown> = {};
   const filters: [path: string[], value: Json][] = [];
+  const tags: [name: string, value: string][] = [];
   for (const [name, value] of Object.entries(query)) {
     if (known.includes(name)) options[name] = value;
     else if (name.startsWith(prefix)) filters.push([pathOf(name), valueOf(String(value))]);
+    else if (name.startsWith(tagPrefix)) tags.push([name.slice(tagPrefix.length), String(value)]);
     else {
       throw new InvalidOption(
-        `unknown query parameter ${show(name, 60)}; allowed: ${known.join(", ")}, input.<path>${suggest(name, known)}`,
+        `unknown query parameter ${show(name, 60)}; allowed: ${known.join(", ")}, input.<path>, tag.<name>${suggest(name, known)}`,
       );
     }
   }
@@ -35,6 +39,7 @@ export function splitQuery(
       `a query may have at most ${bounds.filters} filters on the input, not ${filters.length}`,
     );
   }
+  if (tags.length > 0) options["tags"] = Object.fromEntries(tags);
   return { options, input: filters.length === 0 ? undefined : merge(filters) };
 }
 

@@ -11,7 +11,7 @@ import { countsSchema, listQuery, nameParams, pageSchema } from "./run-schemas.j
 const filters = Object.keys(listQuery.properties);
 const counted = Type.Omit(listQuery, ["cursor", "limit"]);
 const explained =
-  "Newest first; the cursor stays valid while runs are added. `input.<path>=<JSON or text>` filters by a member of the input.";
+  "Newest first; the cursor stays valid while runs are added. `input.<path>=<JSON or text>` filters by a member of the input, `tag.<name>=<value>` by a tag.";
 
 export function listingRoutes(app: App, { pawl, engine }: Backend): void {
   app.get(

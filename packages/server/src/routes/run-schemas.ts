@@ -56,6 +56,8 @@ export const runSchema = Type.Unsafe<Run>(
       error: nullable(errorRecord),
       parentId: nullable(Type.String()),
       idempotencyKey: nullable(Type.String()),
+      correlationKey: nullable(Type.String()),
+      tags: Type.Record(Type.String(), Type.String()),
       schedule: nullable(
         strict(
           { name: Type.String(), at: date },
@@ -66,6 +68,7 @@ export const runSchema = Type.Unsafe<Run>(
       completedAt: nullable(date),
       eligibleAt: nullable(date),
       expiresAt: nullable(date),
+      deadlineAt: nullable(date),
       rerunOf: nullable(Type.String({ description: "The run that it repeats" })),
       rerunAs: nullable(Type.String({ description: "The newest run that repeats it" })),
       originRunId: Type.String({
@@ -288,10 +291,11 @@ export const listQuery = Type.Object(
     ),
     since: Type.Optional(Type.String({ description: "Started at this time or later, ISO 8601" })),
     until: Type.Optional(Type.String({ description: "Started before this time" })),
+    correlationKey: Type.Optional(Type.String({ description: "Runs with this correlation key" })),
     cursor: pageCursor,
     limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, description: "Default 20" })),
   },
-  // Names that begin with `input.`; the handler refuses the others.
+  // Names that begin with `input.` or `tag.`; the handler refuses the others.
   { additionalProperties: Type.String() },
 );
 

@@ -53,7 +53,7 @@ function alternative(name: string, given: unknown, otherName: string, other: unk
   throw new InvalidOption(`give ${name} or ${otherName}, not both`);
 }
 
-function bytesOf(text: string): Uint8Array {
+export function bytesOf(text: string): Uint8Array {
   const bytes = Buffer.from(text, "base64");
   if (bytes.toString("base64").replace(/=+$/, "") === text.replace(/=+$/, "")) return bytes;
   throw new InvalidOption("uniqueKeyBase64 must be base64, with + and /");

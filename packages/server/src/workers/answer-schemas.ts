@@ -8,6 +8,7 @@ import type {
   ClaimedRun,
   ClaimExtra,
   ListedStep,
+  OverdueRun,
   RecordVerdict,
   StoredChild,
   StoredSignal,
@@ -147,6 +148,10 @@ const claimedRun = strict(
               description: "schedule/<name>/<time>: the schedule that started it, and its tick",
             }),
           ),
+          tags: Type.Optional(Type.Record(Type.String(), Type.String())),
+          deadlineMs: Type.Optional(
+            Type.Number({ description: "Milliseconds until its deadline, at the time of the claim" }),
+          ),
         } satisfies Members<ClaimExtra>),
         Type.Null(),
       ],
@@ -158,6 +163,22 @@ const claimedRun = strict(
     description: "A run that you hold under your claimId, for as long as you renew your lease",
   },
 );
+
+export const overdue = strict({
+  failed: Type.Array(
+    strict({
+      runId,
+      name: shortName,
+      parentId: nullable(runId),
+      startedMs: Type.Number(),
+      error: jsonText("An ErrorRecord"),
+    } satisfies Members<OverdueRun>),
+    { description: "These have failed: abort their code and release their claims" },
+  ),
+  dueMs: Type.Union([Type.Number(), Type.Null()], {
+    description: "Milliseconds until the next deadline of the others; null: none has one",
+  }),
+});
 
 const stale = strict(
   { kind: Type.Literal("stale") },

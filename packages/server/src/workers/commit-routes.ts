@@ -7,7 +7,7 @@ import { strict } from "../http/schemas.js";
 import * as answers from "./answer-schemas.js";
 import { type Protocol, refuseBadValues, route, storeOf, tags } from "./protocol.js";
 import { refuseCommit, refuseEntry, sendAllowed, toCommits, toEntries } from "./read-requests.js";
-import { commit, entry } from "./request-schemas.js";
+import { commit, entry, id } from "./request-schemas.js";
 import { checkStoredSizes } from "./value-limits.js";
 
 const maxBatch = 1_000;
@@ -53,6 +53,26 @@ export function commitRoutes({ app, backend, waiters }: Protocol): void {
         }
       });
       return { verdicts };
+    },
+  );
+
+  app.post(
+    "/v1/workers/overdue",
+    {
+      ...route,
+      schema: {
+        tags,
+        summary: "Fail those of these claimed runs that are past their deadline",
+        description: "The heartbeat reports such runs too, as cancelled. This asks for it at once",
+        body: strict({ runIds: Type.Array(id, { minItems: 1, maxItems: maxBatch }) }),
+        response: { 200: answers.overdue },
+      },
+    },
+    async (request) => {
+      const answer = await storeOf(backend, request).failOverdue(request.body.runIds);
+      engine.hub.claimable(answer.claimable);
+      engine.hub.overdue(answer.failed);
+      return { failed: [...answer.failed], dueMs: answer.dueMs };
     },
   );
 

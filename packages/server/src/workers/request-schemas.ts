@@ -78,6 +78,7 @@ export const definition = strict(
     queue: shortName,
     priority,
     retentionMs: ms,
+    timeoutMs: Type.Optional(nullable(Type.Number({ minimum: 1, maximum: maxMs }))),
   },
   { title: "ServedDefinition", description: "With the defaults for starts by name" },
 );

@@ -168,6 +168,7 @@ export class Waiters implements LocalWorker {
   delivered(): void {}
 
   cancel(): void {}
+  overdue(): void {}
 
   /** Sends a claim when its token has a free lane. Without tokens there are no lanes. */
   #inLane<T>(owner: string | null, claim: () => Promise<T>): Promise<T> {

@@ -6,7 +6,7 @@
 import type { ListedStep } from "../journal.js";
 import type { StoredSignal } from "../runs.js";
 import type { Schedule, ScheduleDetail } from "../schedule-store.js";
-import type { Run, Step, Why } from "../views.js";
+import type { ExplainedRun, Run, Step, Why } from "../views.js";
 
 /** The same object with its dates as text. */
 export type DatesAsText<T> = T extends unknown
@@ -22,6 +22,7 @@ export function readRun(sent: DatesAsText<Run>): Run {
     completedAt: toDate(sent.completedAt),
     eligibleAt: toDate(sent.eligibleAt),
     expiresAt: toDate(sent.expiresAt),
+    deadlineAt: toDate(sent.deadlineAt),
     // A server of an older release does not send it.
     paused: sent.paused ? { ...sent.paused, since: new Date(sent.paused.since) } : null,
     schedule: sent.schedule ? { ...sent.schedule, at: new Date(sent.schedule.at) } : null,
@@ -63,6 +64,12 @@ export function readSignal(sent: DatesAsText<StoredSignal>): StoredSignal {
 }
 
 export function readWhy(sent: DatesAsText<Why>): Why {
+  const { deadlineAt } = sent;
+  const explained = readReason(sent);
+  return deadlineAt === undefined ? explained : { ...explained, deadlineAt: new Date(deadlineAt) };
+}
+
+function readReason(sent: DatesAsText<ExplainedRun>): ExplainedRun {
   switch (sent.reason) {
     case "ended":
       return { ...sent, at: new Date(sent.at) };
@@ -80,6 +87,8 @@ export function readWhy(sent: DatesAsText<Why>): Why {
     case "throttled":
     case "not_due":
       return { ...sent, until: new Date(sent.until) };
+    case "debounced":
+      return { ...sent, until: new Date(sent.until), latest: toDate(sent.latest) };
     case "held":
     case "set_aside":
     case "unserved":

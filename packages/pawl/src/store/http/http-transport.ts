@@ -5,6 +5,7 @@
  * there is `fetch`.
  */
 
+import { toBase64 } from "../../values/bytes.js";
 import { PawlError } from "../../values/errors.js";
 import type { Logger } from "../../values/logger.js";
 import { phasesOf, type Status } from "../../values/phase.js";
@@ -12,7 +13,9 @@ import { Batcher } from "../../timing/batch.js";
 import { Lanes } from "../../timing/slow-lanes.js";
 import type {
   ActionFilter,
+  CorrelatedSignal,
   EndedRun,
+  FindQuery,
   NewSignal,
   RerunAnswer,
   RerunRequest,
@@ -130,6 +133,25 @@ export class HttpTransport implements ClientTransport {
     return delivered ? "delivered" : "duplicate";
   }
 
+  async signalCorrelated(signal: CorrelatedSignal): ReturnType<ClientTransport["signalCorrelated"]> {
+    const { correlationKey, definition, name, payload, dedupKey } = signal;
+    const answer = await this.#caller.call<Record<"delivered" | "duplicate" | "full", string[]>>(
+      "POST",
+      `/v1/signals/${encodeURIComponent(name)}`,
+      {
+        query: { correlationKey, name: definition },
+        body: JSON.parse(payload) as unknown,
+        // The dedup key makes a second delivery harmless.
+        repeatable: dedupKey !== null,
+        headers: dedupKey === null ? {} : { "idempotency-key": headerText(dedupKey) },
+      },
+    );
+    for (const runId of answer.delivered) this.#hints.delivered(runId);
+    return (["delivered", "duplicate", "full"] as const).flatMap((verdict) =>
+      answer[verdict].map((runId) => ({ runId, verdict })),
+    );
+  }
+
   async cancel(
     runId: string,
     { reason, cascade }: { reason: string | null; cascade: boolean },
@@ -157,6 +179,14 @@ export class HttpTransport implements ClientTransport {
 
   async get(runId: string): Promise<Run> {
     return readRun(await this.#caller.call<DatesAsText<Run>>("GET", `/v1/runs/${runId}`));
+  }
+
+  async find({ uniqueKey, ...query }: FindQuery): Promise<Run[]> {
+    const uniqueKeyBase64 = uniqueKey && toBase64(uniqueKey);
+    const { runs } = await this.#caller.call<{ runs: DatesAsText<Run>[] }>("GET", "/v1/runs/find", {
+      query: { ...query, uniqueKeyBase64 },
+    });
+    return runs.map(readRun);
   }
 
   async list(query: RunPageQuery): Promise<Page> {

@@ -16,6 +16,7 @@ import type {
   ClaimRequest,
   Commit,
   NewRun,
+  OverdueRun,
   Recovered,
   Registration,
   StoredChild,
@@ -64,8 +65,8 @@ export class HttpWorkerStore implements WorkerStore {
   async register(registration: Registration): Promise<void> {
     const { workerId, leaseMs, queues, info } = registration;
     const definitions = registration.definitions.map(
-      ({ name, version, kind, queue, priority, retentionMs }) => {
-        return { name, version, kind, queue, priority, retentionMs };
+      ({ name, version, kind, queue, priority, retentionMs, timeoutMs = null }) => {
+        return { name, version, kind, queue, priority, retentionMs, timeoutMs };
       },
     );
     await this.#post("register", {
@@ -194,6 +195,11 @@ export class HttpWorkerStore implements WorkerStore {
 
   recover(): Promise<Recovered> {
     throw new NotSupported("the server ends the claims of dead workers");
+  }
+
+  async failOverdue(runIds: readonly string[]): ReturnType<WorkerStore["failOverdue"]> {
+    const answer = await this.#post<{ failed: OverdueRun[]; dueMs: number | null }>("overdue", { runIds });
+    return { ...answer, claimable: [] };
   }
 
   sweep(): Promise<{ swept: number; last: string | null }> {

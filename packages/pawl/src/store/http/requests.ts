@@ -55,7 +55,8 @@ export function limitBody({ allowed, periodMs, burst, concurrent }: Omit<StoredL
 
 /** The filters of a listing as query parameters. */
 export function runQuery(query: RunQuery): Record<string, string | number | Date | null> {
-  const { name, version, status, phase, queue, kind, error, parentId, since, until, input, paused } = query;
+  const { name, version, status, phase, queue, kind, error, parentId, since, until, input } = query;
+  const { correlationKey, tags, paused } = query;
   const filters = {
     name,
     version,
@@ -67,9 +68,14 @@ export function runQuery(query: RunQuery): Record<string, string | number | Date
     parentId,
     since,
     until,
+    correlationKey,
     ...(paused ? { paused: "true" } : {}),
   };
-  return { ...filters, ...(input === null ? {} : inputQuery(fromJson(input))) };
+  return {
+    ...filters,
+    ...(input === null ? {} : inputQuery(fromJson(input))),
+    ...Object.fromEntries(Object.entries(tags ?? {}).map(([tag, value]) => [`tag.${tag}`, value])),
+  };
 }
 
 /** One parameter for each member of the input. */

@@ -13,7 +13,10 @@ import type {
   Claimable,
   ClaimedRun,
   ClientStore,
+  CorrelatedAnswer,
+  CorrelatedSignal,
   EndedRun,
+  FindQuery,
   NewRun,
   NewSignal,
   Offer,
@@ -30,8 +33,7 @@ import type { WhyFacts } from "../why-facts.js";
 import { type StepRow, toListedStep } from "./journal-rows.js";
 import { column } from "./literals.js";
 import type { PauseStore } from "../pauses.js";
-import { pauseCalls } from "./pause-calls.js";
-import { PostgresOperationsStore } from "./postgres-operations-store.js";
+import { pauseCalls, PostgresOperationsStore } from "./postgres-operations-store.js";
 import {
   type ClaimRow,
   type RunRow,
@@ -135,6 +137,31 @@ export class PostgresClientStore extends PostgresOperationsStore implements Clie
       claimable: toClaimable(rows[0]?.claimable ?? null),
       handed: null,
     };
+  }
+
+  async signalCorrelated(
+    { correlationKey, definition, name, payload, dedupKey }: CorrelatedSignal,
+    { patient }: { patient: boolean },
+  ): Promise<{ answers: CorrelatedAnswer[]; claimable: Claimable[] }> {
+    const rows = await this.call<{
+      run_id: string;
+      verdict: SignalVerdict;
+      run_name: string;
+      claimable: string | null;
+    }>("deliver_correlated", [correlationKey, definition, name, payload, dedupKey, patient]);
+    return {
+      answers: rows.map(({ run_id: runId, verdict, run_name }) => ({ runId, name: run_name, verdict })),
+      claimable: rows.flatMap((row) => toClaimable(row.claimable)),
+    };
+  }
+
+  async find(
+    { idempotencyKey, uniqueKey, correlationKey, name }: FindQuery,
+    limit: number,
+  ): Promise<StoredRun[]> {
+    const key = uniqueKey && `\\x${Buffer.from(uniqueKey).toString("hex")}`;
+    const rows = await this.call<RunRow>("find", [idempotencyKey, key, correlationKey, name, limit]);
+    return cut(rows, "id").rows.map(toRun);
   }
 
   async cancel(
@@ -289,8 +316,13 @@ export class PostgresClientStore extends PostgresOperationsStore implements Clie
 }
 
 /** Returns the filters that the first version did not have, as JSON. */
-function laterFilters({ paused }: RunFilter): string | null {
-  return paused ? JSON.stringify({ paused }) : null;
+function laterFilters({ paused, tags, correlationKey }: RunFilter): string | null {
+  if (!paused && tags === null && correlationKey === null) return null;
+  return JSON.stringify({
+    paused: paused || undefined,
+    tags: tags ?? undefined,
+    correlationKey: correlationKey ?? undefined,
+  });
 }
 
 /** Removes the last row if its key is null. Such a row says that the byte limit cut the answer. */

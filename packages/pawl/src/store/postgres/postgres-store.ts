@@ -39,9 +39,13 @@ import {
   detailOf,
   isEnd,
   type OtherVerdict,
+  type OverdueRow,
+  type RecoverRow,
   toClaimable,
   toClaimedRun,
   toFinished,
+  toOverdue,
+  toRecovered,
   toVerdict,
 } from "./rows.js";
 import { UserTransactions } from "./user-transactions.js";
@@ -315,7 +319,7 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
   }
 
   async register({ workerId, leaseMs, queues, info, definitions }: Registration): Promise<void> {
-    await this.call("register", [
+    await this.call("register_worker", [
       workerId,
       leaseMs,
       column(queues, (queue) => queue),
@@ -326,6 +330,7 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
       column(definitions, (definition) => definition.queue),
       column(definitions, (definition) => definition.priority),
       column(definitions, (definition) => definition.retentionMs),
+      column(definitions, (definition) => definition.timeoutMs ?? null),
       this.#owner,
     ]);
   }
@@ -370,23 +375,19 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
   }
 
   async recover({ limit, repairs, marks }: Parameters<WorkerStore["recover"]>[0]): Promise<Recovered> {
-    const [row] = await this.call<{
-      reaped: number;
-      queues: string;
-      marks: string;
-      again: boolean;
-      is_waited: boolean;
+    const [row] = await this.call<RecoverRow>("recover", [limit, repairs, marks]);
+    return toRecovered(row!);
+  }
+
+  async failOverdue(runIds: readonly string[]): ReturnType<WorkerStore["failOverdue"]> {
+    const [row] = await this.#callFor<{
+      failed: string | null;
+      claimable: string | null;
       due_ms: number | null;
-    }>("recover", [limit, repairs, marks]);
-    const { reaped, queues, again, is_waited: isWaited, due_ms: dueMs } = row!;
-    return {
-      reaped,
-      queues: JSON.parse(queues) as string[],
-      marks: row!.marks,
-      again,
-      isWaited,
-      dueMs: dueMs ?? Number.POSITIVE_INFINITY,
-    };
+    }>({ runIds }, "fail_overdue", [runIds.length, column(runIds, (id) => id)]);
+    const { failed, claimable, due_ms: dueMs } = row!;
+    const rows = failed === null ? [] : (JSON.parse(failed) as OverdueRow[]);
+    return { failed: rows.map(toOverdue), claimable: toClaimable(claimable), dueMs };
   }
 
   async sweep(limit: number, after: string | null = null): Promise<{ swept: number; last: string | null }> {

@@ -12,6 +12,8 @@ import type {
   ClaimExtra,
   NewRun,
   NewSignal,
+  OverdueRun,
+  Recovered,
   StartedRun,
   StoredRun,
   RunExtra,
@@ -271,6 +273,40 @@ export function toClaimedRun(row: ClaimRow): ClaimedRun {
     startedMs: row.started_ms,
     trace: row.trace,
     extra: row.extra === null ? null : (JSON.parse(row.extra) as ClaimExtra),
+  };
+}
+
+export interface OverdueRow {
+  id: string;
+  name: string;
+  parentId: string | null;
+  startedMs: number;
+  error: Json;
+}
+
+export function toOverdue({ id, error, ...rest }: OverdueRow): OverdueRun {
+  return { runId: id, error: JSON.stringify(error), ...rest };
+}
+
+export interface RecoverRow {
+  reaped: number;
+  queues: string;
+  marks: string;
+  again: boolean;
+  is_waited: boolean;
+  due_ms: number | null;
+}
+
+export function toRecovered(row: RecoverRow): Recovered {
+  const { failed = [] } = JSON.parse(row.marks) as { failed?: OverdueRow[] };
+  return {
+    reaped: row.reaped,
+    overdue: failed.map(toOverdue),
+    queues: JSON.parse(row.queues) as string[],
+    marks: row.marks,
+    again: row.again,
+    isWaited: row.is_waited,
+    dueMs: row.due_ms ?? Number.POSITIVE_INFINITY,
   };
 }
 

@@ -13,7 +13,7 @@
 
 import { InvalidOption, KeyConflict } from "../../values/errors.js";
 import { isObject } from "../../values/options.js";
-import type { NewRun, NewSignal, SignalVerdict, StartedRun } from "../store.js";
+import type { CorrelatedSignal, NewRun, NewSignal, SignalVerdict, StartedRun } from "../store.js";
 import type { Caller } from "./callers.js";
 import { Refused } from "../errors.js";
 import { advice } from "./database-errors.js";
@@ -32,6 +32,10 @@ const functions = {
   signal: {
     columns: ["position", "verdict"],
     types: "bigint[] text[] text[] text[] boolean".split(" "),
+  },
+  deliver_correlated: {
+    columns: ["run_id", "verdict"],
+    types: "text text text text text boolean".split(" "),
   },
 };
 
@@ -67,6 +71,13 @@ export class TransactionStore {
   async signal(signal: NewSignal): Promise<SignalVerdict> {
     const [row] = await this.#call("signal", signalValues([signal], { patient: true }));
     return row![1] as SignalVerdict;
+  }
+
+  async signalCorrelated(signal: CorrelatedSignal): Promise<{ runId: string; verdict: SignalVerdict }[]> {
+    const { correlationKey, definition, name, payload, dedupKey } = signal;
+    const given = [correlationKey, definition, name, payload, dedupKey, true];
+    const rows = await this.#call("deliver_correlated", given);
+    return rows.map(([runId, verdict]) => ({ runId: runId!, verdict: verdict as SignalVerdict }));
   }
 
   async #call(

@@ -1,13 +1,13 @@
 /** `pawl runs list`: a page of runs, newest first. */
 
 import { type Command, Option } from "commander";
-import type { ListOptions, Page, Run } from "pawl";
+import type { ListOptions, Page, Run, Tags } from "pawl";
 import { type ConnectionOptions, addConnectionOptions, withPawl } from "../terminal/connection.js";
-import { integer, pastDate, readJson } from "../terminal/input.js";
+import { addTag, integer, pastDate, readJson } from "../terminal/input.js";
 import { action, addCommand, type Session } from "../terminal/session.js";
 import type { Shell } from "../terminal/shell.js";
 import { table } from "../terminal/table.js";
-import { describeError, duration, moment, prettyJson, state } from "../terminal/text.js";
+import { describeError, duration, moment, prettyJson, printable, showTags, state } from "../terminal/text.js";
 
 const statuses = ["running", "completed", "failed", "cancelled"];
 const phases = [
@@ -26,20 +26,15 @@ type Flags = ConnectionOptions &
 
 export type FilterFlags = Pick<ListOptions, "name" | "version" | "status" | "phase" | "queue" | "paused"> & {
   readonly input?: string;
+  readonly tag?: Tags;
+  readonly correlationKey?: string;
 };
 
 /** The filter of these options. */
 export async function filterOf(flags: FilterFlags, shell: Shell): Promise<ListOptions> {
-  const { name, version, status, phase, queue, paused } = flags;
-  return {
-    name,
-    version,
-    status,
-    phase,
-    queue,
-    paused,
-    input: await readJson(flags.input, "--input", shell),
-  };
+  const { name, version, status, phase, queue, paused, tag: tags, correlationKey } = flags;
+  const input = await readJson(flags.input, "--input", shell);
+  return { name, version, status, phase, queue, paused, tags, correlationKey, input };
 }
 
 /** Adds the options that filter runs. */
@@ -50,6 +45,8 @@ export function addFilterOptions(command: Command): Command {
     .addOption(new Option("--status <status>", "only runs with this status").choices(statuses))
     .addOption(new Option("--phase <phase>", "only runs in this phase").choices(phases))
     .option("--queue <queue>", "only runs of this queue")
+    .option("--tag <name=value>", "only runs with this tag; may be given several times", addTag)
+    .option("--correlation-key <key>", "only runs with this correlation key")
     .option("--paused", "only runs that are paused themselves")
     .option("--input <json>", 'only runs whose input contains this, such as \'{"user":{"id":42}}\'');
 }
@@ -85,16 +82,22 @@ export function addRunsList(runs: Command, session: Session): void {
 }
 
 function showPage({ runs, cursor }: Page, shell: Shell): string {
-  if (runs.length === 0) return "no runs";
-  const lines = table(
-    ["RUN", "NAME", "STATUS", "STEP", "STARTED", "TOOK", "ERROR"],
-    runs.map((run) => rowOf(run, shell)),
-    shell,
-  );
+  const lines = showRuns(runs, shell);
   return cursor === null ? lines : `${lines}\n${shell.colors.dim(`more: --cursor ${cursor}`)}`;
 }
 
-function rowOf(run: Run, shell: Shell): string[] {
+/** A table of runs. */
+export function showRuns(runs: readonly Run[], shell: Shell): string {
+  if (runs.length === 0) return "no runs";
+  const isTagged = runs.some(({ tags }) => Object.keys(tags).length > 0);
+  return table(
+    ["RUN", "NAME", "STATUS", "STEP", "STARTED", "TOOK", ...(isTagged ? ["TAGS"] : []), "ERROR"],
+    runs.map((run) => rowOf(run, isTagged, shell)),
+    shell,
+  );
+}
+
+function rowOf(run: Run, isTagged: boolean, shell: Shell): string[] {
   const { runId, name, version, status, phase, step, startedAt, completedAt, error } = run;
   const word = run.paused !== null ? "paused" : status === "running" ? phase : status;
   return [
@@ -104,6 +107,7 @@ function rowOf(run: Run, shell: Shell): string[] {
     step ?? "",
     moment(startedAt, shell),
     completedAt === null ? "" : duration(completedAt.getTime() - startedAt.getTime()),
+    ...(isTagged ? [printable(showTags(run.tags))] : []),
     describeError(error),
   ];
 }

@@ -2,6 +2,7 @@
 
 import type { Command } from "commander";
 import { addRunsCancel, addRunsSignal } from "./signal-and-cancel.js";
+import { addRunsFind, addRunsSignalAll } from "./find.js";
 import { addRunsBulk } from "./bulk.js";
 import { addRunsRerun } from "./rerun.js";
 import { addRunsList } from "./list.js";
@@ -18,9 +19,11 @@ export function addRuns(program: Command, session: Session): void {
     examples: ["pawl runs list --status failed", "pawl runs why 64"],
   });
   addRunsList(runs, session);
+  addRunsFind(runs, session);
   addRunsShow(runs, session);
   addRunsStart(runs, session);
   addRunsSignal(runs, session);
+  addRunsSignalAll(runs, session);
   addRunsCancel(runs, session);
   addRunsPause(runs, session);
   addRunsResume(runs, session);

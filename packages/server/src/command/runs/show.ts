@@ -6,7 +6,7 @@ import { type ConnectionOptions, addConnectionOptions, withPawl } from "../termi
 import { action, addCommand, type Session } from "../terminal/session.js";
 import type { Shell } from "../terminal/shell.js";
 import { properties } from "../terminal/table.js";
-import { duration, errorBlock, moment, prettyJson, printable, state } from "../terminal/text.js";
+import { duration, errorBlock, moment, prettyJson, printable, showTags, state } from "../terminal/text.js";
 
 type Flags = ConnectionOptions & { readonly json?: true };
 
@@ -71,7 +71,10 @@ function showRun(run: Run, why: Why | null, shell: Shell): string {
       ["rerun of", run.rerunOf ?? ""],
       ["rerun as", run.rerunAs ?? ""],
       ["idempotency key", printable(run.idempotencyKey ?? "")],
+      ["correlation key", printable(run.correlationKey ?? "")],
+      ["tags", printable(showTags(run.tags))],
       ["started", time(run.startedAt)],
+      ["deadline", run.status === "running" ? time(run.deadlineAt) : ""],
       ["due", run.status === "running" ? time(run.eligibleAt) : ""],
       ["completed", time(run.completedAt)],
       ["took", took],

@@ -85,3 +85,11 @@ export function shortPath(file: string): string {
   const short = relative(process.cwd(), file);
   return short.startsWith("..") ? file : short;
 }
+
+/** Tags by name, as the flags of a start write them: `customer=42 plan=pro`. */
+export function showTags(tags: Readonly<Record<string, string>>): string {
+  return Object.entries(tags)
+    .toSorted(([one], [other]) => (one < other ? -1 : 1))
+    .map(([name, value]) => `${name}=${value}`)
+    .join(" ");
+}

@@ -31,6 +31,9 @@ begin
     where s.run_id = v.id;
   delete from signals s using (select u.id from unnest(p_id) u(id) limit cardinality(p_id)) v
     where s.run_id = v.id;
+  delete from tags t using (select u.id from unnest(p_id) u(id)
+      cross join lateral (select r.id from runs r where r.id = u.id and r.tagged is true limit 1) r limit cardinality(p_id)) v
+    where t.run_id = v.id;
   delete from runs r using (select u.id from unnest(p_id) u(id) limit cardinality(p_id)) v
     where r.id = v.id;
 end $f$;

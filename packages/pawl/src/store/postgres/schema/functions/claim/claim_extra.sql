@@ -3,8 +3,10 @@
 -- only for runs that have one.
 --   originId  the first run of its chain of reruns
 --   schedule  the idempotency key of a run that a schedule started
-create or replace function claim_extra(p_run runs) returns text language sql stable as $$
-  select jsonb_strip_nulls(jsonb_build_object('originId', (p_run).origin_id::text, 'schedule', schedule_of(p_run)))::text
+--   tags, and the milliseconds until its deadline
+create or replace function claim_extra(p_run runs, p_now timestamptz) returns text language sql stable as $$
+  select jsonb_strip_nulls(jsonb_build_object('originId', (p_run).origin_id::text, 'schedule', schedule_of(p_run),
+    'tags', case when (p_run).tagged then tags_of((p_run).id) end, 'deadlineMs', ms_until((p_run).deadline_at, p_now)))::text
 $$;
 
 -- The idempotency key of a run that a schedule started, or of the first run of its chain of reruns.

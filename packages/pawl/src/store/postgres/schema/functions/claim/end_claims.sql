@@ -1,6 +1,6 @@
 -- pawl: inner
 -- Ends the claims on runs that the caller has locked: an executing run becomes runnable, a
--- cancelled run only loses its holder. Answers the ids.
+-- cancelled or failed run only loses its holder. Answers the ids.
 -- p_crashes is 0 for a release. It is 1 for a crash, which also counts as an attempt and, from the
 -- second on, delays the run by min(1 s · 2^crashes, 1 min).
 -- If one row cannot be written, tries each row by itself. A run that re-enters its unique scope

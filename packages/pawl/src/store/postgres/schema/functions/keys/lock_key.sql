@@ -41,7 +41,8 @@ begin
   end loop;
 end $f$;
 
--- Whether a run holds the key: an executing run, or a cancelled one whose claim has not ended.
+-- Whether a run holds the key: an executing run, or one that was ended from outside and whose claim
+-- has not ended.
 -- Rides runs_active_key. A function, because the planner would turn an EXISTS into a hash table of
 -- all holders.
 create or replace function is_key_held(p_key text) returns boolean language plpgsql stable as $f$

@@ -8,6 +8,10 @@ create or replace function count_listed(
 declare
   v_input jsonb := p_input::jsonb;
 begin
+  if is_labelled(p_more) then
+    return cardinality(list_labelled(p_name, p_version, p_status, p_queue, p_kind, p_error, p_parent_id, p_since, p_until, null, v_input,
+      null, p_more));
+  end if;
   return (
     select count(*) from runs r
     where r.id < first_message_id() and (p_more is null or not p_more ? 'paused' or (r.hold & 16) <> 0) and (p_parent_id is null or r.parent_id = p_parent_id)

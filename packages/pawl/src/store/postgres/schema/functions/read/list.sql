@@ -2,6 +2,7 @@
 -- A page of runs, newest first, up to p_limit and 16 MiB (see get). Every filter may be null.
 -- p_error is the code of the error, or its name if it has none. p_input is JSON that the input
 -- contains. p_more has the filters of later versions. The filters decide which index finds the runs:
+--   tags, correlationKey  tags_listing or runs_correlated (list_labelled)
 --   paused       runs_paused: runs that are paused themselves
 --   p_input      runs_input, if the operator has made it (docs/operations.md) and hits are rare
 --   p_parent_id  runs_children
@@ -27,7 +28,10 @@ declare
   v_each int;                -- how many it reads of each name and status
   v_is_whole boolean;        -- whether these are all, or enough for a page
 begin
-  if p_more ? 'paused' then
+  if is_labelled(p_more) then
+    v_ids := list_labelled(p_name, p_version, p_status, p_queue, p_kind, p_error, p_parent_id, p_since, p_until, p_before_id, v_input,
+      p_limit, p_more);
+  elsif p_more ? 'paused' then
     v_ids := array(
       select r.id from runs r
       where (r.hold & 16) <> 0 and (p_parent_id is null or r.parent_id = p_parent_id)

@@ -5,11 +5,15 @@
 --   paused    who paused it, its queue or its definition
 --   rerunOf   the run that it repeats
 --   rerunAs   the newest run that repeats it
+--   tags, correlationKey, deadlineAt
 -- Rides runs_reruns.
 create or replace function run_extra(p_run runs) returns text language sql stable as $$
   select nullif(jsonb_strip_nulls(jsonb_build_object(
       'originId', (p_run).origin_id::text,
       'schedule', case when (p_run).origin_id is not null then schedule_of(p_run) end,
+      'tags', case when (p_run).tagged then tags_of((p_run).id) end,
+      'correlationKey', (p_run).correlation_key,
+      'deadlineAt', iso((p_run).deadline_at),
       'rerunOf', (p_run).rerun_of::text,
       'rerunAs', case when (p_run).status in ('done', 'failed', 'cancelled')
         then (select n.id::text from runs n where n.rerun_of = (p_run).id order by n.id desc limit 1) end))

@@ -17,6 +17,7 @@ begin
     'name', v_run.name, 'version', v_run.version, 'phase', v_run.status, 'step', v_run.step, 'queue', v_run.queue,
     'attempt', v_run.attempt, 'crashes', v_run.crashes, 'hold', v_run.hold, 'databaseHeld', is_held(), 'throttled', v_run.throttled,
     'rateLimit', v_run.rate_limit, 'partitionKey', v_run.partition_key,
+    'deadlineAt', iso(v_run.deadline_at), 'debounceKey', v_run.debounce_key, 'debounceUntil', iso(v_run.debounce_until),
     'now', iso(v_now), 'eligibleAt', iso(within_reach(nullif(v_run.eligible_at, 'infinity'))), 'completedAt', iso(v_run.completed_at),
     'error', v_run.error,
     'rerunAs', (select n.id::text from runs n where n.rerun_of = p_id order by n.id desc limit 1),

@@ -9,11 +9,13 @@ declare
 begin
   v_options := array(select u.options::jsonb from unnest(p_runs) with ordinality u order by u.ordinality);
   select p.problem into v_problem
-  from unnest(v_options, p_runs) u(more, name, version, kind, queue, priority, step, delay_ms, at, retention_ms, idempotency_key, unique_key)
+  from unnest(v_options, p_runs) u(more, name, version, kind, queue, priority, step, delay_ms, at, retention_ms, idempotency_key, unique_key,
+    unique_scope, partition_key, rate_limit, weight, parent_id)
   cross join lateral (select case
     when octet_length(u.more ->> 'correlationKey') not between 1 and 512 then 'a correlation key has 1 to 512 bytes'
     when octet_length(u.more ->> 'concurrency') not between 1 and 512 then 'the concurrency limit has at most 512 bytes'
     when (u.more ->> 'timeoutMs')::bigint not between 1 and 3155760000000 then 'a timeout is longer than 0 and at most 100 years'
+    when u.more ? 'debounce' and u.parent_id is not null then 'debounce is for starts, and this run has a parent'
     when u.more ? 'debounce' then debounce_problem(u.more -> 'debounce', u.idempotency_key is not null or u.unique_key is not null,
       u.delay_ms is not null or u.at is not null)
     end as problem) p

@@ -6,7 +6,8 @@
 -- of its unique scope. Two keys with different holders answer `conflict`, or raise if
 -- p_all_or_nothing. It waits for a key of an open transaction only if p_all_or_nothing and
 -- p_patient, as in a transaction of the caller. Otherwise the call fails with 55P03, and its
--- callers are served one by one. An unknown limit raises.
+-- callers are served one by one. An unknown limit raises. A run with a debounce key replaces the one
+-- of its key that has not begun (start_debounced).
 -- With p_worker it inserts a `direct` run already claimed, unless the database is held, or one of
 -- these runs is of a paused queue or definition. If several
 -- due runs share a partition key, only the first may be claimed at once. The others are inserted
@@ -24,6 +25,7 @@ declare
   v_is_held boolean;
   v_given record;            -- how many of the runs have a field
   v_options jsonb[];         -- their rare options; null: none has any
+  v_debounced int[] := '{}'; -- which have a debounce key
   v_ids bigint[];
   v_pending int[];           -- null: all
   v_only int[];              -- which of them to insert; null: all
@@ -48,6 +50,7 @@ begin
   end if;
   if v_given.options > 0 then
     v_options := read_options(p_runs);
+    v_debounced := array(select u.o from unnest(v_options) with ordinality u(more, o) where u.more ? 'debounce');
     perform require_concurrency(array_agg(u.more ->> 'concurrency')) from unnest(v_options) u(more);
     -- only a claim gives slots
     perform 1 from unnest(p_runs) with ordinality u where u.direct and v_options[u.ordinality] ? 'concurrency';
@@ -72,6 +75,17 @@ begin
     cross join lateral resolve(n.name, n.version) d;
   end if;
 
+  if v_debounced <> '{}' then
+    return query
+      select d.position, d.id, d.created, 'runnable'::run_status, null::bigint
+      from start_debounced(v_debounced, v_ids, p_runs, p_input, v_options, v_known, v_now, v_ceiling) d;
+    v_pending := array(select n from generate_series(1, cardinality(p_runs)) n where n <> all (v_debounced));
+    if v_pending = '{}' then
+      return;
+    end if;
+    v_answered := v_debounced;
+  end if;
+
   -- without keys there is no conflict, and a plain insert is cheaper
   if v_given.keys = 0 then
     if v_given.partition_keys > 0 or v_given.options > 0 then
@@ -81,9 +95,13 @@ begin
       eligible_at, inserted_at, retention, idempotency_key, unique_key, unique_scope, partition_key, rate_limit, weight,
       parent_id, child_of, position, trace, locked_by, claim_id,
       deadline_at, debounce_until, debounce_key, correlation_key, concurrency, tagged, slot)
-    select n.* from new_rows(v_ids, p_runs, p_input, v_options, v_hold, null, v_known, v_now, v_ceiling, p_worker, p_claim_id) n;
+    select n.* from new_rows(v_ids, p_runs, p_input, v_options, v_hold, v_pending, v_known, v_now, v_ceiling, p_worker, p_claim_id) n;
+    if v_options is not null then
+      perform add_tags(array(select case when u.o <> all (v_debounced) then u.id end from unnest(v_ids) with ordinality u(id, o) order by u.o), v_options);
+    end if;
     return query
-      select u.ordinality::int, v_ids[u.ordinality], true, first_status(u.direct, p_worker), null::bigint from unnest(p_runs) with ordinality u;
+      select u.ordinality::int, v_ids[u.ordinality], true, first_status(u.direct, p_worker), null::bigint from unnest(p_runs) with ordinality u
+      where v_pending is null or u.ordinality = any (v_pending);
     return;
   end if;
 
@@ -143,6 +161,9 @@ begin
   if cardinality(v_pending) > 0 then
     raise exception 'a key was taken and freed too often, or this transaction cannot see its holder: start again in a new transaction'
       using errcode = 'serialization_failure';
+  end if;
+  if v_options is not null then
+    perform add_tags(array(select case when u.o <> all (v_answered) then u.id end from unnest(v_ids) with ordinality u(id, o) order by u.o), v_options);
   end if;
   return query
     select u.ordinality::int, v_ids[u.ordinality], true, first_status(u.direct, p_worker), null::bigint

@@ -1,8 +1,8 @@
 -- pawl: call
 -- A worker's heartbeat: one small update keeps all its claims. Answers whether its lease was still
--- running; if not, the worker must go on under a new id. Also answers the cancelled runs that it
--- holds, whether the database is held, the timeline of the server, and the last breaking version of
--- the schema. With p_since it also answers the claims from then on, each with its claim id.
+-- running; if not, the worker must go on under a new id. Also answers the runs that it holds and
+-- that were cancelled or have failed by their deadline, whether the database is held, the timeline
+-- of the server, and the last breaking version of the schema. With p_since it also answers the claims from then on, each with its claim id.
 -- The reaper judges only from settings.beats_since on. A beat after half a lease without any
 -- worker's beat resets that: after an outage of the database every worker looks dead.
 -- Locks the worker's row. Rides runs_holders, each question within a range that has few entries of
@@ -29,15 +29,20 @@ begin
     database_held := (select s.held from settings s where s.only_row);
     server_timeline := timeline();
     breaking := (select max(m.version) from migrations m where m.is_breaking);
-    select jsonb_object_agg(r.id::text, r.claim_id::text) into cancelled from runs r
-      where r.locked_by = p_worker and r.status = 'cancelled';
+    select jsonb_object_agg(e.id::text, e.claim_id::text) into cancelled from (
+      select r.id, r.claim_id from runs r where r.locked_by = p_worker and r.status = 'cancelled'
+      union all
+      select r.id, r.claim_id from runs r where r.locked_by = p_worker and r.status = 'failed') e;
     if p_since is not null then
       select coalesce(jsonb_object_agg(h.id::text, h.claim_id::text), '{}') into held from (
         select r.id, r.claim_id from runs r
           where r.locked_by = p_worker and r.status = 'executing' and r.claim_id >= p_since
         union all
         select r.id, r.claim_id from runs r
-          where r.locked_by = p_worker and r.status = 'cancelled' and r.claim_id >= p_since) h;
+          where r.locked_by = p_worker and r.status = 'cancelled' and r.claim_id >= p_since
+        union all
+        select r.id, r.claim_id from runs r
+          where r.locked_by = p_worker and r.status = 'failed' and r.claim_id >= p_since) h;
     end if;
   end if;
   return next;

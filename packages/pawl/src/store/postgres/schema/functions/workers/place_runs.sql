@@ -41,7 +41,8 @@ begin
   end if;
   with placed as (
     update runs r set hold = r.hold & ~2, kind = coalesce(r.kind, d.kind), queue = coalesce(r.queue, d.queue),
-      priority = coalesce(r.priority, d.priority), retention = coalesce(r.retention, d.kept)
+      priority = coalesce(r.priority, d.priority), retention = coalesce(r.retention, d.kept),
+      deadline_at = coalesce(r.deadline_at, r.eligible_at + d.timeout)
     from (select u.id, d.*, least(d.retention, s.retention_ceiling) as kept from settings s, unnest(v_ids) u(id)
       cross join lateral (select t.name, t.version from runs t where t.id = u.id limit 1) t
       join definitions d on d.name = t.name and d.version = t.version limit p_limit) d

@@ -1,21 +1,25 @@
 -- pawl: call; lock_timeout 100ms
 -- The maintenance that every worker calls again and again, in one call. It ends the claims of dead
--- workers (reap) and makes messages visible again (expire). With p_repairs it also ends the claims
+-- workers (reap), fails runs past their deadline (fail_overdue) and makes messages visible again
+-- (expire). With p_repairs it also ends the claims
 -- of workers without a row, and places runs whose definition is registered by now (place_runs). It
 -- moves runs that a changed limit lets through sooner (bring_forward), and lets in blocked runs of
 -- partition keys (repair_keys) and of concurrency limits (repair_slots).
 -- The first of these that has written anything ends the call, and `again` asks for another call at
 -- once. So no transaction keeps the rows of one locked while the next one looks. If one fails
 -- because of a row, it is reported as a warning and the next one runs.
--- p_marks is the `marks` of the last answer. `queues` got work, as JSON. due_ms: no lease passes
--- before that, unless a worker registers meanwhile. is_waited: there are keys with blocked runs, so
+-- p_marks is the `marks` of the last answer. Its member `failed` has the runs of fail_overdue.
+-- `queues` got work, as JSON. due_ms: no lease and no deadline passes before that, unless a worker
+-- registers or a run starts meanwhile. is_waited: there are keys with blocked runs, so
 -- call again soon.
 create or replace function recover(p_limit int, p_repairs boolean, p_marks text)
 returns table (reaped int, queues text, marks text, again boolean, is_waited boolean, due_ms double precision)
 language plpgsql as $f$
 declare
   c_keys constant int := 200;    -- few, because each takes an advisory lock
-  v_marks jsonb := coalesce(p_marks::jsonb, '{}');
+  v_marks jsonb := coalesce(p_marks::jsonb, '{}') - 'failed';
+  v_overdue record;
+  v_deadline_ms double precision;
   v_placed record;
   v_forward record;
   v_keys record;
@@ -30,6 +34,22 @@ begin
   is_waited := false;
   select r.reaped into reaped from reap(p_limit, p_repairs) r;
   again := reaped > 0;
+  if not again then
+    begin
+      select o.failed, o.claimable, o.due_ms into v_overdue from fail_overdue(p_limit) o;
+      v_deadline_ms := v_overdue.due_ms;
+      if v_overdue.failed is not null then
+        again := true;
+        v_marks := v_marks || jsonb_build_object('failed', v_overdue.failed::jsonb);
+        queues := to_jsonb(array(select distinct e.value ->> 0 from jsonb_array_elements(v_overdue.claimable::jsonb) e))::text;
+      end if;
+    exception when others then
+      if not is_row_fault(sqlstate) then
+        raise;
+      end if;
+      raise warning 'pawl: runs past their deadline cannot be failed: %', sqlerrm;
+    end;
+  end if;
   if not again then
     begin
       select e.expired, e.marks into v_messages from expire(p_limit, v_marks ->> 'messages') e;
@@ -84,5 +104,6 @@ begin
   marks := v_marks::text;
   select extract(epoch from min(greatest(w.seen_at, s.beats_since) + w.lease) - clock_timestamp()) * 1000 into due_ms
     from settings s, workers w;
+  due_ms := least(due_ms, case when v_deadline_ms is not null then greatest(v_deadline_ms, 0) end);
   return next;
 end $f$;

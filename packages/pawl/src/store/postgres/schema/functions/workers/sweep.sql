@@ -1,6 +1,7 @@
 -- pawl: call
--- Retention: deletes up to p_limit terminal runs past their time, with journal and inbox; finds ids
--- first, then deletes by key (forget_runs). Also old lines of the action log (sweep_log). Rides runs_expiry, locks with SKIP LOCKED. A run that a worker still
+-- Retention: deletes up to p_limit terminal runs past their time, with journal, inbox and tags; finds
+-- ids first, then deletes by key (forget_runs). Also old lines of the action log (sweep_log). Rides
+-- runs_expiry, locks with SKIP LOCKED. A run that a worker still
 -- holds (cancelled, its step not returned yet) waits. So does a child until its parent has gone on
 -- from the step that sees it; if that step failed, a rerun may still want to see it.
 -- Begins at p_after_us, where the last call stopped (microseconds; null: at the head), so that a

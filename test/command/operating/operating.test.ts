@@ -1,8 +1,8 @@
 import { type Action, type BulkOperation, type BulkPreview, connect, job, type Run, serve } from "pawl";
 import { afterAll, describe, expect, it } from "vitest";
-import { testDatabase } from "../support/database.js";
-import { until } from "../support/until.js";
-import { pawl, pawlJson } from "./pawl.js";
+import { testDatabase } from "../../support/database.js";
+import { until } from "../../support/until.js";
+import { pawl, pawlJson } from "../pawl.js";
 
 const { url } = await testDatabase();
 const triple = job({
