@@ -4,8 +4,11 @@ import { visitShop } from "./visit.js";
 const { visit, runs, pawl } = await visitShop();
 
 describe("after failures an operator", () => {
-  it("finds a failed run by its input, reads its error, and runs it again with another input", async () => {
+  it("finds a failed run by its tag and input, reads its error, and runs it again with another input", async () => {
     const page = await visit("/runs?status=failed");
+    await page.getByLabel("Tag").fill("customer=42");
+    await page.getByLabel("Tag").press("Enter");
+    await page.getByRole("link", { name: "Remove the filter tag.customer" }).waitFor();
     await page.getByLabel("Input has").fill("order=A-22");
     await page.getByLabel("Input has").press("Enter");
     await expect.poll(() => page.locator("tbody tr").count()).toBe(1);

@@ -122,7 +122,11 @@ export async function stock(pawl: Pawl): Promise<Stocked> {
   const { runId: albumId } = await pawl.start(album, { images: ["a.png", "notes.txt", "b.png"] });
   for (const n of [17, 18, 19]) await pawl.start(charge, { order: `A-${n}`, euros: n });
   for (const n of [20, 21]) await pawl.start(charge, { order: `A-${n}`, euros: 900 });
-  const { runId: failed } = await pawl.start(charge, { order: "A-22", euros: 250 });
+  const { runId: failed } = await pawl.start(
+    charge,
+    { order: "A-22", euros: 250 },
+    { tags: { customer: "42" } },
+  );
   const { runId: unserved } = await pawl.start("invoice", { order: "A-17" }, { queue: "billing" });
   await pawl.start(charge, { order: "A-40", euros: 12 }, { delay: "2h" });
   const { runId: cancelled } = await pawl.start(order, { item: "spring" });

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { preview, tokenize } from "../src/format/json.js";
 import { readMetrics, total } from "../src/format/metrics.js";
 import { duration, relativeTime } from "../src/format/time.js";
-import { readInputFilter, toApiQuery } from "../src/pages/filters.js";
+import { readPair, toApiQuery, toBulkFilter } from "../src/pages/filters.js";
 
 describe("times", () => {
   it.each([
@@ -63,9 +63,22 @@ describe("filters in an address", () => {
     });
   });
 
+  it("become the same filters of a bulk operation, as JSON", () => {
+    const address = new URLSearchParams(
+      "status=failed&version=2&input.user.id=42&input.user.name=Ada&tag.customer=7&cursor=x&paused=true",
+    );
+    expect(toBulkFilter(address, 0)).toEqual({
+      status: "failed",
+      version: 2,
+      input: { user: { id: 42, name: "Ada" } },
+      tags: { customer: "7" },
+      paused: true,
+    });
+  });
+
   it("are typed as path=value", () => {
-    expect(readInputFilter(" user.id = 42 ")).toEqual(["input.user.id", "42"]);
-    expect(readInputFilter("input.a=b=c")).toEqual(["input.a", "b=c"]);
-    expect(readInputFilter("nothing")).toBeNull();
+    expect(readPair("input", " user.id = 42 ")).toEqual(["input.user.id", "42"]);
+    expect(readPair("input", "input.a=b=c")).toEqual(["input.a", "b=c"]);
+    expect(readPair("input", "nothing")).toBeNull();
   });
 });

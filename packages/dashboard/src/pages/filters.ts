@@ -20,6 +20,8 @@ const known = [
   "kind",
   "error",
   "parentId",
+  "paused",
+  "correlationKey",
   "since",
   "until",
   "cursor",
@@ -29,7 +31,7 @@ const known = [
 export function toApiQuery(address: URLSearchParams, nowMs: number): Record<string, string> {
   const query: Record<string, string> = {};
   for (const [name, value] of address) {
-    if (value !== "" && (known.includes(name) || name.startsWith("input."))) query[name] = value;
+    if (value !== "" && (known.includes(name) || /^(input|tag)\../.test(name))) query[name] = value;
   }
   const span = spans.find(([value]) => value === address.get("started"));
   // Whole minutes, so that the list is not another one every second.
@@ -44,6 +46,9 @@ export function toBulkFilter(address: URLSearchParams, nowMs: number): Record<st
   const where: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(query)) {
     if (name.startsWith("input.")) addMember(where, name.split("."), value);
+    else if (name.startsWith("tag."))
+      where["tags"] = { ...(where["tags"] as object), [name.slice(4)]: value };
+    else if (name === "paused") where[name] = value === "true";
     else where[name] = name === "version" ? Number(value) : value;
   }
   return where;
@@ -67,8 +72,9 @@ export function isFiltered(address: URLSearchParams): boolean {
   return [...address.keys()].some((name) => name !== "cursor");
 }
 
-/** What somebody typed as `path=value`, as a filter; null: it is none. */
-export function readInputFilter(text: string): readonly [name: string, value: string] | null {
+/** What somebody typed as `path=value`, as a filter of this kind; null: it is none. */
+export function readPair(kind: "input" | "tag", text: string): readonly [name: string, value: string] | null {
   const [, path, value] = /^\s*([^=\s]+)\s*=\s*(.*\S)\s*$/.exec(text) ?? [];
-  return path === undefined || value === undefined ? null : [`input.${path.replace(/^input\./, "")}`, value];
+  if (path === undefined || value === undefined) return null;
+  return [path.startsWith(`${kind}.`) ? path : `${kind}.${path}`, value];
 }

@@ -12,10 +12,12 @@ import { Await, Empty, Page } from "../parts/page.js";
 import { RunTable } from "../parts/run-table.js";
 import { BulkButton } from "./bulk-button.js";
 import { FirstRun, StartButton } from "./start.js";
-import { isFiltered, phases, readInputFilter, spans, statuses, toApiQuery } from "./filters.js";
+import { isFiltered, phases, readPair, spans, statuses, toApiQuery } from "./filters.js";
 
 /** On a phone the filters are folded. */
 const isWide = matchMedia("(min-width: 40rem)");
+/** Filters without a field, which links lead to. */
+const unfielded = ["since", "until", "kind", "parentId", "paused", "correlationKey"];
 const pageSize = 50;
 const freshMs = 3_000;
 /** Older pages change rarely. */
@@ -114,7 +116,8 @@ function Filters({ address }: { address: URLSearchParams }): JSX.Element {
           <TextFilter name="version" label="Version" address={address} onSet={set} isNumber />
           <TextFilter name="queue" label="Queue" address={address} onSet={set} />
           <TextFilter name="error" label="Error code" address={address} onSet={set} />
-          <InputFilter onSet={set} />
+          <PairFilter kind="tag" label="Tag" example="customer=42" onSet={set} />
+          <PairFilter kind="input" label="Input has" example="user.id=42" onSet={set} />
           <label class="filter">
             <span>Phase</span>
             <select
@@ -178,22 +181,28 @@ function TextFilter(props: {
   );
 }
 
-/** Adds a filter on a member of the input, typed as `user.id=42`. */
-function InputFilter({ onSet }: { onSet: (changes: Record<string, string | null>) => void }): JSX.Element {
+/** Adds a filter on a member of the input or on a tag, typed as `user.id=42`. */
+function PairFilter(props: {
+  kind: "input" | "tag";
+  label: string;
+  example: string;
+  onSet: (changes: Record<string, string | null>) => void;
+}): JSX.Element {
+  const { kind, label, example, onSet } = props;
   const [isWrong, setWrong] = useState(false);
   return (
     <label class="filter">
-      <span>Input has</span>
+      <span>{label}</span>
       <input
-        name="input"
-        placeholder="user.id=42"
+        name={kind}
+        placeholder={example}
         autocomplete="off"
         spellcheck={false}
         aria-invalid={isWrong}
-        title={isWrong ? "Write the path of a member, =, and its value: user.id=42" : undefined}
+        title={isWrong ? `Write a name, =, and a value: ${example}` : undefined}
         onChange={(event) => {
           const { value } = event.currentTarget;
-          const filter = readInputFilter(value);
+          const filter = readPair(kind, value);
           setWrong(filter === null && value !== "");
           if (filter === null) return;
           event.currentTarget.value = "";
@@ -206,9 +215,7 @@ function InputFilter({ onSet }: { onSet: (changes: Record<string, string | null>
 
 /** The filters without a field of their own, each with a button that removes it. */
 function Chosen({ address }: { address: URLSearchParams }): JSX.Element | null {
-  const chosen = [...address].filter(
-    ([name]) => name.startsWith("input.") || ["since", "until", "kind", "parentId"].includes(name),
-  );
+  const chosen = [...address].filter(([name]) => /^(input|tag)\../.test(name) || unfielded.includes(name));
   if (chosen.length === 0 && !isFiltered(address)) return null;
   return (
     <div class="chosen">

@@ -40,6 +40,14 @@ export function Facts({ run }: { run: Run }): JSX.Element {
     facts.push(["Rerun of", <a href={pageAt(`runs/${run.rerunOf}`)}>run {run.rerunOf}</a>]);
   if (run.rerunAs !== null)
     facts.push(["Repeated by", <a href={pageAt(`runs/${run.rerunAs}`)}>run {run.rerunAs}</a>]);
+  if (run.correlationKey !== null)
+    facts.push([
+      "Correlation key",
+      <a href={pageAt("runs", { correlationKey: run.correlationKey })}>{run.correlationKey}</a>,
+    ]);
+  for (const [name, value] of Object.entries(run.tags))
+    facts.push([`Tag ${name}`, <a href={pageAt("runs", { [`tag.${name}`]: value })}>{value}</a>]);
+  if (run.deadlineAt !== null) facts.push(["Deadline", <Time at={run.deadlineAt} />]);
   if (run.idempotencyKey !== null) facts.push(["Idempotency key", <code>{run.idempotencyKey}</code>]);
   if (run.expiresAt !== null) facts.push(["Kept until", <Time at={run.expiresAt} />]);
   return (
