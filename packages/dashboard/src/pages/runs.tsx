@@ -116,7 +116,7 @@ function Filters({ address }: { address: URLSearchParams }): JSX.Element {
           <TextFilter name="version" label="Version" address={address} onSet={set} isNumber />
           <TextFilter name="queue" label="Queue" address={address} onSet={set} />
           <TextFilter name="error" label="Error code" address={address} onSet={set} />
-          <PairFilter kind="tag" label="Tag" example="customer=42" onSet={set} />
+          <PairFilter kind="tag" label="Tag" example="plan=pro" onSet={set} />
           <PairFilter kind="input" label="Input has" example="user.id=42" onSet={set} />
           <label class="filter">
             <span>Phase</span>
