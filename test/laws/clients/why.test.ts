@@ -305,8 +305,9 @@ describe("why a run makes no progress", () => {
 
     const full = gate();
     const other = job({ name: "fills-far-away", queue: "far-away", run: full.pass });
-    await serve([other, plain], { queues: { "far-away": 1, default: 1 } });
+    // Started first, so that a claim takes it: no other claim is on its way when the next runs start.
     await pawl.start(other);
+    await serve([other, plain], { queues: { "far-away": 1, default: 1 } });
     await until("the slot of the queue is taken", full.entered);
     const first = await pawl.start(plain, undefined, {
       partitionKey: "two",
@@ -342,8 +343,9 @@ describe("why a run makes no progress", () => {
   it("it may be claimed at any moment: all workers are busy", async () => {
     const open = gate();
     const narrow = job({ name: "narrow", queue: "narrow", run: open.pass });
-    await serve([narrow], { queues: { narrow: 1 } });
+    // Started first, so that a claim takes it: no other claim is on its way when the next run starts.
     await pawl.start(narrow);
+    await serve([narrow], { queues: { narrow: 1 } });
     await until("the slot is taken", open.entered);
     const { runId } = await pawl.start(narrow);
     const { eligibleAt } = await pawl.runs.get(runId);
