@@ -1,5 +1,5 @@
-# The server in a container: packages from npm, as the lockfile in docker/ has them, and the two packages of this
-# repository, compiled. No compiler, no development tool, and no right to write is left in the image.
+# The server in a container: packages from npm, as the lockfile in docker/ has them, and the three packages of this
+# repository, built. No compiler, no development tool, and no right to write is left in the image.
 #   docker build -t pawl .
 #   docker run -p 8080:8080 -e DATABASE_URL=postgres://… -e PAWL_TOKENS=… pawl
 # Any other command of pawl works, too: docker run -e DATABASE_URL=… pawl migrate
@@ -10,11 +10,15 @@ RUN npm ci --ignore-scripts
 COPY tsconfig.base.json ./
 COPY packages/pawl packages/pawl
 COPY packages/server packages/server
-RUN ln -s ../packages/pawl node_modules/pawl && node_modules/.bin/tsc -b packages/server
-RUN mkdir -p packed built/pawl built/@pawl/server && \
-    npm pack --ignore-scripts --pack-destination packed ./packages/pawl ./packages/server && \
+COPY packages/dashboard packages/dashboard
+RUN mkdir node_modules/@pawl && ln -s ../packages/pawl node_modules/pawl && \
+    ln -s ../../packages/dashboard node_modules/@pawl/dashboard && \
+    node_modules/.bin/tsc -b packages/server && node_modules/.bin/vite build packages/dashboard
+RUN mkdir -p packed built/pawl built/@pawl/server built/@pawl/dashboard && \
+    npm pack --ignore-scripts --pack-destination packed ./packages/pawl ./packages/server ./packages/dashboard && \
     tar -xzf packed/pawl-[0-9]*.tgz --strip-components=1 -C built/pawl && \
-    tar -xzf packed/pawl-server-*.tgz --strip-components=1 -C built/@pawl/server
+    tar -xzf packed/pawl-server-*.tgz --strip-components=1 -C built/@pawl/server && \
+    tar -xzf packed/pawl-dashboard-*.tgz --strip-components=1 -C built/@pawl/dashboard
 
 FROM node:22.22-slim
 WORKDIR /pawl

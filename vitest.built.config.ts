@@ -39,6 +39,15 @@ export default defineConfig({
         },
       },
       {
+        // In Chromium, which `test/dashboard/main.ts` finds or installs before.
+        test: {
+          ...shared,
+          name: "dashboard",
+          include: ["test/dashboard/**/*.test.ts"],
+          exclude: ["**/dist/**"],
+        },
+      },
+      {
         // A part of the laws once more by a role that owns nothing and has what `migrate({ grant })` gives.
         test: {
           ...shared,

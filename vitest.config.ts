@@ -1,7 +1,7 @@
 import { defineConfig } from "vitest/config";
 import { fromSource } from "./test/support/setup/from-source.js";
 
-// While you work: all tests but the faults, from source, without a build. `npm test` runs them, and
+// While you work: all tests but the faults and the browser, from source, without a build. `npm test` runs them, and
 // the projects of `vitest.built.config.ts`, on the built packages.
 export const shared = {
   globalSetup: ["test/support/setup/global-setup.ts"],
@@ -18,7 +18,7 @@ export const laws = {
   ...shared,
   name: "laws",
   include: ["packages/*/test/**/*.test.ts", "test/**/*.test.ts"],
-  exclude: ["**/dist/**", "**/node_modules/**", "test/faults/**", "test/soak/**"],
+  exclude: ["**/dist/**", "**/node_modules/**", "test/faults/**", "test/soak/**", "test/dashboard/**"],
 };
 
 export default defineConfig({ plugins: [fromSource()], test: laws });

@@ -1,5 +1,5 @@
 /**
- * The rooms of the library and of the server: which may import which, how many files a room has, and how
+ * The rooms of the library, the server and the dashboard: which may import which, how many files a room has, and how
  * long a file is. A room may import the rooms before it, without exception.
  */
 
@@ -44,13 +44,16 @@ const serverRooms = [
   "command",
 ];
 
+const dashboardRooms = ["format", "api", "parts", "run", "pages", ""];
+
 const houses = [
   { name: "pawl", order: rooms },
   { name: "server", order: serverRooms },
+  { name: "dashboard", order: dashboardRooms },
 ].map(({ name, order }) => {
   const source = join(root, "packages", name, "src");
   const files = readdirSync(source, { recursive: true, encoding: "utf8" })
-    .filter((file) => file.endsWith(".ts") && statSync(join(source, file)).isFile())
+    .filter((file) => /\.tsx?$/.test(file) && statSync(join(source, file)).isFile())
     .map((file) => join(source, file));
   const roomOf = (file: string): string => relative(source, dirname(file));
   const nameOf = (file: string): string => relative(source, file);

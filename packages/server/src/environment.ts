@@ -32,6 +32,7 @@ export function readEnvironment(env: Environment): ReadEnvironment {
     sweepInterval: sweepMs === 0 ? false : sweepMs,
     allowPrivateDeliveries: readSwitchOrList(env, "PAWL_DELIVERY_ALLOW_PRIVATE"),
     metricsOpen: readSwitch(env, "PAWL_METRICS_OPEN"),
+    dashboard: readSwitch(env, "PAWL_DASHBOARD"),
   };
   const isTraced = readSwitch(env, "OTLP_ENABLED") === true;
   const endpoint = read(env, "OTLP_ENDPOINT")?.value;

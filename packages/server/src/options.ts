@@ -59,6 +59,8 @@ export interface ServerOptions {
   readonly drainTimeout?: Duration | undefined;
   /** Whether `/metrics` needs no token; else it needs one with the scope read. Default false. */
   readonly metricsOpen?: boolean | undefined;
+  /** Whether to serve the dashboard at `/`. Default true. */
+  readonly dashboard?: boolean | undefined;
   /** Default: warnings and errors to the console. */
   readonly logger?: Logger | undefined;
 }
@@ -80,6 +82,7 @@ export interface ServerSettings {
   readonly delivery: DeliverySettings | null;
   readonly drainMs: number;
   readonly metricsOpen: boolean;
+  readonly dashboard: boolean;
   readonly logger: Logger;
 }
 
@@ -101,6 +104,7 @@ const names = [
   "allowPrivateDeliveries",
   "drainTimeout",
   "metricsOpen",
+  "dashboard",
   "logger",
 ] as const;
 
@@ -149,6 +153,7 @@ export function checkServer(options: unknown): ServerSettings {
       : null,
     drainMs: within(given.drainTimeout ?? defaults.drainTimeout, "drainTimeout", 0),
     metricsOpen,
+    dashboard: checkBoolean(given.dashboard ?? true, "dashboard"),
     logger: check.logger(given.logger),
   };
 }

@@ -7,6 +7,7 @@ import type { Worker } from "pawl";
 import { type Backend, openBackend } from "./backend/backend.js";
 import { startDeliverer } from "./delivery/deliverer.js";
 import { type App, makeApp } from "./http/app.js";
+import { Dashboard } from "./http/dashboard.js";
 import { documentApi } from "./http/openapi.js";
 import type { Route } from "./http/route-table.js";
 import { checkServer, type ServerOptions, type ServerSettings } from "./options.js";
@@ -39,7 +40,8 @@ export async function createServer(options: ServerOptions = {}): Promise<PawlSer
   const settings = checkServer(options);
   const { host, port, drainMs } = settings;
   const backend = await openBackend(settings);
-  const { app, routes } = makeApp(settings);
+  const dashboard = settings.dashboard ? Dashboard.read() : null;
+  const { app, routes } = makeApp({ ...settings, dashboard });
   try {
     if (settings.maxRetentionDays !== null)
       await backend.engine.store.setRetentionCeiling(settings.maxRetentionDays);

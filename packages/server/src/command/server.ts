@@ -23,7 +23,7 @@ interface Flags {
 export function addServer(program: Command, session: Session): void {
   const command = addCommand(program, session, {
     name: "server",
-    description: "start the server: REST, remote workers, queues and topics over HTTP",
+    description: "start the server: REST, the dashboard, remote workers, queues and topics over HTTP",
     examples: [
       "pawl server --url postgres://app@db:5432/app",
       "PAWL_HOST=0.0.0.0 PAWL_TOKENS=… pawl server --migrate",

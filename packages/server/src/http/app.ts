@@ -18,6 +18,7 @@ import { Forbidden, type Logger } from "pawl";
 import { actingAs } from "pawl/engine";
 import { anonymous, authenticate, type Caller, type AuthMode } from "./auth.js";
 import { budgetBodies } from "./body-budget.js";
+import type { Dashboard } from "./dashboard.js";
 import { readJsonBodies } from "./json-body.js";
 import { Pipelining } from "./pipelining.js";
 import { problem, problemType, RequestError, type Problem, toProblem } from "./problems.js";
@@ -55,6 +56,8 @@ export interface AppOptions {
   readonly maxConnections: number;
   readonly maxPayloadBytes: number;
   readonly logger: Logger;
+  /** Answers paths that no route has; null: nothing does. */
+  readonly dashboard: Dashboard | null;
 }
 
 const limits = {
@@ -74,10 +77,8 @@ const limits = {
 /** On every answer: no cache may keep it, and no browser may guess its type. */
 const answerHeaders = { "cache-control": "no-store", "x-content-type-options": "nosniff" };
 
-export function makeApp({ auth, maxConnections, maxPayloadBytes, logger }: AppOptions): {
-  app: App;
-  routes: readonly Route[];
-} {
+export function makeApp(options: AppOptions): { app: App; routes: readonly Route[] } {
+  const { auth, maxConnections, maxPayloadBytes, logger, dashboard } = options;
   const answer = (error: unknown, request: FastifyRequest, reply: FastifyReply): void =>
     sendProblem(reply, toProblem(error, request.id, logger));
   const app: App = fastify({
@@ -112,6 +113,7 @@ export function makeApp({ auth, maxConnections, maxPayloadBytes, logger }: AppOp
   app.addHook("onRequest", (request, reply, done) => pipelining.admit(request, reply, done));
   app.addHook("onRequest", (request, reply, done) => {
     void reply.header("x-request-id", request.id).headers(answerHeaders);
+    if (request.is404 && dashboard?.answer(request, reply) === true) return;
     const { scope = request.is404 ? undefined : "admin", prefixes } = request.routeOptions.config as {
       scope?: Scope | "open";
       prefixes?: "checked";

@@ -70,7 +70,7 @@ async function dev(flags: Flags, shell: Shell): Promise<void> {
       shell.print(properties(places, shell));
       watch = file === undefined ? undefined : startWatch(file, database.url, schema, shell);
       await Promise.race([watch?.begun, interrupted]);
-      shell.print(nextSteps(file));
+      shell.print(nextSteps(file, server.url));
       await interrupted;
       shell.print("stopping; Ctrl-C again stops at once");
       await watch?.stop();
@@ -118,12 +118,14 @@ async function listen(
   throw new Refusal(`port ${asked} is in use: give another with --port, or 0 for any free port`);
 }
 
-function nextSteps(file: string | undefined): string {
+function nextSteps(file: string | undefined, url: string): string {
   const calls =
     file === undefined
       ? ["npx pawl runs list"]
       : ["npx pawl runs start <name> '<input as JSON>' --wait", "npx pawl runs list"];
   return `
+The dashboard: ${url}/
+
 Next, in another terminal in this directory:
 ${[...calls, "npx pawl --help"].map((call) => `  ${call}`).join("\n")}
 Ctrl-C stops everything; the data stay.

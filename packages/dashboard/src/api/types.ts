@@ -1,0 +1,63 @@
+/** The answers of the REST API, as JSON. The library's types say what they are. Types only. */
+
+import type {
+  Action as LibraryAction,
+  BulkOperation as LibraryBulkOperation,
+  BulkResult,
+  ErrorRecord,
+  Limit,
+  QueueStats,
+  Run as LibraryRun,
+  Schedule as LibrarySchedule,
+  ScheduleDetail as LibraryScheduleDetail,
+  Step as LibraryStep,
+  Why as LibraryWhy,
+} from "pawl";
+
+/** What a value is after JSON: dates are texts. */
+type Sent<T> = T extends Date
+  ? string
+  : T extends readonly (infer Item)[]
+    ? readonly Sent<Item>[]
+    : T extends object
+      ? { readonly [Key in keyof T]: Sent<T[Key]> }
+      : T;
+
+type WithJson<T, Names extends keyof T> = Sent<Omit<T, Names>> & { readonly [Name in Names]: unknown };
+
+export type Run = WithJson<LibraryRun, "input" | "state" | "output" | "error"> & {
+  readonly error: ErrorRecord | null;
+};
+export type Step = WithJson<LibraryStep, "output" | "error"> & { readonly error: ErrorRecord | null };
+export type Why = { readonly runId: string; readonly reason: LibraryWhy["reason"]; readonly text: string } & {
+  readonly [name: string]: unknown;
+};
+
+export type Schedule = Sent<LibrarySchedule>;
+export type ScheduleDetail = WithJson<LibraryScheduleDetail, "input">;
+/** A queue or a definition that somebody paused. */
+export interface Pause {
+  readonly scope: "queue" | "definition";
+  readonly name: string;
+  readonly version: number | null;
+  readonly by: string;
+  readonly reason: string | null;
+  readonly since: string;
+}
+
+export type Action = WithJson<LibraryAction, "detail">;
+export type BulkOperation = WithJson<LibraryBulkOperation, "where">;
+
+export interface RunPage {
+  readonly runs: readonly Run[];
+  readonly cursor: string | null;
+}
+export interface StepPage {
+  readonly steps: readonly Step[];
+  readonly cursor: string | null;
+}
+export interface Workflow {
+  readonly name: string;
+  readonly counts: Readonly<Record<Run["status"], number>>;
+}
+export type { BulkResult, ErrorRecord, Limit, QueueStats };

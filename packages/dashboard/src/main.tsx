@@ -1,0 +1,13 @@
+/** Starts the dashboard. */
+
+import { render } from "preact";
+import { followLinks } from "./api/router.js";
+import { App } from "./app.js";
+import "./styles/base.css";
+import "./styles/frame.css";
+import "./styles/parts.css";
+import "./styles/run.css";
+
+followLinks();
+const room = document.querySelector("#app");
+if (room !== null) render(<App />, room);

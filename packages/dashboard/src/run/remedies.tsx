@@ -1,0 +1,211 @@
+/**
+ * What an operator can do about a run, as buttons: each asks first and shows the command that does
+ * the same. Which ones there are depends on why the run waits.
+ */
+
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import { call } from "../api/client.js";
+import { pageAt } from "../api/router.js";
+import type { Run, Why } from "../api/types.js";
+import { Dialog, Field, readJson } from "../parts/dialog.js";
+import { PauseButton } from "../parts/pause-buttons.js";
+import { RerunButton } from "./rerun.js";
+import { cancelCommand, signalWays } from "./commands.js";
+
+interface Props {
+  readonly run: Run;
+  readonly why: Why;
+  /** The steps that a rerun can begin with. */
+  readonly steps: readonly string[];
+  /** Something was done: read the run again. */
+  readonly onDone: () => void;
+}
+
+type Open = { readonly kind: "signal"; readonly name: string } | { readonly kind: "cancel" };
+
+export function Remedies({ run, why, steps, onDone }: Props): JSX.Element {
+  const [open, setOpen] = useState<Open | null>(null);
+  const close = (): void => setOpen(null);
+  const isRunning = run.status === "running";
+  return (
+    <>
+      <div class="remedies">
+        {textsOf(why["names"]).map((name) => (
+          <button type="button" class="primary" key={name} onClick={() => setOpen({ kind: "signal", name })}>
+            Send “{name}”…
+          </button>
+        ))}
+        {[...textsOf(why["children"]), ...textsOf(why["holders"])].map((runId) => (
+          <a class="button" key={runId} href={pageAt(`runs/${runId}`)}>
+            Show run {runId}
+          </a>
+        ))}
+        {typeof why["holder"] === "string" && (
+          <a class="button" href={pageAt(`runs/${why["holder"]}`)}>
+            Show who holds the key
+          </a>
+        )}
+        {(why.reason === "throttled" || why.reason === "limit_full") && (
+          <a class="button" href={pageAt("limits")}>
+            Show the limits
+          </a>
+        )}
+        {why.reason === "claimable" && (
+          <a class="button" href={pageAt("queues")}>
+            Show the queue
+          </a>
+        )}
+        {isRunning && textsOf(why["names"]).length === 0 && (
+          <button type="button" onClick={() => setOpen({ kind: "signal", name: "" })}>
+            Send a signal…
+          </button>
+        )}
+        {!isRunning && <RerunButton run={run} steps={steps} />}
+        {isRunning && (
+          <PauseButton
+            kind="run"
+            name={run.runId}
+            isPaused={run.paused?.scope === "run"}
+            isPrimary={run.paused?.scope === "run"}
+            onDone={onDone}
+          />
+        )}
+        {isRunning && run.paused !== null && run.paused.scope !== "run" && (
+          <PauseButton
+            kind={run.paused.scope}
+            name={run.paused.scope === "queue" ? run.queue : run.name}
+            isPaused
+            isPrimary
+            onDone={onDone}
+          />
+        )}
+        {isRunning && (
+          <button type="button" class="danger" onClick={() => setOpen({ kind: "cancel" })}>
+            Cancel…
+          </button>
+        )}
+      </div>
+      {open?.kind === "signal" && (
+        <SignalDialog runId={run.runId} name={open.name} onClose={close} onDone={onDone} />
+      )}
+      {open?.kind === "cancel" && <CancelDialog run={run} onClose={close} onDone={onDone} />}
+    </>
+  );
+}
+
+function SignalDialog(props: {
+  runId: string;
+  name: string;
+  onClose: () => void;
+  onDone: () => void;
+}): JSX.Element {
+  const { runId, onClose, onDone } = props;
+  const [name, setName] = useState(props.name);
+  const [text, setText] = useState("{}");
+  // One key for this dialog: a second click after a lost answer sends nothing twice.
+  const [dedupKey] = useState(() => `dashboard-${crypto.randomUUID()}`);
+  return (
+    <Dialog
+      title={props.name === "" ? `Send a signal to run ${runId}` : `Send “${name}” to run ${runId}`}
+      verb="Send the signal"
+      command={signalWays(runId, name === "" ? "name" : name, parsed(text)).cli}
+      onClose={onClose}
+      act={async () => {
+        const body = readJson(text, "payload");
+        await call(`v1/runs/${runId}/signals/${encodeURIComponent(name)}`, {
+          method: "POST",
+          body,
+          dedupKey,
+        });
+        onDone();
+      }}
+    >
+      {props.name === "" && (
+        <Field label="Name">
+          <input
+            name="name"
+            required
+            autofocus
+            spellcheck={false}
+            value={name}
+            onInput={(event) => setName(event.currentTarget.value)}
+          />
+        </Field>
+      )}
+      <Field label="Payload" hint="Any JSON but null. The run reads it.">
+        <textarea
+          name="payload"
+          rows={5}
+          spellcheck={false}
+          autofocus={props.name !== ""}
+          value={text}
+          onInput={(event) => setText(event.currentTarget.value)}
+        />
+      </Field>
+    </Dialog>
+  );
+}
+
+function CancelDialog({
+  run,
+  onClose,
+  onDone,
+}: {
+  run: Run;
+  onClose: () => void;
+  onDone: () => void;
+}): JSX.Element {
+  const [reason, setReason] = useState("");
+  const [cascade, setCascade] = useState(false);
+  return (
+    <Dialog
+      title={`Cancel run ${run.runId} of ${run.name}?`}
+      verb="Cancel the run"
+      isDangerous
+      command={cancelCommand(run.runId, reason, cascade)}
+      onClose={onClose}
+      act={async () => {
+        await call<{ cancelled: number }>(`v1/runs/${run.runId}`, {
+          method: "DELETE",
+          query: { reason, cascade: cascade ? true : undefined },
+        });
+        onDone();
+      }}
+    >
+      <p>The run ends at once and for good. Pawl undoes nothing that its steps have done.</p>
+      <Field label="Reason" hint="Optional. Recorded with the run.">
+        <input
+          name="reason"
+          autofocus
+          value={reason}
+          onInput={(event) => setReason(event.currentTarget.value)}
+        />
+      </Field>
+      <label class="check">
+        <input
+          type="checkbox"
+          name="cascade"
+          checked={cascade}
+          onChange={(event) => setCascade(event.currentTarget.checked)}
+        />
+        Cancel all its descendants too
+      </label>
+    </Dialog>
+  );
+}
+
+const maxShown = 6;
+
+function textsOf(value: unknown): string[] {
+  return Array.isArray(value) ? value.filter((one) => typeof one === "string").slice(0, maxShown) : [];
+}
+
+/** For the command that is shown while somebody types. */
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return {};
+  }
+}

@@ -1,0 +1,73 @@
+/** Running an ended run again: from the step that failed, from another one, or from the start. */
+
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import { call } from "../api/client.js";
+import { goTo, pageAt } from "../api/router.js";
+import type { Run } from "../api/types.js";
+import { cli } from "../format/command.js";
+import { Dialog, Field, readJson } from "../parts/dialog.js";
+
+export function RerunButton({ run, steps }: { run: Run; steps: readonly string[] }): JSX.Element {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <>
+      <button type="button" class={run.status === "failed" ? "primary" : ""} onClick={() => setOpen(true)}>
+        Rerun…
+      </button>
+      {isOpen && <RerunDialog run={run} steps={steps} onClose={() => setOpen(false)} />}
+    </>
+  );
+}
+
+function RerunDialog(props: { run: Run; steps: readonly string[]; onClose: () => void }): JSX.Element {
+  const { run, steps, onClose } = props;
+  const before = JSON.stringify(run.input, null, 2);
+  const [from, setFrom] = useState("");
+  const [input, setInput] = useState(before);
+  const isChanged = input !== before;
+  return (
+    <Dialog
+      title={`Run ${run.name} #${run.runId} again?`}
+      verb="Start the rerun"
+      command={cli(
+        "runs",
+        "rerun",
+        run.runId,
+        ...(from === "" ? [] : ["--from", from]),
+        ...(isChanged ? ["--input", input] : []),
+      )}
+      onClose={onClose}
+      act={async () => {
+        const body = {
+          ...(from === "" ? {} : { from }),
+          ...(isChanged ? { input: readJson(input, "input") } : {}),
+        };
+        const rerun = await call<{ runId: string }>(`v1/runs/${run.runId}/rerun`, { method: "POST", body });
+        goTo(pageAt(`runs/${rerun.runId}`));
+      }}
+    >
+      <p>A new run begins. This one stays as it is, and each names the other.</p>
+      <Field label="From">
+        <select name="from" value={from} onChange={(event) => setFrom(event.currentTarget.value)}>
+          <option value="">{run.status === "failed" ? "where it failed" : "where it ended"}</option>
+          <option value="start">the start</option>
+          {steps.map((step) => (
+            <option key={step} value={step}>
+              {step}
+            </option>
+          ))}
+        </select>
+      </Field>
+      <Field label="Input" hint="The same as before, unless you change it.">
+        <textarea
+          name="input"
+          rows={5}
+          spellcheck={false}
+          value={input}
+          onInput={(event) => setInput(event.currentTarget.value)}
+        />
+      </Field>
+    </Dialog>
+  );
+}
