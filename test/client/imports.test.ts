@@ -15,7 +15,7 @@ function importsOf(entry: string): { files: Set<string>; packages: Set<string> }
     if (files.has(file)) return;
     files.add(file);
     const text = readFileSync(file, "utf8");
-    for (const [, from = ""] of text.matchAll(/(?:\bfrom|\bimport)\s*\(?\s*["']([^"']+)["']/g)) {
+    for (const [, from = ""] of text.matchAll(/(?<!["'])\b(?:from|import)\s*\(?\s*["']([^"']+)["']/g)) {
       if (from.startsWith(".")) walk(join(dirname(file), from));
       else packages.add(from);
     }

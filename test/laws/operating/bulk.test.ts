@@ -95,6 +95,26 @@ describe("a bulk operation", () => {
     expect(await pawl.runs.count({ name: "idle", status: "running" })).toBe(12);
   });
 
+  it("acts on the runs with the tags or the correlation key of its filter, and on no other", async () => {
+    const idle = job({ name: "labelled", run: () => 1 });
+    const start = async (options: { tags?: Record<string, string>; correlationKey?: string }) =>
+      (await pawl.start(idle, undefined, { delay: "1h", queue: "nowhere", ...options })).runId;
+    const tagged = await start({ tags: { plan: "pro", customer: "42" } });
+    const correlated = await start({ correlationKey: "order-42" });
+    const others = [await start({ tags: { plan: "free", customer: "42" } }), await start({})];
+    const cancel = async (where: object) => {
+      const { id } = await pawl.runs.bulk({ action: "cancel", where: { name: "labelled", ...where } });
+      await workOff();
+      expect(await over(id)).toMatchObject({ counted: 1, done: 1 });
+    };
+    await cancel({ tags: { plan: "pro", customer: "42" } });
+    await cancel({ correlationKey: "order-42" });
+    for (const runId of [tagged, correlated]) {
+      expect(await pawl.runs.get(runId)).toMatchObject({ status: "cancelled" });
+    }
+    for (const runId of others) expect(await pawl.runs.get(runId)).toMatchObject({ status: "running" });
+  });
+
   it("catches no run that starts after it", async () => {
     const late = workflow({ name: "late", run: ({ step }) => step.waitForEvent("go") });
     await pawl.startMany(

@@ -12,7 +12,7 @@ import { checkScheduleName } from "../values/names.js";
 import { checkOptions } from "../values/options.js";
 import { checkSchedule, type ScheduleOptions } from "./options.js";
 
-const rangeNames = [`from`, `to`] as const;
+const rangeNames = ["from", "to"] as const;
 /** How many schedules one call reads. */
 const page = 1_000;
 

@@ -20,6 +20,9 @@ const bulkBody = strict({
         name: Type.Optional(Type.String()),
         ...filters,
         input: Type.Optional(Type.Unknown({ description: "JSON that the input contains" })),
+        tags: Type.Optional(
+          Type.Record(Type.String(), Type.String(), { description: "Runs that have all these tags" }),
+        ),
       },
       { description: "The filters of a listing" },
     ),
