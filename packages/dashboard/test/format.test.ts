@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { preview, tokenize } from "../src/format/json.js";
 import { readMetrics, total } from "../src/format/metrics.js";
 import { duration, relativeTime } from "../src/format/time.js";
-import { isForBulk, readPair, toApiQuery, toBulkFilter } from "../src/pages/filters.js";
+import { readPair, toApiQuery, toBulkFilter } from "../src/pages/filters.js";
 
 describe("times", () => {
   it.each([
@@ -74,15 +74,6 @@ describe("filters in an address", () => {
       tags: { customer: "7" },
       paused: true,
     });
-  });
-
-  it("by tag or correlation key start no bulk operation", () => {
-    const isFor = (text: string): boolean => isForBulk(new URLSearchParams(text));
-    expect(["status=failed&input.a=1", "tag.a=1", "name=a&correlationKey=b"].map(isFor)).toEqual([
-      true,
-      false,
-      false,
-    ]);
   });
 
   it("are typed as path=value", () => {

@@ -11,7 +11,7 @@ import { goTo, pageAt } from "../api/router.js";
 import { cli } from "../format/command.js";
 import { number, plural } from "../format/number.js";
 import { Dialog, Field } from "../parts/dialog.js";
-import { isForBulk, toBulkFilter } from "./filters.js";
+import { toBulkFilter } from "./filters.js";
 
 const actions = [
   ["rerun", "Rerun"],
@@ -25,7 +25,6 @@ type Action = (typeof actions)[number][0];
 
 export function BulkButton({ address }: { address: URLSearchParams }): JSX.Element | null {
   const [isOpen, setOpen] = useState(false);
-  if (!isForBulk(address)) return null;
   return (
     <>
       <button type="button" onClick={() => setOpen(true)}>

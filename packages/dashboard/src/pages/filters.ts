@@ -40,11 +40,6 @@ export function toApiQuery(address: URLSearchParams, nowMs: number): Record<stri
   return query;
 }
 
-/** The server takes a bulk operation by tags, correlation keys and pauses for another set of runs. */
-export function isForBulk(address: URLSearchParams): boolean {
-  return ![...address.keys()].some((name) => /^(tag\.|correlationKey$|paused$)/.test(name));
-}
-
 /** The same filters as JSON, for a bulk operation. */
 export function toBulkFilter(address: URLSearchParams, nowMs: number): Record<string, unknown> {
   const { cursor: _page, ...query } = toApiQuery(address, nowMs);
