@@ -19,6 +19,21 @@ const workOff = async (): Promise<void> => {
 };
 
 describe("a bulk operation", () => {
+  it("waits while somebody has the table of runs locked, as a migration has, and goes on afterwards", async () => {
+    const locked = job({ name: "locked-table", run: () => {} });
+    const { runId } = await pawl.start(locked);
+    const operation = await pawl.runs.bulk({ where: { name: "locked-table" }, action: "cancel" });
+    const other = await database.connect();
+    await other.query("begin");
+    await other.query("lock table runs in access exclusive mode");
+    expect(await store.workBulk(10)).toEqual({ again: false, woke: false });
+    await other.query("rollback");
+    expect(await pawl.bulk.get(operation.id)).toMatchObject({ status: "working", error: null });
+    await workOff();
+    expect(await over(operation.id)).toMatchObject({ status: "completed", done: 1 });
+    expect((await pawl.runs.get(runId)).phase).toBe("cancelled");
+  });
+
   it("redrives every failed run once, each as a new run, and says so per run", async () => {
     let isBroken = true;
     const done: number[] = [];
