@@ -164,19 +164,20 @@ export function toFinished({ handed }: FinishRow): Committed {
 
 export function toVerdict(other: OtherVerdict): Verdict {
   const { verdict, code = "", message = "", inboxSeq = 0 } = other;
-  const pause = other.paused === true ? { paused: true } : {};
   switch (verdict) {
     case "failed":
       return { kind: "failed", code, message };
     case "unique_lost":
       return { ...committed, uniqueLost: true };
     case "fresh":
-      return { ...committed, inboxSeq, ...pause };
+      return { ...committed, inboxSeq };
     case "already":
-      return { kind: "already", inboxSeq, ...pause };
+      return { kind: "already", inboxSeq };
     case "stale":
+      // Workers of version 1 see a lost claim, and execute no further step.
+      return other.paused === true ? { ...committed, inboxSeq, paused: true } : { kind: "stale" };
     case "busy":
-      return { kind: verdict };
+      return { kind: "busy" };
   }
 }
 
