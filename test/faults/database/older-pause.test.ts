@@ -32,7 +32,7 @@ it("a worker of an older release begins no further step of a run that is paused,
       },
     },
   });
-  const worker = await serve([stepping], { url });
+  const worker = serve([stepping], { url });
   try {
     const { runId } = await pawl.start("stepping", {});
     await until("the first step runs", () => called.length === 1);

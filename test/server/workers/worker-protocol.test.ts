@@ -149,10 +149,9 @@ describe("a claim that waits", () => {
   it("finds what other processes start, without being told", async () => {
     await register(`a-${queue}`, queue);
     const claimed = await waitingClaim(`a-${queue}`, queue, { waitSeconds: 20 });
-    await sql(
-      "select id from start_runs(array[($1)::new_run], array['null'], false, true, null, null)",
-      [`(work,1,job,${queue},,,,,,,,,,,,,,,,,)`],
-    );
+    await sql("select id from start_runs(array[($1)::new_run], array['null'], false, true, null, null)", [
+      `(work,1,job,${queue},,,,,,,,,,,,,,,,,)`,
+    ]);
     expect((await claimed.answer).body.runs).toHaveLength(1);
   });
 
@@ -531,6 +530,18 @@ describe("a workflow and a machine by hand", () => {
     const steps = await post<{ steps: unknown[] }>("journal", { runId, after: "" });
     expect(steps.body.steps).toMatchObject([{ name: "w", seq: 1, output: { n: 1 } }]);
     expect((await post("inbox-seqs", { runIds: [runId] })).body).toEqual({ seqs: { [runId]: 1 } });
+  });
+
+  it("a machine that is paused loses its claim after a step, also for a worker that knows no pauses", async () => {
+    const claimNext = await serving("halt", "machine");
+    const { runId } = await pawl.start("halt", { n: 0 }, { version: 1, queue });
+    const held = await claimNext();
+    await pawl.runs.pause(runId);
+    const keep = { kind: "keep", step: "b", state: '{"n":1}', consumed: [] };
+    expect(await commit(held, keep)).toEqual({ kind: "stale", paused: true });
+    expect(await commit(held, keep)).toEqual({ kind: "stale", paused: true });
+    await pawl.runs.resume(runId);
+    expect((await claimNext()).run).toMatchObject({ step: "b", state: '{"n": 1}', attempt: 0 });
   });
 
   it("a machine keeps its claim, awaits, spawns, and reads its children", async () => {
