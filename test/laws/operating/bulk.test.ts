@@ -19,6 +19,50 @@ const workOff = async (): Promise<void> => {
 };
 
 describe("a bulk operation", () => {
+  it("by an input that is null or false acts on no other run", async () => {
+    const flagged = job({ name: "flagged", run: (_ctx, _input: boolean | null) => {} });
+    const inputs = [true, false, null];
+    const started = await pawl.startMany(
+      flagged,
+      inputs.map((input) => ({ input })),
+    );
+    for (const input of [false, null]) {
+      const { id } = await pawl.runs.bulk({ where: { name: "flagged", input }, action: "cancel" });
+      await workOff();
+      expect(await over(id)).toMatchObject({ counted: 1, done: 1, skipped: 0 });
+    }
+    expect((await pawl.runs.get(started[0]!.runId)).phase).toBe("runnable");
+  });
+
+  it("by a filter that the database does not know acts on no run", async () => {
+    const { runId } = await pawl.start(job({ name: "unmeant", run: () => {} }));
+    const by = JSON.stringify({ who: "local", from: "library" });
+    const filter = JSON.stringify({ color: "red", where: {} });
+    const rows = await sql<{ id: string }>("select start_bulk('cancel', $1, '{}', 1, $2)::text as id", [
+      filter,
+      by,
+    ]);
+    await workOff();
+    const operation = await over(rows[0]!.id);
+    expect(operation).toMatchObject({ status: "failed", done: 0, error: expect.stringContaining('"color"') });
+    expect((await pawl.runs.get(runId)).phase).toBe("runnable");
+  });
+
+  it("waits while somebody has the table of runs locked, as a migration has, and goes on afterwards", async () => {
+    const locked = job({ name: "locked-table", run: () => {} });
+    const { runId } = await pawl.start(locked);
+    const operation = await pawl.runs.bulk({ where: { name: "locked-table" }, action: "cancel" });
+    const other = await database.connect();
+    await other.query("begin");
+    await other.query("lock table runs in access exclusive mode");
+    expect(await store.workBulk(10)).toEqual({ again: false, woke: false });
+    await other.query("rollback");
+    expect(await pawl.bulk.get(operation.id)).toMatchObject({ status: "working", error: null });
+    await workOff();
+    expect(await over(operation.id)).toMatchObject({ status: "completed", done: 1 });
+    expect((await pawl.runs.get(runId)).phase).toBe("cancelled");
+  });
+
   it("redrives every failed run once, each as a new run, and says so per run", async () => {
     let isBroken = true;
     const done: number[] = [];

@@ -532,6 +532,18 @@ describe("a workflow and a machine by hand", () => {
     expect((await post("inbox-seqs", { runIds: [runId] })).body).toEqual({ seqs: { [runId]: 1 } });
   });
 
+  it("a machine that is paused loses its claim after a step, also for a worker that knows no pauses", async () => {
+    const claimNext = await serving("halt", "machine");
+    const { runId } = await pawl.start("halt", { n: 0 }, { version: 1, queue });
+    const held = await claimNext();
+    await pawl.runs.pause(runId);
+    const keep = { kind: "keep", step: "b", state: '{"n":1}', consumed: [] };
+    expect(await commit(held, keep)).toEqual({ kind: "stale", paused: true });
+    expect(await commit(held, keep)).toEqual({ kind: "stale", paused: true });
+    await pawl.runs.resume(runId);
+    expect((await claimNext()).run).toMatchObject({ step: "b", state: '{"n": 1}', attempt: 0 });
+  });
+
   it("a machine keeps its claim, awaits, spawns, and reads its children", async () => {
     const claimNext = await serving("walk", "machine");
     const { runId } = await pawl.start("walk", { n: 0 }, { version: 1, queue });

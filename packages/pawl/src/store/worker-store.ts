@@ -200,6 +200,8 @@ export interface Recovered {
   readonly again: boolean;
   /** Some runs are blocked by their keys. */
   readonly isWaited: boolean;
+  /** There are open bulk operations. */
+  readonly hasBulk: boolean;
   /** Until then no lease of a known worker ends, and no known deadline passes. */
   readonly dueMs: number;
 }

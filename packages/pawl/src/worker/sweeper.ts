@@ -48,12 +48,13 @@ export class Sweeper {
   #repairsAtMs = 0;
   #resting: { readonly timer: NodeJS.Timeout; readonly untilMs: number } | null = null;
   #running: Promise<void> = Promise.resolve();
+  /** It works on bulk operations, or will soon. */
+  #isInBulk = false;
 
   constructor(options: SweeperOptions) {
     this.#options = options;
     this.#recoverAfter(spread(options.reapMs));
     if (options.sweepMs !== null) this.#expireAfter(spread(options.sweepMs));
-    this.#workBulkAfter(spread(options.reapMs));
   }
 
   /** An idle worker has something to do: check soon. */
@@ -93,14 +94,14 @@ export class Sweeper {
   }
 
   #workBulkAfter(waitMs: number): void {
-    const { reapMs, leaseMs } = this.#options;
+    this.#isInBulk = true;
     this.#after(waitMs, async () => {
+      this.#isInBulk = false;
       let isFound = false;
       await this.#guard(async () => {
         isFound = await this.#workBulk();
       });
-      const restMs = Math.min(reapMs * restRounds, leaseMs / 2);
-      if (!this.#isStopped) this.#workBulkAfter(spread(isFound ? reapMs : restMs));
+      if (isFound && !this.#isStopped) this.#workBulkAfter(spread(this.#options.reapMs));
     });
   }
 
@@ -125,8 +126,9 @@ export class Sweeper {
         if (events !== undefined) emitOverdue(events, found.overdue);
         onOverdue(found.overdue);
       }
+      if (found.hasBulk && !this.#isInBulk) this.#workBulkAfter(0);
       for (const queue of found.queues) onClaimable(queue);
-      isQuiet &&= found.reaped === 0 && found.queues.length === 0 && !found.isWaited;
+      isQuiet &&= found.reaped === 0 && found.queues.length === 0 && !found.isWaited && !found.hasBulk;
     } while (found.again && !this.#isStopped);
     if (!isQuiet || isBusy()) return spread(reapMs);
     // A little after the lease or deadline, and not all workers at once.

@@ -12,6 +12,7 @@ const nothing: Recovered = {
   marks: "{}",
   again: false,
   isWaited: false,
+  hasBulk: false,
   dueMs: 8_000,
 };
 

@@ -184,6 +184,15 @@ const stale = strict(
   { kind: Type.Literal("stale") },
   { title: "StaleVerdict", description: "The claim is lost, nothing was written: drop the run" },
 );
+/** Of a commit. A worker that does not know `paused` still executes no further step of the run. */
+const staleCommit = strict(
+  { kind: Type.Literal("stale"), paused: claimEnded },
+  {
+    title: "StaleCommitVerdict",
+    description:
+      "The claim is lost, nothing was written: drop the run. With `paused` the outcome was committed: drop the run too",
+  },
+);
 const busy = strict(
   { kind: Type.Literal("busy") },
   {
@@ -235,7 +244,7 @@ const verdict = oneOfKinds(
         description: "An earlier call, whose answer was lost, committed it: go on as after committed",
       },
     ),
-    stale,
+    staleCommit,
     busy,
     failed,
   ],

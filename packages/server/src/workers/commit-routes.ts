@@ -1,6 +1,6 @@
 /** A worker commits outcomes of steps and records steps of workflows. */
 
-import type { JournalEntry, RecordVerdict } from "pawl/engine";
+import type { JournalEntry, RecordVerdict, Verdict } from "pawl/engine";
 import { Type } from "typebox";
 import { onLostAnswer } from "../http/long-poll.js";
 import { strict } from "../http/schemas.js";
@@ -52,7 +52,7 @@ export function commitRoutes({ app, backend, waiters }: Protocol): void {
           waiters.release(queue, [verdict.handed], next.claimId);
         }
       });
-      return { verdicts };
+      return { verdicts: verdicts.map(toSent) };
     },
   );
 
@@ -104,6 +104,16 @@ export function commitRoutes({ app, backend, waiters }: Protocol): void {
       return { verdicts };
     },
   );
+}
+
+/**
+ * A worker that does not know `paused` must not execute the next step after its claim ended: for it
+ * the claim is lost.
+ */
+function toSent(verdict: Verdict) {
+  return verdict.kind === "committed" && verdict.paused === true
+    ? { kind: "stale" as const, paused: true }
+    : verdict;
 }
 
 /** The queues of the runs that workflows have invoked: there may be new work. */

@@ -219,7 +219,8 @@ type SentClaim = Omit<ClaimedRun, "inbox"> & {
   readonly inbox: readonly DatesAsText<StoredSignal>[] | null;
 };
 type SentVerdict =
-  | Exclude<Verdict, { kind: "committed" }>
+  | Exclude<Verdict, { kind: "committed" | "stale" }>
+  | { readonly kind: "stale"; readonly paused?: boolean }
   | (Omit<Extract<Verdict, { kind: "committed" }>, "handed"> & { readonly handed: SentClaim | null });
 
 function toClaimed(sent: SentClaim): ClaimedRun {
@@ -227,6 +228,9 @@ function toClaimed(sent: SentClaim): ClaimedRun {
 }
 
 function toVerdict(sent: SentVerdict): Verdict {
+  if (sent.kind === "stale" && sent.paused === true) {
+    return { kind: "committed", uniqueLost: false, inboxSeq: null, handed: null, paused: true };
+  }
   if (sent.kind !== "committed") return sent;
   return { ...sent, handed: sent.handed === null ? null : toClaimed(sent.handed) };
 }

@@ -84,11 +84,10 @@ export class PostgresOperationsStore extends PostgresQueueStore {
   ): Promise<string> {
     const { action, where, settings, counted } = operation;
     const { before: _before, limit: _limit, input, ...filter } = operation.filter;
-    const set = Object.entries({ ...filter, input: input === null ? null : fromJson(input) });
-    const stored = {
-      ...Object.fromEntries(set.filter(([, value]) => value !== null && value !== false)),
-      where,
-    };
+    const set = Object.entries(filter).filter(([, value]) => value !== null && value !== false);
+    // The input itself may be null or false: without this filter it would act on all runs.
+    const byInput = input === null ? {} : { input: fromJson(input) };
+    const stored = { ...Object.fromEntries(set), ...byInput, where };
     const [row] = await this.call<{ start_bulk: string }>("start_bulk", [
       action,
       JSON.stringify(stored),

@@ -166,19 +166,20 @@ export function toFinished({ handed }: FinishRow): Committed {
 
 export function toVerdict(other: OtherVerdict): Verdict {
   const { verdict, code = "", message = "", inboxSeq = 0 } = other;
-  const pause = other.paused === true ? { paused: true } : {};
   switch (verdict) {
     case "failed":
       return { kind: "failed", code, message };
     case "unique_lost":
       return { ...committed, uniqueLost: true };
     case "fresh":
-      return { ...committed, inboxSeq, ...pause };
+      return { ...committed, inboxSeq };
     case "already":
-      return { kind: "already", inboxSeq, ...pause };
+      return { kind: "already", inboxSeq };
     case "stale":
+      // Workers of version 1 see a lost claim, and execute no further step.
+      return other.paused === true ? { ...committed, inboxSeq, paused: true } : { kind: "stale" };
     case "busy":
-      return { kind: verdict };
+      return { kind: "busy" };
   }
 }
 
@@ -298,7 +299,7 @@ export interface RecoverRow {
 }
 
 export function toRecovered(row: RecoverRow): Recovered {
-  const { failed = [] } = JSON.parse(row.marks) as { failed?: OverdueRow[] };
+  const { failed = [], bulk = false } = JSON.parse(row.marks) as { failed?: OverdueRow[]; bulk?: boolean };
   return {
     reaped: row.reaped,
     overdue: failed.map(toOverdue),
@@ -306,6 +307,7 @@ export function toRecovered(row: RecoverRow): Recovered {
     marks: row.marks,
     again: row.again,
     isWaited: row.is_waited,
+    hasBulk: bulk,
     dueMs: row.due_ms ?? Number.POSITIVE_INFINITY,
   };
 }

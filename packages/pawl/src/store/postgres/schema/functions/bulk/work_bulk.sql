@@ -33,9 +33,12 @@ begin
     if not is_row_fault(sqlstate) then
       raise;
     end if;
-    update bulk_operations o set status = 'failed', completed_at = clock(), error = left(sqlerrm, 1000) where o.id = v_op.id;
-    again := true;
+    -- somebody has a whole table locked, such as a migration: it goes on later
+    again := sqlstate <> '55P03';
     woke := false;
+    if again then
+      update bulk_operations o set status = 'failed', completed_at = clock(), error = left(sqlerrm, 1000) where o.id = v_op.id;
+    end if;
   end;
   return next;
 end $f$;

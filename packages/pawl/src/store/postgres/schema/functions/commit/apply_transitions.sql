@@ -11,8 +11,9 @@
 -- p_detail is JSON that only some transitions have: consumed, awaits, shown, children,
 -- partitionKey, rateLimit, weight, concurrency. Answers
 --   others     [{position, verdict: already | stale | busy, inboxSeq, paused}, …], and {verdict:
---              fresh} for kept claims whose inbox has more than the worker knows, or that have
---              ended because of a pause (paused)
+--              fresh} for kept claims whose inbox has more than the worker knows. With paused, a
+--              stale one is committed, but its claim has ended because of a pause. A worker of
+--              version 1 does not know paused; `stale` keeps it from executing the next step
 --   claimable  the claimable runs it made, by queue
 --   handed     [[position, run], …]: runs next in line for freed keys, handed over to p_worker
 -- Joins runs by primary key, never by ctid: a row has moved if its lock had to wait. Here and in
@@ -150,7 +151,7 @@ begin
     into v_passed, claimable, v_more_slots from passed p;
     v_slots := v_slots || v_more_slots;
     if cardinality(v_paused) > 0 then
-      others := others || (select coalesce(jsonb_agg(jsonb_build_object('position', u.o, 'verdict', 'fresh', 'inboxSeq', 0, 'paused', true)), '[]')
+      others := others || (select coalesce(jsonb_agg(jsonb_build_object('position', u.o, 'verdict', 'stale', 'inboxSeq', 0, 'paused', true)), '[]')
         from unnest(v_paused) u(o) where u.o = any (v_passed));
     end if;
   end if;
@@ -218,11 +219,13 @@ begin
     return;
   end if;
   others := others || (
-    select jsonb_agg(jsonb_build_object('position', u.o, 'inboxSeq', r.inbox_seq, 'paused', u.op = 'keep' and r.locked_by is null, 'verdict',
+    select jsonb_agg(jsonb_build_object('position', u.o, 'inboxSeq', r.inbox_seq, 'paused', a.is_applied and a.is_over, 'verdict',
       case when u.id <> all (v_locked) and r.id is not null then 'busy'
-           when r.claim_id = u.claim_id and r.turn = u.turn + 1 then 'already'
+           when a.is_applied and not a.is_over then 'already'
            else 'stale' end))
     from unnest(p_id, p_claim_id, p_turn, p_op) with ordinality u(id, claim_id, turn, op, o)
     left join lateral (select t.id, t.claim_id, t.turn, t.inbox_seq, t.locked_by from runs t where t.id = u.id limit 1) r on true
+    cross join lateral (select coalesce(r.claim_id = u.claim_id and r.turn = u.turn + 1, false) as is_applied,
+      u.op = 'keep' and r.locked_by is null as is_over) a
     where u.o <> all (v_applied));
 end $f$;

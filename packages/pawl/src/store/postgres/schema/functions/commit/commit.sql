@@ -5,15 +5,15 @@
 -- ([[position, run], …]). With a claim id at its position (p_next_claim_id), a transition that
 -- frees a partition key claims the next run in line for it. A verdict is one of
 --   already      an earlier call applied it and its reply was lost (turn is one ahead)
---   stale        the claim is gone; nothing was written
+--   stale        the claim is gone; nothing was written. With paused: committed, but the claim was
+--                not kept, because the run must begin no further step
 --   busy         another open transaction has the row locked; nothing was written, send it again
 --                later
 --   failed       the database refused the values (code is the SQLSTATE); nothing was written, and
 --                the worker keeps the claim
 --   unique_lost  committed, but the run re-entered its unique scope while its key was taken and
 --                gave the key up
---   fresh        committed with the claim kept; the inbox has more than the worker knows (inboxSeq),
---                or, with paused, the claim has ended because the run must begin no further step
+--   fresh        committed with the claim kept; the inbox has more than the worker knows (inboxSeq)
 -- Locks all rows in id order, waiting at most lock_timeout. If a lock or a value fails, tries each
 -- run by itself, so that one bad or locked row never costs the others. p_patient = false goes one by
 -- one at once (the slow lane). The end of a lone run goes to finish first.

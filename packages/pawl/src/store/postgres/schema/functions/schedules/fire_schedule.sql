@@ -5,16 +5,22 @@ create or replace function schedule_key(p_name text, p_at timestamptz) returns t
 $$;
 
 -- Starts a run for each of these ticks, with the key of the tick and p_suffix. Answers in their
--- order; `created` is false if the tick had its run before.
+-- order; `created` is false if the tick had its run before. Starts them in parts: each
+-- tick copies the input, and one JSON value holds at most 256 MB.
 create or replace function start_ticks(p_name text, p_run jsonb, p_ticks timestamptz[], p_suffix text)
 returns table (at timestamptz, id bigint, created boolean) language plpgsql as $f$
 #variable_conflict use_column
+declare
+  c_bytes constant int := 64 * 1024 * 1024;
+  v_part int := greatest(least(c_bytes / octet_length(p_run::text), 1000), 1);
 begin
-  return query
-    select p_ticks[s.position], s.id, s.created
-    from new_runs((select jsonb_agg(p_run || jsonb_build_object('idempotency_key', schedule_key(p_name, u.at) || p_suffix) order by u.o)
-      from unnest(p_ticks) with ordinality u(at, o)), null, null, null) s
-    order by s.position;
+  for i in 0 .. (cardinality(p_ticks) - 1) / v_part loop
+    return query
+      select p_ticks[i * v_part + s.position], s.id, s.created
+      from new_runs((select jsonb_agg(p_run || jsonb_build_object('idempotency_key', schedule_key(p_name, u.at) || p_suffix) order by u.o)
+        from unnest(p_ticks[i * v_part + 1 : (i + 1) * v_part]) with ordinality u(at, o)), null, null, null) s
+      order by s.position;
+  end loop;
 end $f$;
 
 -- One item of fire_schedules. Answers `gone` if it is not due any more, or another transaction has

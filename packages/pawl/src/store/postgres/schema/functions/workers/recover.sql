@@ -8,7 +8,8 @@
 -- The first of these that has written anything ends the call, and `again` asks for another call at
 -- once. So no transaction keeps the rows of one locked while the next one looks. If one fails
 -- because of a row, it is reported as a warning and the next one runs.
--- p_marks is the `marks` of the last answer. Its member `failed` has the runs of fail_overdue.
+-- p_marks is the `marks` of the last answer. Its member `failed` has the runs of fail_overdue, `bulk`
+-- says that there are open bulk operations (work_bulk).
 -- `queues` got work, as JSON. due_ms: no lease and no deadline passes before that, unless a worker
 -- registers or a run starts meanwhile. is_waited: there are keys with blocked runs, so
 -- call again soon.
@@ -17,7 +18,7 @@ returns table (reaped int, queues text, marks text, again boolean, is_waited boo
 language plpgsql as $f$
 declare
   c_keys constant int := 200;    -- few, because each takes an advisory lock
-  v_marks jsonb := coalesce(p_marks::jsonb, '{}') - 'failed';
+  v_marks jsonb := coalesce(p_marks::jsonb, '{}') - '{failed,bulk}'::text[];
   v_overdue record;
   v_deadline_ms double precision;
   v_placed record;
@@ -100,6 +101,9 @@ begin
         v_marks := v_marks || jsonb_build_object('slot', v_slots.last);
       end if;
     end if;
+  end if;
+  if exists (select 1 from bulk_operations o where o.completed_at is null) then
+    v_marks := v_marks || '{"bulk": true}';
   end if;
   marks := v_marks::text;
   select extract(epoch from min(greatest(w.seen_at, s.beats_since) + w.lease) - clock_timestamp()) * 1000 into due_ms
