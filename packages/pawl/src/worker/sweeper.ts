@@ -96,11 +96,11 @@ export class Sweeper {
   #workBulkAfter(waitMs: number): void {
     this.#isInBulk = true;
     this.#after(waitMs, async () => {
-      this.#isInBulk = false;
       let isFound = false;
       await this.#guard(async () => {
         isFound = await this.#workBulk();
       });
+      this.#isInBulk = false;
       if (isFound && !this.#isStopped) this.#workBulkAfter(spread(this.#options.reapMs));
     });
   }
