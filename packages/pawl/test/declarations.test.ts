@@ -8,7 +8,9 @@ function reachable(): { files: Set<string>; packages: Set<string> } {
   const visit = (url: URL): void => {
     if (files.has(url.href)) return;
     files.add(url.href);
-    for (const [, from] of readFileSync(url, "utf8").matchAll(/(?<!")\b(?:from|import|module)\s*\(?"([^"]+)"/g)) {
+    for (const [, from] of readFileSync(url, "utf8").matchAll(
+      /(?<!")\b(?:from|import|module)\s*\(?"([^"]+)"/g,
+    )) {
       if (from!.startsWith(".")) visit(new URL(from!.replace(/\.js$/, ".d.ts"), url));
       else packages.add(from!);
     }
