@@ -36,6 +36,7 @@ for (const part of ["bin", "dist", "package.json"]) {
 // Versions of its own.
 const nested = join(root, "packages/server/node_modules");
 if (existsSync(nested)) symlinkSync(nested, join(server, "node_modules"));
+symlinkSync(join(root, "packages/dashboard"), join(modules, "@pawl", "dashboard"));
 const code = (type: string): string =>
   `import { job } from "pawl";\nexport const a = job({ name: "a", run: (_ctx, n${type}) => n });\n`;
 writeFileSync(join(project, "package.json"), '{ "type": "module" }');

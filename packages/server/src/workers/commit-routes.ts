@@ -111,7 +111,7 @@ export function commitRoutes({ app, backend, waiters }: Protocol): void {
  * the claim is lost.
  */
 function toSent(verdict: Verdict) {
-  return verdict.kind === "committed" && verdict.paused === true
+  return (verdict.kind === "committed" || verdict.kind === "already") && verdict.paused === true
     ? { kind: "stale" as const, paused: true }
     : verdict;
 }

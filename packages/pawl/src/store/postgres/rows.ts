@@ -148,6 +148,8 @@ export interface OtherVerdict {
   message?: string;
   inboxSeq?: number;
   paused?: boolean;
+  /** An answer was lost: the database has this commit. */
+  sentAgain?: boolean;
 }
 
 type Committed = Extract<Verdict, { kind: "committed" }>;
@@ -177,7 +179,10 @@ export function toVerdict(other: OtherVerdict): Verdict {
       return { kind: "already", inboxSeq };
     case "stale":
       // Workers of version 1 see a lost claim, and execute no further step.
-      return other.paused === true ? { ...committed, inboxSeq, paused: true } : { kind: "stale" };
+      if (other.paused !== true) return { kind: "stale" };
+      return other.sentAgain === true
+        ? { kind: "already", inboxSeq, paused: true }
+        : { ...committed, inboxSeq, paused: true };
     case "busy":
       return { kind: "busy" };
   }

@@ -219,7 +219,7 @@ begin
     return;
   end if;
   others := others || (
-    select jsonb_agg(jsonb_build_object('position', u.o, 'inboxSeq', r.inbox_seq, 'paused', a.is_applied and a.is_over, 'verdict',
+    select jsonb_agg(jsonb_build_object('position', u.o, 'inboxSeq', r.inbox_seq, 'paused', a.is_applied and a.is_over, 'sentAgain', true, 'verdict',
       case when u.id <> all (v_locked) and r.id is not null then 'busy'
            when a.is_applied and not a.is_over then 'already'
            else 'stale' end))
