@@ -14,7 +14,7 @@ import type {
   Why as LibraryWhy,
 } from "pawl";
 
-/** What a value is after JSON: dates are texts. */
+/** A value as JSON carries it: dates are texts. */
 type Sent<T> = T extends Date
   ? string
   : T extends readonly (infer Item)[]

@@ -72,7 +72,7 @@ export function isFiltered(address: URLSearchParams): boolean {
   return [...address.keys()].some((name) => name !== "cursor");
 }
 
-/** What somebody typed as `path=value`, as a filter of this kind; null: it is none. */
+/** Reads a filter of this kind from a text such as `path=value`; null: the text is no filter. */
 export function readPair(kind: "input" | "tag", text: string): readonly [name: string, value: string] | null {
   const [, path, value] = /^\s*([^=\s]+)\s*=\s*(.*\S)\s*$/.exec(text) ?? [];
   if (path === undefined || value === undefined) return null;

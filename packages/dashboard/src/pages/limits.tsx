@@ -16,7 +16,7 @@ import { Await, Empty, Page } from "../parts/page.js";
 
 const freshMs = 10_000;
 
-/** What is typed into the dialog; an empty text: not limited by that. */
+/** The fields of the dialog. An empty text sets no such limit. */
 interface Draft {
   readonly name: string;
   readonly allowed: string;

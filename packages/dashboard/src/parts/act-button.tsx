@@ -12,7 +12,7 @@ export interface Act {
   readonly description?: string;
   readonly title: string;
   readonly verb: string;
-  /** What happens then. */
+  /** Explains the effect, before the user confirms. */
   readonly consequence: ComponentChildren;
   readonly isDangerous?: boolean;
   readonly isPrimary?: boolean;

@@ -1,4 +1,4 @@
-/** Who paused a queue or a definition, when and why. */
+/** Shows the person who paused a queue or a definition, with time and reason. */
 
 import type { JSX } from "preact";
 import type { Pause } from "../api/types.js";

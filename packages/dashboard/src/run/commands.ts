@@ -1,4 +1,4 @@
-/** What the page does, as a command, a request and a program, to copy. Pure but for the address. */
+/** The actions of the page as a command, a request and a program, to copy. Pure but for the address. */
 
 import { base, token } from "../api/client.js";
 import { cli, shellWord } from "../format/command.js";

@@ -18,7 +18,7 @@ export interface PauseOptions {
   /** Why, for the people who ask. `why` and `runs.get` show it. */
   readonly reason?: string | undefined;
   /**
-   * Who pauses it. Default: the user of the operating system and the machine, such as
+   * The person who pauses it. Default: the user of the operating system and the machine, such as
    * "alice@laptop"; through a server, the name of the token.
    */
   readonly by?: string | undefined;

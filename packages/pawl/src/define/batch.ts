@@ -84,7 +84,7 @@ export type ResultIn<Batch, Returned> = Batch extends BatchOptions
   ? Exclude<Returned extends readonly (infer One)[] ? One : Returned, BatchFailure>
   : Returned;
 
-/** What `run` may return if each run has a result that the schema accepts. */
+/** The return value of `run`: each run gets a result that the schema accepts. */
 export type ReturnedFor<Batch, Accepted> = Batch extends BatchOptions
   ? Accepted | BatchFailure | readonly (Accepted | BatchFailure)[]
   : Accepted;

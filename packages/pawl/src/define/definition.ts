@@ -45,7 +45,7 @@ export interface DefinitionFields {
   readonly queue: string;
   readonly priority: number;
   readonly retentionMs: number;
-  /** Within this time after it could begin a run must end; `null`: any time. */
+  /** A run fails if it has not ended this long after it could begin; `null`: no deadline. */
   readonly timeoutMs: number | null;
   /** How many crashes without progress a run survives; `null` means any number. */
   readonly maxCrashes: number | null;

@@ -37,7 +37,7 @@ export function pausesOver(store: PauseStore, hub: Hub): PauseTransport {
   };
 }
 
-/** Who pauses something, if nobody says it: the user of the operating system, and the machine. */
+/** The default of `by`: the user of the operating system and the machine. */
 function thisUser(): string {
   try {
     return `${userInfo().username}@${hostname()}`;

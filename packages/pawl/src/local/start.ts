@@ -174,7 +174,7 @@ export class Starter {
   }
 }
 
-/** What the claim of a run with these options would tell the worker. */
+/** The `extra` that a claim of a run with these options would return. */
 function extraOf({ tags, timeoutMs }: RareOptions): ClaimExtra {
   return {
     ...(tags === undefined ? {} : { tags }),

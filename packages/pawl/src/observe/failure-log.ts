@@ -9,7 +9,7 @@
 import type { ErrorRecord } from "../values/error-record.js";
 import type { Logger } from "../values/logger.js";
 
-/** What failed, and where. */
+/** The run and step that failed. */
 export interface Failure {
   readonly runId: string;
   readonly definition: { readonly name: string; readonly version: number };

@@ -16,7 +16,7 @@ export type Action = StoredAction;
 export interface ActionOptions {
   /** The name of a token, or "local". */
   readonly who?: string | undefined;
-  /** What was done, such as "runs.cancel". */
+  /** The action, such as "runs.cancel". */
   readonly action?: string | undefined;
   /** The id of a run or an operation, or the name of a limit. */
   readonly target?: string | undefined;

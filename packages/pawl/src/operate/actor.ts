@@ -1,5 +1,5 @@
 /**
- * Who acts, for the action log: a token and its address, a person at the `pawl` command, or code
+ * The caller as the action log names it: a token and its address, a person at the `pawl` command, or code
  * that uses the library. The server and the command say so with `actingAs`; the Postgres transport
  * reads it when a call begins, and the SQL function writes the line of the log.
  */
@@ -11,7 +11,7 @@ const library: Actor = { who: "local", from: "library" };
 
 const acting = new AsyncLocalStorage<Actor>();
 
-/** Who makes the present call. */
+/** The caller of the present call. */
 export function currentActor(): Actor {
   return acting.getStore() ?? library;
 }

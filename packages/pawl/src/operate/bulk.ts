@@ -15,7 +15,7 @@ import { isRunId } from "../values/run-id.js";
 import { show } from "../values/show.js";
 import { checkRerun, type RerunOptions, rerunOptions } from "./rerun.js";
 
-/** What to do with each run, and with which runs. */
+/** The action, and the runs to act on. */
 export type BulkOptions<Where> = BulkTarget<Where> &
   (
     | {

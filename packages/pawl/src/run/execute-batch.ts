@@ -119,7 +119,7 @@ function outcomeOf(value: unknown): BatchOutcome {
     : { kind: "returned", result: value };
 }
 
-/** What `ctx.fail(error)` returns. */
+/** The return value of `ctx.fail(error)`. */
 class Failure {
   readonly error: unknown;
 

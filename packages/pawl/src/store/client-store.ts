@@ -45,7 +45,7 @@ export interface Cancellation {
   readonly claimable: readonly Claimable[];
 }
 
-/** Who acts, for the action log. */
+/** The caller as the action log names it. */
 export interface Actor {
   /** The name of a token, or "local". */
   readonly who: string;
@@ -85,7 +85,7 @@ export type RerunAnswer =
 
 export type BulkAction = "cancel" | "rerun" | "pause" | "resume" | "signal" | "delete";
 
-/** What a bulk operation does to each run. Values are JSON text. */
+/** The action of a bulk operation on each run. Values are JSON text. */
 export interface BulkSettings {
   readonly reason?: string;
   readonly cascade?: boolean;
@@ -134,14 +134,14 @@ export interface StoredBulkResult {
 export interface StoredAction extends Actor {
   readonly id: string;
   readonly at: Date;
-  /** What was done, such as "runs.cancel". */
+  /** The action, such as "runs.cancel". */
   readonly action: string;
   /** The id or name of the thing. */
   readonly target: string | null;
   readonly detail: Json;
 }
 
-/** The filters of the action log; null: any. */
+/** The filters of the action log; null: no filter. */
 export interface ActionFilter {
   readonly who: string | null;
   readonly action: string | null;
@@ -199,7 +199,7 @@ export interface CorrelatedAnswer {
   readonly verdict: SignalVerdict;
 }
 
-/** One key, and the definition of its runs; null: any. */
+/** One key, and the definition of its runs; null: all definitions. */
 export interface FindQuery {
   readonly idempotencyKey: string | null;
   readonly uniqueKey: Uint8Array | null;

@@ -5,7 +5,7 @@
 import type { Phase } from "../values/phase.js";
 import type { Claimable } from "./runs.js";
 
-/** Who pauses something, and why. `by` null: the transport knows. */
+/** The person who pauses, and the reason. `by` null: the transport knows. */
 export interface PauseRequest {
   readonly by: string | null;
   readonly reason: string | null;
@@ -25,7 +25,7 @@ export interface StoredPause extends PauseTarget {
   readonly since: Date;
 }
 
-/** What became of the request for one run. */
+/** The answer for one run. */
 export interface PauseAnswer {
   readonly verdict: "changed" | "already" | "ended" | "not_found";
   readonly phase: Phase | null;

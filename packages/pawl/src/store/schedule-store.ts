@@ -9,7 +9,7 @@ import type { Json } from "../values/json-types.js";
 import type { Phase, Status } from "../values/phase.js";
 import type { Claimable, NewRun, StartedRun } from "./runs.js";
 
-/** What to do at a tick while the last run is not terminal. */
+/** The rule for a tick while the last run is not terminal. */
 export type Overlap = "skip" | "allow" | "cancel";
 /** Which of the ticks that were missed start a run. */
 export type CatchUp = "last" | "none" | "all";
@@ -59,7 +59,7 @@ export interface StoredSchedule extends StoredTiming {
   readonly isServed: boolean;
 }
 
-/** What decides whether something is wrong with a schedule. */
+/** The facts that decide whether a schedule has a problem. */
 export type ScheduleHealth = Pick<
   StoredSchedule,
   "name" | "run" | "lateMs" | "lastRunId" | "lastRun" | "failures" | "error" | "isServed"
@@ -92,7 +92,7 @@ export interface Schedule extends StoredTiming {
   readonly lastStatus: Status | null;
   /** The last tick that was skipped, because the run before it was not terminal. */
   readonly skippedAt: Date | null;
-  /** What is wrong with it, as a sentence; null: nothing. */
+  /** Its problem as a sentence; null: it has none. */
   readonly problem: string | null;
 }
 

@@ -47,7 +47,7 @@ export interface Run {
   readonly rerunAs: string | null;
   /** The first run of its chain of reruns; its own id if it is no rerun. */
   readonly originRunId: string;
-  /** Who paused the run, its queue or its definition; null: it is not paused. */
+  /** The pause of the run, its queue or its definition; null: none of them is paused. */
   readonly paused: Pause | null;
 }
 

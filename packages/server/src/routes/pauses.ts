@@ -220,7 +220,7 @@ function listRoute(app: App, { pawl }: Backend): void {
   );
 }
 
-/** Who pauses something: the token is always named, beside the person that the caller gives. */
+/** The person who pauses: the name of the token, and the `by` that the caller gives. */
 function optionsOf(
   { reason, by }: { readonly reason?: string; readonly by?: string },
   { tokenName }: Caller,

@@ -11,3 +11,6 @@ alter table runs
   add column debounce_key     text collate "C",          -- until its first claim
   add column correlation_key  text collate "C",
   add column concurrency      text collate "C";          -- limit or limit:key
+
+-- get: the newest rerun of a run. Written only when a rerun starts.
+create index runs_reruns on runs (rerun_of, id) where rerun_of is not null;
