@@ -6,7 +6,7 @@ import { usePolled } from "../api/resource.js";
 import { pageAt, query } from "../api/router.js";
 import type { Action } from "../api/types.js";
 import { preview } from "../format/json.js";
-import { Await, Empty, Page } from "../parts/page.js";
+import { Await, Empty, NextPage, Page } from "../parts/page.js";
 import { Time } from "../parts/time.js";
 
 const freshMs = 10_000;
@@ -35,14 +35,7 @@ export function ActionsPage(): JSX.Element {
               ) : (
                 <Table actions={actions} />
               )}
-              {next !== null && (
-                <nav class="paging" aria-label="Pages">
-                  <span />
-                  <a class="button" href={pageAt("actions", { cursor: next })}>
-                    Older
-                  </a>
-                </nav>
-              )}
+              <NextPage href={next && pageAt("actions", { cursor: next })}>Older</NextPage>
             </>
           )}
         </Await>

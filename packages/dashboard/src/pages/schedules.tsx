@@ -7,7 +7,7 @@ import { pageAt, query } from "../api/router.js";
 import type { Schedule } from "../api/types.js";
 import { duration } from "../format/time.js";
 import { Code } from "../parts/copy.js";
-import { Await, Empty, Page } from "../parts/page.js";
+import { Await, Empty, NextPage, Page } from "../parts/page.js";
 import { Badge } from "../parts/status.js";
 import { Time } from "../parts/time.js";
 
@@ -32,14 +32,7 @@ export function SchedulesPage(): JSX.Element {
           {({ schedules, cursor: next }) => (
             <>
               {schedules.length === 0 ? <FirstSchedule /> : <Table schedules={schedules} />}
-              {next !== null && (
-                <nav class="paging" aria-label="Pages">
-                  <span />
-                  <a class="button" href={pageAt("schedules", { cursor: next })}>
-                    More
-                  </a>
-                </nav>
-              )}
+              <NextPage href={next && pageAt("schedules", { cursor: next })}>More</NextPage>
             </>
           )}
         </Await>

@@ -108,3 +108,16 @@ export function Await<Data>({
     </>
   );
 }
+
+/** The link to the next page of a list; nothing on the last page. */
+export function NextPage({ href, children }: { href: string | null; children: string }): JSX.Element | null {
+  if (href === null) return null;
+  return (
+    <nav class="paging" aria-label="Pages">
+      <span />
+      <a class="button" href={href}>
+        {children}
+      </a>
+    </nav>
+  );
+}
