@@ -104,6 +104,19 @@ it("a signal that has the run locked when its deadline passes wins", async () =>
   await commitEach(one[0]!, [run], () => done());
 });
 
+it("a claim that needs a second look brings the small inboxes of all its runs along", async () => {
+  const ids = (await due(60)).toSorted((a, b) => Number(BigInt(a) - BigInt(b)));
+  await send(other[0]!, ids);
+  await other[1]!.query("begin");
+  await other[1]!.query("select 1 from pawl.runs where id = any ($1) for update", [ids.slice(0, 3)]);
+  const claimed = await claimUpTo(one[0]!, 50);
+  await other[1]!.query("rollback");
+  expect(claimed.map(matchedBy)).toEqual(Array.from({ length: 50 }, () => [1]));
+  const rest = await claimUpTo(one[0]!, 50);
+  expect(idsOf([...claimed, ...rest]).toSorted()).toEqual(ids.toSorted());
+  await commitEach(one[0]!, [...claimed, ...rest], () => done());
+});
+
 it("in 600 duels each wait ends by its signal or by its timeout, for good", async () => {
   const ways = { "by its signal": 0, "by its timeout": 0 };
   for (let round = 0; round < 6; round++) {
@@ -115,7 +128,7 @@ it("in 600 duels each wait ends by its signal or by its timeout, for good", asyn
     const first = [...claimed.flat(), ...(await claimUpTo(one[0]!, 100))];
     expect(idsOf(first).toSorted()).toEqual(ids.toSorted());
     const decided = new Map(first.map(({ runId, timedOut }) => [runId, timedOut]));
-    for (const run of first) expect(matchedBy(run)).toEqual(run.timedOut ? [] : [1]);
+    for (const run of first) expect(await awaitedBy(run)).toEqual(run.timedOut ? [] : [1]);
 
     // Each claim ends without progress: by a release, a retry, or the death of its worker.
     const [released, retried, lost] = [first.slice(0, 30), first.slice(30, 60), first.slice(60)];
@@ -128,13 +141,13 @@ it("in 600 duels each wait ends by its signal or by its timeout, for good", asyn
     expect(again).toHaveLength(100);
     for (const run of again) {
       expect(run.timedOut).toBe(decided.get(run.runId));
-      expect(matchedBy(run)).toEqual(run.timedOut ? [] : [1]);
-      expect(run.inbox).toHaveLength(1);
+      expect(await awaitedBy(run)).toEqual(run.timedOut ? [] : [1]);
+      expect(await inboxOf(run)).toHaveLength(1);
       ways[run.timedOut ? "by its timeout" : "by its signal"]++;
     }
     await commitEach(one[0]!, again, (run) => next("after", null, { consumed: matchedBy(run) }));
     const after = await claimUpTo(one[0]!, 100);
-    for (const run of after) expect(run.inbox).toHaveLength(decided.get(run.runId) ? 1 : 0);
+    for (const run of after) expect(await inboxOf(run)).toHaveLength(decided.get(run.runId) ? 1 : 0);
     await commitEach(one[0]!, after, () => done());
   }
   console.info("600 duels:", ways);
