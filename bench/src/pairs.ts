@@ -154,7 +154,7 @@ async function commit(
 }
 
 /** One turn of one checkout: every operation, and the table as empty as before. */
-async function turn(checkout: Checkout): Promise<void> {
+async function takeTurn(checkout: Checkout): Promise<void> {
   const { store, database } = checkout;
   const some = batch * batches;
   const jobs = Array.from({ length: batch }, () => job);
@@ -234,7 +234,7 @@ try {
   const rounds = Number(values.rounds);
   // the first two rounds only warm up
   for (let round = -2; round < rounds; round++) {
-    for (const one of round % 2 === 0 ? [before, after] : [after, before]) await turn(one);
+    for (const one of round % 2 === 0 ? [before, after] : [after, before]) await takeTurn(one);
     if (round === -1) for (const { costs } of checkouts) costs.clear();
   }
   console.log("operation         old µs   new µs   ratio (median of rounds)   ratio of the least");

@@ -247,10 +247,10 @@ function findPauses(query: Query): Promise<PauseFact[]> {
   );
 }
 
-/** Counts through runs_paused. */
+/** Counts through extras_paused. */
 async function countPausedRuns(query: Query): Promise<number> {
   const [row] = await query<{ runs: number }>(
-    "select count(*)::int4 as runs from (select 1 from runs r where (r.hold & 16) <> 0 limit 10000) p",
+    "select count(*)::int4 as runs from (select 1 from extras x where x.paused is not null limit 10000) p",
   );
   return row!.runs;
 }

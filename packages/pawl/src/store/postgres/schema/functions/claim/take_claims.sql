@@ -16,7 +16,6 @@ begin
     update runs r set status = 'executing', hold = 0, locked_by = p_worker, claim_id = p_claim_id, turn = 0, throttled = false, slot = c.slot,
       timed_out = r.timed_out or (r.status = 'awaiting_signal' and p_signals = 0),
       inbox_seq = r.inbox_seq + p_signals, awaits = resolved(r.awaits, r.inbox_seq + p_signals),
-      debounce_key = null,
       eligible_at = case when p_signals > 0 then least(r.eligible_at, p_now) else r.eligible_at end,
       unique_key = case when p_unique <> 'give up' then r.unique_key end,
       unique_scope = case when p_unique <> 'give up' then r.unique_scope end
@@ -30,6 +29,5 @@ begin
         then journal_inline(r.id, p_inline) end,
       case when r.kind = 'workflow' and r.inbox_seq > 0 then inbox_names(r.id, p_inline) end,
       p_unique = 'give up', date_part('epoch', r.inserted_at) * 1000, r.trace,
-      case when r.origin_id is not null or r.tagged or r.deadline_at is not null or starts_with(r.idempotency_key, 'schedule/')
-        then claim_extra(r, p_now) end;
+      case when r.has_extras or starts_with(r.idempotency_key, 'schedule/') then claim_extra(r, p_now) end;
 end $f$;

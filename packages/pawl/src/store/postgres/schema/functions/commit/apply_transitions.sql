@@ -40,6 +40,7 @@ declare
   v_passed int[];
   v_applied int[];
   v_waited bigint[];
+  v_marked bigint[];         -- those that ended and may have rows in extras
   v_cleared bigint[];
   v_parents bigint[];
   v_child_of int[];
@@ -174,14 +175,17 @@ begin
       where r.id = v.id and r.claim_id = v.claim_id and r.turn = v.turn
         and (r.status = 'executing' and r.locked_by is not null) is true
         and (v_locked is null or r.id = any (v_locked))
-      returning v.o, r.id, r.inbox_seq, r.parent_id, r.child_of, r.awaits, r.concurrency)
-    select array_agg(e.o), array_agg(e.id) filter (where e.awaits is not null), array_agg(e.id) filter (where e.inbox_seq > 0),
+      returning v.o, r.id, r.inbox_seq, r.parent_id, r.child_of, r.awaits, r.concurrency, r.has_extras)
+    select array_agg(e.o), array_agg(e.id) filter (where e.awaits is not null), array_agg(e.id) filter (where e.has_extras), array_agg(e.id) filter (where e.inbox_seq > 0),
       array_agg(e.parent_id) filter (where e.parent_id is not null),
       array_agg(e.child_of) filter (where e.parent_id is not null),
       array_agg(e.id) filter (where e.parent_id is not null and e.child_of is null),
       array_agg(e.concurrency) filter (where e.concurrency is not null)
-    into v_ended, v_waited, v_cleared, v_parents, v_child_of, v_invoked, v_more_slots from ended e;
+    into v_ended, v_waited, v_marked, v_cleared, v_parents, v_child_of, v_invoked, v_more_slots from ended e;
     v_slots := v_slots || v_more_slots;
+    if v_marked is not null then
+      perform end_extras(v_marked);
+    end if;
     if v_waited is not null then
       perform keep_awaited(v_waited);
     end if;

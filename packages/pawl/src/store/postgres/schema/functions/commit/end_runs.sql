@@ -9,6 +9,7 @@ create or replace function end_runs(p_id bigint[], p_status run_status, p_error 
 language plpgsql as $f$
 declare
   v_waited bigint[];
+  v_marked bigint[];
   v_cleared bigint[];
   v_parents bigint[];
   v_child_of int[];
@@ -53,11 +54,12 @@ begin
         from (select u.id, least(interval '30 days', s.retention_ceiling) as retention
           from settings s, unnest(p_id) u(id) limit cardinality(p_id)) v
         where r.id = v.id
-        returning r.id, r.inbox_seq, r.parent_id, r.child_of, r.awaits)
-      select array_agg(e.id) filter (where e.awaits is not null), array_agg(e.id) filter (where e.inbox_seq > 0), array_agg(e.parent_id) filter (where e.parent_id is not null),
+        returning r.id, r.inbox_seq, r.parent_id, r.child_of, r.awaits, r.has_extras)
+      select array_agg(e.id) filter (where e.awaits is not null), array_agg(e.id) filter (where e.has_extras), array_agg(e.id) filter (where e.inbox_seq > 0),
+        array_agg(e.parent_id) filter (where e.parent_id is not null),
         array_agg(e.child_of) filter (where e.parent_id is not null),
         array_agg(e.id) filter (where e.parent_id is not null and e.child_of is null)
-      into v_waited, v_cleared, v_parents, v_child_of, v_invoked from ended e;
+      into v_waited, v_marked, v_cleared, v_parents, v_child_of, v_invoked from ended e;
       exit;
     exception when unique_violation then
       if v_try = 2 then
@@ -66,6 +68,9 @@ begin
     end;
   end loop;
 
+  if v_marked is not null then
+    perform end_extras(v_marked);
+  end if;
   if v_waited is not null then
     perform keep_awaited(v_waited);
   end if;

@@ -21,11 +21,14 @@ begin
   perform require_durable_commit();
   v_locked := lock_runs(p_id);
   with paused as (
-    update runs r set hold = r.hold | 16, paused = v.pause
-    from (select u.id, jsonb_build_object('by', p_by, 'reason', p_reason, 'since', iso(v_now)) as pause
-      from unnest(v_locked) u(id) limit cardinality(v_locked)) v
+    update runs r set hold = r.hold | 16, has_extras = true
+    from (select u.id from unnest(v_locked) u(id) limit cardinality(v_locked)) v
     where r.id = v.id and (r.status not in ('done', 'failed', 'cancelled') and (r.hold & 16) = 0) is true
-    returning r.id, case when r.slot = 0 then r.concurrency end as slot_key)
+    returning r.id, r.name, case when r.slot = 0 then r.concurrency end as slot_key
+  ), noted as (
+    insert into extras (run_id, name, paused)
+    select p.id, p.name, jsonb_build_object('by', p_by, 'reason', p_reason, 'since', iso(v_now)) from paused p
+    on conflict (run_id) do update set paused = excluded.paused)
   select array_agg(p.id), array_agg(distinct p.slot_key) filter (where p.slot_key is not null) into v_paused, v_slots from paused p;
   if v_slots is not null then
     perform note_slots_to_repair(v_slots);

@@ -21,7 +21,7 @@ begin
   perform require_durable_commit();
   v_locked := lock_runs(p_id);
   with resumed as (
-    update runs r set hold = r.hold & ~16, paused = null
+    update runs r set hold = r.hold & ~16
     from (select u.id from unnest(v_locked) u(id) limit cardinality(v_locked)) v
     where r.id = v.id and ((r.hold & 16) <> 0) is true
     returning r.id, r.hold, r.queue, r.priority, r.eligible_at, r.partition_key, r.concurrency, r.status in ('runnable', 'awaiting_signal') as is_waiting)
@@ -30,6 +30,9 @@ begin
     coalesce(jsonb_agg(distinct jsonb_build_array(c.queue, c.priority, to_us(c.eligible_at)))
       filter (where c.hold = 0 and c.is_waiting and c.eligible_at <= v_now), '[]')
   into v_resumed, v_keys, v_slots, v_claimable from resumed c;
+  if v_resumed is not null then
+    update extras x set paused = null from (select u.id from unnest(v_resumed) u(id) limit cardinality(v_resumed)) v where x.run_id = v.id;
+  end if;
   if v_keys is not null then
     v_claimable := v_claimable || (select f.claimable from free_keys(v_keys, v_now) f);
   end if;

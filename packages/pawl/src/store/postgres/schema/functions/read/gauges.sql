@@ -94,7 +94,7 @@ begin
 
   return query
     select 'paused', null::text, null::text, count(*)::double precision from (
-      select 1 from runs r where (r.hold & 16) <> 0 limit p_most) p
+      select 1 from extras x where x.paused is not null limit p_most) p
     union all
     select 'pause_age', p.scope, p.name, max(ms_until(v_now, p.paused_at)) / 1000 from pauses p group by p.scope, p.name;
 
