@@ -20,6 +20,7 @@ import { Metrics } from "../observe/metrics.js";
 import { effectsOf, sendHints } from "../run/effects.js";
 import { newRun } from "../run/new-run.js";
 import { ScheduleFirer } from "../schedules/firer.js";
+import { currentActor } from "../operate/actor.js";
 import { LocalSchedules } from "../schedules/local-schedules.js";
 import type { ScheduleTransport } from "../store/client-transport.js";
 import { addressKey } from "../store/postgres/database.js";
@@ -77,8 +78,10 @@ export interface Engine {
   subscribe(pattern: string, target: SubscriptionTarget, owner: string | null): Promise<Subscribed>;
   /** Sets a rate limit and wakes the runs that it lets through. */
   setLimit(limit: StoredLimit): Promise<void>;
-  /** Schedules, straight in this database. */
+  /** Schedules, straight in this database. Changes are lines of the action log. */
   readonly schedules: ScheduleTransport;
+  /** Schedules that workers declare with their code: not in the action log. */
+  readonly declaredSchedules: Pick<ScheduleTransport, "set">;
   /** Sends the hints that follow from commits of remote workers. */
   sendHints(commits: readonly Commit[], verdicts: readonly Verdict[]): void;
   /** Begins to reclaim runs of dead workers and to delete runs past their retention. */
@@ -149,7 +152,8 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
       await setLimit(store, limit);
       hub.hint(null);
     },
-    schedules: new LocalSchedules(store, hub),
+    schedules: new LocalSchedules(store, hub, currentActor),
+    declaredSchedules: new LocalSchedules(store, hub, () => null),
     startFirer: () => new ScheduleFirer({ store, hub, events, logger, mayFire: () => true }),
     sendHints: (commits, verdicts) => {
       for (const [index, commit] of commits.entries()) {

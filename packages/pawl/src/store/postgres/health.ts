@@ -4,7 +4,7 @@
  * database must not make it worse. `pawl doctor` calls it.
  */
 
-import pg from "pg";
+import pg from "../driver/driver.js";
 import type {
   BlockedKeyFact,
   DeadWorkerFact,
