@@ -3,7 +3,6 @@
 -- every statement on it, so most of this is beside runs. A run without any of it has no row here.
 alter table runs
   add column has_extras       boolean,                   -- it may have rows in extras or tags
-  add column slot             smallint,                  -- the slot of its concurrency limit that it holds
   add column concurrency      text collate "C";          -- limit or limit:key
 
 -- Rare facts of a run. Only transactions that have the run locked, or insert it, write its row.

@@ -15,15 +15,15 @@ declare
   v_child_of int[];
   v_invoked bigint[];
   v_keys text[];
-  v_slots text[];
+  v_slotted bigint[];
 begin
   -- read before the update: the keys that lose the first run of their line
   v_keys := array(
     select r.partition_key from unnest(p_id) u(id)
     cross join lateral (select t.partition_key, t.locked_by from runs t where t.id = u.id limit 1) r
     where r.partition_key is not null and r.locked_by is null);
-  v_slots := array(
-    select r.concurrency from unnest(p_id) u(id)
+  v_slotted := array(
+    select u.id from unnest(p_id) u(id)
     cross join lateral (select t.concurrency, t.locked_by from runs t where t.id = u.id limit 1) r
     where r.concurrency is not null and r.locked_by is null);
   -- A run whose scope includes the new status enters it now. It gives its key up if another run has
@@ -87,7 +87,7 @@ begin
   if cardinality(v_keys) > 0 then
     claimable := (claimable::jsonb || (select f.claimable from free_keys(v_keys, p_now) f))::text;
   end if;
-  if cardinality(v_slots) > 0 then
-    claimable := (claimable::jsonb || free_slots(v_slots, p_now))::text;
+  if v_slotted <> '{}' then
+    claimable := (claimable::jsonb || free_slots(leave_slots(v_slotted), p_now))::text;
   end if;
 end $f$;

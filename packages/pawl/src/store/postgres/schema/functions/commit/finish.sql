@@ -48,7 +48,7 @@ begin
     end if;
   end if;
   if v_run.concurrency is not null then
-    claimable := nullif(coalesce(claimable::jsonb, '[]') || free_slots(array[v_run.concurrency], v_now), '[]');
+    claimable := nullif(coalesce(claimable::jsonb, '[]') || free_slots(leave_slots(array[p_id]), v_now), '[]');
   end if;
   return next;
 end $f$;

@@ -10,8 +10,7 @@ create or replace function new_rows(
 ) returns table (id bigint, status run_status, hold smallint, name text, version int, kind text, queue text, priority smallint,
   input jsonb, step text, eligible_at timestamptz, inserted_at timestamptz, retention interval, idempotency_key text, unique_key bytea,
   unique_scope run_status[], partition_key text, rate_limit text, weight int, parent_id bigint, child_of int, "position" int, trace text,
-  locked_by text, claim_id bigint,
-  concurrency text, has_extras boolean, slot smallint)
+  locked_by text, claim_id bigint, concurrency text, has_extras boolean)
 language sql stable as $$
   select i.id,
     first_status(i.direct, p_worker),
@@ -33,7 +32,7 @@ language sql stable as $$
     i.parent_id, i.child_of, i.position, i.trace,
     case when i.direct then p_worker end,
     case when i.direct and p_worker is not null then p_claim_id end,
-    p_concurrency[i.o], p_extra[i.o], case when p_hold[i.o] = 32 then 0::smallint end
+    p_concurrency[i.o], p_extra[i.o]
   from (
     select u.*,
       case when u.kind is null then p_known -> (u.name || coalesce('@' || u.version, '')) end as known

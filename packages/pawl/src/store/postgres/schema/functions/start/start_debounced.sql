@@ -21,6 +21,7 @@ declare
   v_until timestamptz;
   v_timeout interval;
   v_at timestamptz;
+  v_concurrency text;
 begin
   for i in 1 .. cardinality(p_positions) loop
     p_runs[p_positions[i]].delay_ms := p_options[p_positions[i]] -> 'debounce' ->> 'delayMs';
@@ -59,7 +60,7 @@ begin
       if v_created is not null then
         insert into runs (id, status, hold, name, version, kind, queue, priority, input, step,
           eligible_at, inserted_at, retention, idempotency_key, unique_key, unique_scope, partition_key, rate_limit, weight,
-          parent_id, child_of, position, trace, locked_by, claim_id, concurrency, has_extras, slot)
+          parent_id, child_of, position, trace, locked_by, claim_id, concurrency, has_extras)
         select n.* from new_rows(p_ids, p_runs, p_input, null, p_concurrency, array_fill(true, array[v_first]), array[v_first], p_known, p_now, p_ceiling,
           null, null) n;
         v_id := v_created;
@@ -75,12 +76,15 @@ begin
     end if;
     if v_created is null or cardinality(v_key.positions) > 1 then
       update runs r set input = n.input, version = n.version, kind = coalesce(n.kind, r.kind), step = n.step,
-        queue = coalesce(n.queue, r.queue), priority = coalesce(n.priority, r.priority), hold = r.hold & ~33, slot = null, throttled = false,
+        queue = coalesce(n.queue, r.queue), priority = coalesce(n.priority, r.priority), hold = r.hold & ~33, throttled = false,
         eligible_at = least(n.eligible_at, v_until)
       from new_rows(p_ids, p_runs, p_input, null, null, null, v_key.positions[cardinality(v_key.positions) : cardinality(v_key.positions)],
         p_known, p_now, p_ceiling, null, null) n
       where r.id = v_id
-      returning r.eligible_at into v_at;
+      returning r.eligible_at, r.concurrency into v_at, v_concurrency;
+      if v_concurrency is not null then
+        perform note_slots_to_repair(leave_slots(array[v_id]));
+      end if;
       if v_timeout is not null then
         update extras x set deadline_at = v_at + v_timeout where x.run_id = v_id;
       end if;

@@ -102,8 +102,11 @@ begin
     end if;
     insert into runs (id, status, hold, name, version, kind, queue, priority, input, step,
       eligible_at, inserted_at, retention, idempotency_key, unique_key, unique_scope, partition_key, rate_limit, weight,
-      parent_id, child_of, position, trace, locked_by, claim_id, concurrency, has_extras, slot)
+      parent_id, child_of, position, trace, locked_by, claim_id, concurrency, has_extras)
     select n.* from new_rows(v_ids, p_runs, p_input, v_hold, v_concurrency, v_extra, v_pending, v_known, v_now, v_ceiling, p_worker, p_claim_id) n;
+    if 32 = any (v_hold) then
+      perform put_slots(array(select u.id from unnest(v_ids, v_hold) u(id, hold) where u.hold = 32), null);
+    end if;
     if true = any (v_extra) then
       perform add_extras(array(select case when u.o <> all (v_debounced) then u.id end from unnest(v_ids) with ordinality u(id, o) order by u.o),
         v_options, v_timeout);
@@ -126,7 +129,7 @@ begin
     end if;
     insert into runs (id, status, hold, name, version, kind, queue, priority, input, step,
       eligible_at, inserted_at, retention, idempotency_key, unique_key, unique_scope, partition_key, rate_limit, weight,
-      parent_id, child_of, position, trace, locked_by, claim_id, concurrency, has_extras, slot)
+      parent_id, child_of, position, trace, locked_by, claim_id, concurrency, has_extras)
     select n.* from new_rows(v_ids, p_runs, p_input, v_hold, v_concurrency, v_extra, v_only, v_known, v_now, v_ceiling, p_worker, p_claim_id) n
     order by n.unique_key nulls first, n.name, n.idempotency_key nulls first, n.id
     on conflict do nothing;
