@@ -21,7 +21,7 @@ import type {
   Workers,
 } from "../store/reports/reports.js";
 import { InvalidOption } from "../values/errors.js";
-import { checkAnyName } from "../values/names.js";
+import { checkAnyName, checkSignalName } from "../values/names.js";
 import { checkInteger, checkOneOf, checkOptions, checkString } from "../values/options.js";
 
 export interface SeriesOptions {
@@ -151,11 +151,11 @@ function toSeriesQuery(options: unknown): SeriesQuery {
 }
 
 function toFailuresQuery(options: unknown): FailuresQuery {
-  const { since, name, limit = 50 } = checkOptions(
-    options,
-    ["since", "name", "limit"],
-    "the options of failures",
-  );
+  const {
+    since,
+    name,
+    limit = 50,
+  } = checkOptions(options, ["since", "name", "limit"], "the options of failures");
   return {
     since: since === undefined ? null : checkDate(since, "since"),
     name: nameOf("definition", name),
@@ -165,7 +165,11 @@ function toFailuresQuery(options: unknown): FailuresQuery {
 
 function toWaitingQuery(options: unknown): WaitingQuery {
   const given = checkOptions(options, ["name", "signal", ...page], "the options of waiting");
-  return { name: nameOf("definition", given.name), signal: nameOf("signal", given.signal), ...toPage(given) };
+  return {
+    name: nameOf("definition", given.name),
+    signal: given.signal === undefined ? null : checkSignalName(given.signal),
+    ...toPage(given),
+  };
 }
 
 function toDefinitionsQuery(options: unknown): DefinitionsQuery {

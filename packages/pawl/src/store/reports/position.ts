@@ -15,7 +15,9 @@ export function readPosition(cursor: string | null, kinds: readonly ("text" | "i
   if (cursor === null) return [];
   const values = parse(cursor);
   const isRight = (value: unknown, index: number): value is string =>
-    typeof value === "string" && !value.includes("\0") && (kinds[index] === "text" || /^\d{1,18}$/.test(value));
+    typeof value === "string" &&
+    !value.includes("\0") &&
+    (kinds[index] === "text" || /^\d{1,18}$/.test(value));
   if (Array.isArray(values) && values.length === kinds.length && values.every(isRight)) return values;
   throw new InvalidOption(`cursor must be the cursor of the previous page, not ${show(cursor)}`);
 }

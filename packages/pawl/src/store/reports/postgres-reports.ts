@@ -36,7 +36,7 @@ interface WaitingRow {
   kind: string;
   queue: string;
   step: string | null;
-  signals: string[];
+  signals: string;
   since: string | null;
   deadline: string | null;
   started_at: string;
@@ -48,8 +48,8 @@ interface WaitingRow {
 interface WorkerRow {
   id: string;
   info: string;
-  serves: string[];
-  queues: string[];
+  serves: string;
+  queues: string;
   lease_ms: number;
   registered_at: string;
   seen_at: string;
@@ -103,7 +103,8 @@ export function reportsOver(call: Call, prefixes: Prefixes | null): ReportTransp
       const next = rows[0];
       return {
         runs: rows.filter((row) => row.id !== null).map(toWaiting),
-        cursor: next === undefined || next.next_id === null ? null : writePosition([next.next_at, next.next_id]),
+        cursor:
+          next === undefined || next.next_id === null ? null : writePosition([next.next_at, next.next_id]),
       };
     },
 
@@ -211,7 +212,7 @@ function toWaiting(row: WaitingRow): WaitingRun {
     kind: row.kind,
     queue: row.queue,
     step: row.step,
-    signals: row.signals,
+    signals: JSON.parse(row.signals) as string[],
     since: date(row.since),
     deadline: date(row.deadline),
     startedAt: new Date(row.started_at),
@@ -226,11 +227,11 @@ function toWorker(row: WorkerRow): WorkerInfo {
     host: typeof host === "string" ? host : null,
     pid: typeof pid === "number" ? pid : null,
     runtime: typeof node === "string" ? `node ${node}` : null,
-    serves: row.serves.map((served) => {
+    serves: (JSON.parse(row.serves) as string[]).map((served) => {
       const at = served.lastIndexOf("@");
       return { name: served.slice(0, at), version: Number(served.slice(at + 1)) };
     }),
-    queues: row.queues,
+    queues: JSON.parse(row.queues) as string[],
     leaseMs: row.lease_ms,
     registeredAt: new Date(row.registered_at),
     seenAt: new Date(row.seen_at),

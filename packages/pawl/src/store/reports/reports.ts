@@ -5,6 +5,7 @@
  * Types only.
  */
 
+import type { MachineGraph } from "../../define/machine-graph.js";
 import type { Phase } from "../../values/phase.js";
 
 /**
@@ -162,17 +163,11 @@ export interface DefinitionsQuery extends ReportPage {
   readonly name: string | null;
 }
 
-/** What the code of a definition declares. Older releases register nothing of it. */
-export interface Declared {
-  /** The first step of a machine. */
-  readonly initial?: string;
-  /** The steps of a machine. */
-  readonly steps?: readonly string[];
-  /** Steps of a machine that name a next step. */
-  readonly transitions?: readonly { readonly from: string; readonly to: string }[];
-  /** The signals that it declares. */
-  readonly signals?: readonly string[];
-}
+/**
+ * What the code of a definition declares: the graph of a machine. Nothing for jobs and workflows, and if
+ * an older release registered it.
+ */
+export type Declared = Partial<MachineGraph>;
 
 /** A version of a definition that a worker has registered. */
 export interface RegisteredDefinition {

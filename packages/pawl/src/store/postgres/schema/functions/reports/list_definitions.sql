@@ -31,7 +31,7 @@ end $f$;
 -- runs_holders.
 create or replace function list_workers(p_after text, p_names text[], p_queues text[], p_limit int)
 returns table (
-  id text, info text, serves text[], queues text[], lease_ms double precision, registered_at text, seen_at text, lease_until text,
+  id text, info text, serves text, queues text, lease_ms double precision, registered_at text, seen_at text, lease_until text,
   alive boolean, claims int, owner text)
 language plpgsql stable as $f$
 #variable_conflict use_column
@@ -39,7 +39,7 @@ declare
   v_clock timestamptz := clock_timestamp();
 begin
   return query
-    select w.id, w.info::text, v.serves, v.queues, extract(epoch from w.lease)::double precision * 1000, iso(w.registered_at), iso(w.seen_at),
+    select w.id, w.info::text, to_jsonb(v.serves)::text, to_jsonb(v.queues)::text, extract(epoch from w.lease)::double precision * 1000, iso(w.registered_at), iso(w.seen_at),
       iso(w.seen_at + w.lease), w.seen_at + w.lease > v_clock,
       (select count(*)::int from (select 1 from runs r where r.locked_by = w.id and r.status = 'executing' limit 1000) c), w.owner
     from workers w

@@ -8,7 +8,7 @@
 create or replace function list_waiting(
   p_name text, p_signal text, p_names text[], p_queues text[], p_before_at text, p_before_id bigint, p_limit int
 ) returns table (
-  id text, name text, version int, kind text, queue text, step text, signals text[], since text, deadline text, started_at text, tags text,
+  id text, name text, version int, kind text, queue text, step text, signals text, since text, deadline text, started_at text, tags text,
   next_at text, next_id text)
 language plpgsql stable as $f$
 #variable_conflict use_column
@@ -61,7 +61,7 @@ begin
     select r.inserted_at into v_at from runs r where r.id = v_id;
   end loop;
   return query
-    select r.id::text, r.name, r.version, r.kind, r.queue, r.step, awaited_names(r.awaits), r.awaits ->> 'since',
+    select r.id::text, r.name, r.version, r.kind, r.queue, r.step, to_jsonb(awaited_names(r.awaits))::text, r.awaits ->> 'since',
       iso(within_reach(nullif(r.eligible_at, 'infinity'))), iso(r.inserted_at), case when r.tagged then tags_of(r.id)::text end,
       n.at, n.id
     from (select case when v_is_more then iso(t.inserted_at) end as at, case when v_is_more then t.id::text end as id

@@ -52,7 +52,7 @@ create or replace function begins_with(p_text text, p_prefixes text[]) returns b
   select p_prefixes is null or exists (select 1 from unnest(p_prefixes) u(prefix) where starts_with(p_text, u.prefix))
 $$;
 
--- Failures since the hour of p_since in groups of definition, error code and step, the largest first.
+-- Failures since the hour of p_since (null: a day ago) in groups of definition, error code and step, the largest first.
 -- Of one name (null: all), or of names that begin with one of p_names. Rides failures_pkey.
 create or replace function read_failures(p_since text, p_name text, p_names text[], p_limit int)
 returns table (name text, code text, step text, message text, failed bigint, first_at text, last_at text, last_run_id text)
@@ -64,7 +64,7 @@ begin
       select f.name, f.code, f.step, sum(f.failed) as failed, min(f.first_at) as first_at, max(f.last_at) as last_at,
         (array_agg(f.last_run_id order by f.last_at desc))[1] as last_run_id, (array_agg(f.message order by f.last_at desc))[1] as message
       from failures f
-      where f.at >= date_trunc('hour', greatest(p_since::timestamptz, clock() - interval '31 days'), 'UTC')
+      where f.at >= date_trunc('hour', greatest(coalesce(p_since::timestamptz, clock() - interval '1 day'), clock() - interval '31 days'), 'UTC')
         and (f.name = coalesce(p_name, f.name) and begins_with(f.name, p_names)) is true
       group by f.name, f.code, f.step) g
     order by g.failed desc, g.last_at desc, g.name, g.code, g.step limit p_limit;
