@@ -18,6 +18,7 @@ import type {
   StoredBulkResult,
 } from "../client-store.js";
 import type { PausedRuns, PauseStore, StoredPause } from "../pauses.js";
+import { type ChangeReader, changesOver } from "../reports/changes.js";
 import { reportsOver } from "../reports/postgres-reports.js";
 import type { Prefixes, ReportTransport } from "../reports/reports.js";
 import { toClaimable } from "./rows.js";
@@ -44,6 +45,9 @@ export class PostgresOperationsStore extends PostgresQueueStore {
   reports(prefixes: Prefixes | null = null): ReportTransport {
     return reportsOver((name, values) => this.callAside(name, values), prefixes);
   }
+
+  /** Changes of runs, for streams of events. */
+  readonly changes: ChangeReader = changesOver((name, values) => this.callAside(name, values));
 
   async rerun(
     runId: string,
