@@ -74,6 +74,9 @@ export const runSchema = Type.Unsafe<Run>(
       originRunId: Type.String({
         description: "The first run of its chain of reruns; its own id if it is no rerun",
       }),
+      traceId: nullable(
+        Type.String({ description: "The OpenTelemetry trace of its starter; null: it had none" }),
+      ),
       paused: Type.Union([pauseSchema, Type.Null()], {
         description: "Who paused the run, its queue or its definition; null: it is not paused",
       }),
