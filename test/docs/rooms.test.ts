@@ -11,6 +11,7 @@ import { root } from "./pages.js";
 const rooms = [
   "values",
   "define",
+  "store/reports",
   "store",
   "timing",
   "store/postgres",
@@ -36,6 +37,7 @@ const serverRooms = [
   "http",
   "backend",
   "workers",
+  "reports",
   "routes",
   "",
   "command/terminal",

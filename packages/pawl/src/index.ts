@@ -95,6 +95,32 @@ export type {
   SendOptions,
   SentMessage,
 } from "./api/queues.js";
+export type {
+  DefinitionListOptions,
+  FailuresOptions,
+  ReportPageOptions,
+  Reports,
+  SeriesOptions,
+  WaitingOptions,
+} from "./operate/reports.js";
+export type {
+  Declared,
+  DefinitionPage,
+  FailureGroup,
+  Failures,
+  KeyRun,
+  Keys,
+  PartitionKey,
+  RegisteredDefinition,
+  Series,
+  SeriesPoint,
+  SlotKey,
+  Slots,
+  Waiting,
+  WaitingRun,
+  WorkerInfo,
+  Workers,
+} from "./store/reports/reports.js";
 export type { CountOptions, FindOptions, ListOptions, Page, Pause, Run } from "./api/runs.js";
 export type { CorrelationTarget, Signalled, SignalledRuns, Started, StartItem } from "./api/send.js";
 export { serve, type Worker } from "./api/serve.js";

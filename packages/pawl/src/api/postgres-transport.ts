@@ -41,6 +41,7 @@ import { addressKey } from "../store/postgres/database.js";
 import { isBusy, isOutage } from "../store/postgres/database-errors.js";
 import { PostgresStore } from "../store/postgres/postgres-store.js";
 import type { PauseTransport } from "../store/pauses.js";
+import type { ReportTransport } from "../store/reports/reports.js";
 import type { StoredSubscription } from "../store/queue-store.js";
 import type { NewRun, StartedRun, StoredLimit } from "../store/runs.js";
 import { LockLanes } from "../timing/slow-lanes.js";
@@ -75,6 +76,7 @@ class PostgresTransport implements ClientTransport {
   readonly bulk: BulkTransport;
   readonly pauses: PauseTransport;
   readonly schedules: ScheduleTransport;
+  readonly reports: ReportTransport;
   readonly #database: Located;
   readonly #store: PostgresStore;
   readonly #hub: Hub;
@@ -100,6 +102,7 @@ class PostgresTransport implements ClientTransport {
     this.queues = this.#queues(new Messages(store, hub, { isOutage, isBusy, lanes }));
     this.topics = this.#topics();
     this.bulk = this.#bulk();
+    this.reports = store.reports();
     const log: Parameters<typeof loggedPauses>[1] = (...line) => store.act(currentActor(), ...line);
     this.schedules = loggedSchedules(new LocalSchedules(store, hub), log);
     this.pauses = loggedPauses(pausesOver(store.pausing, hub), log);

@@ -79,6 +79,15 @@ export const definition = strict(
     priority,
     retentionMs: ms,
     timeoutMs: Type.Optional(nullable(Type.Number({ minimum: 1, maximum: maxMs }))),
+    declared: Type.Optional(
+      Type.Object(
+        {},
+        {
+          additionalProperties: true,
+          description: "What its code declares, such as the steps of a machine: at most 50,000 characters",
+        },
+      ),
+    ),
   },
   { title: "ServedDefinition", description: "With the defaults for starts by name" },
 );

@@ -18,6 +18,8 @@ import type {
   StoredBulkResult,
 } from "../client-store.js";
 import type { PausedRuns, PauseStore, StoredPause } from "../pauses.js";
+import { reportsOver } from "../reports/postgres-reports.js";
+import type { Prefixes, ReportTransport } from "../reports/reports.js";
 import { toClaimable } from "./rows.js";
 import { column } from "./literals.js";
 import { PostgresQueueStore } from "./postgres-queue-store.js";
@@ -38,6 +40,11 @@ interface BulkRow {
 }
 
 export class PostgresOperationsStore extends PostgresQueueStore {
+  /** The reports for callers with these prefixes (null: all names and queues). */
+  reports(prefixes: Prefixes | null = null): ReportTransport {
+    return reportsOver((name, values) => this.callAside(name, values), prefixes);
+  }
+
   async rerun(
     runId: string,
     { from, input, state, version }: RerunRequest,

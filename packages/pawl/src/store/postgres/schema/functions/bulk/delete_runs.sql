@@ -27,6 +27,7 @@ end $f$;
 -- Deletes runs that the caller has locked, with all that belongs to them. For sweep and delete_runs.
 create or replace function forget_runs(p_id bigint[]) returns void language plpgsql as $f$
 begin
+  perform count_deleted(p_id);
   delete from steps s using (select u.id from unnest(p_id) u(id) limit cardinality(p_id)) v
     where s.run_id = v.id;
   delete from signals s using (select u.id from unnest(p_id) u(id) limit cardinality(p_id)) v

@@ -1,7 +1,7 @@
 -- pawl: call
 -- The gauges of a database for the metrics, one row each: `gauge`, its labels, its value. Counts
 -- stop at p_most: a longer queue shows by its age.
--- Reads each off an index that has just these runs: by queue and definition (runs_claim), by
+-- Reads each off an index that has just these runs: by queue and definition (due_lines), by
 -- definition (runs_unplaced) or by limit (runs_throttled, runs_slots, runs_slot_line). Each is a skip scan over at most 1,000
 -- or 200 entries, so that other runs never slow it down.
 -- `unserved` counts due runs of definitions that no live worker serves in their queue, and runs
@@ -10,38 +10,11 @@ create or replace function gauges(p_most int) returns table (gauge text, first t
 language plpgsql stable as $f$
 #variable_conflict use_column
 declare
-  c_lines constant int := 1000;
   c_names constant int := 200;
   v_now timestamptz := clock();
 begin
   return query
-    with recursive line(queue, name, version, n) as (
-        (select r.queue, r.name, r.version, 1 from runs r where case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end
-          order by r.queue, r.name, r.version limit 1)
-      union all
-        select x.queue, x.name, x.version, l.n + case when x.name < '~' then 1 else 0 end from line l cross join lateral (
-          select r.queue, r.name, r.version from runs r where (r.queue, r.name, r.version) > (l.queue, l.name, l.version)
-            and case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end
-          order by r.queue, r.name, r.version limit 1) x
-        where l.n < c_lines
-    ), level(queue, name, version, priority, n) as (
-        select l.queue, l.name, l.version, -32769, 0 from line l where l.name < '~'  -- not messages
-      union all
-        select l.queue, l.name, l.version, x.priority::int, l.n + 1 from level l cross join lateral (
-          select r.priority from runs r where r.queue = l.queue and r.name = l.name and r.version = l.version
-            and r.priority > l.priority
-            and case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end
-          order by r.priority limit 1) x
-        where l.n < c_names
-    ), due as materialized (
-      select l.queue, l.name, l.version, sum(d.runs) as runs, min(d.since) as since from level l cross join lateral (
-        select count(*) as runs, min(b.eligible_at) as since from (
-          select r.eligible_at from runs r
-          where r.queue = l.queue and r.name = l.name and r.version = l.version and r.priority = l.priority
-            and case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end and r.eligible_at <= v_now
-          order by r.eligible_at limit p_most) b) d
-      group by l.queue, l.name, l.version
-    )
+    with due as materialized (select * from due_lines(p_most, v_now))
     select g.gauge, d.queue, null::text,
       case when g.gauge = 'depth' then least(d.runs, p_most) else coalesce(ms_until(v_now, d.since) / 1000, 0) end
     from (select due.queue, sum(due.runs) as runs, min(due.since) as since from due group by due.queue) d, (values ('depth'), ('age')) g(gauge)
