@@ -94,11 +94,16 @@ export const everyPage = (runs: Stocked): string[] => [
   `runs/${runs.signup}`,
   `runs/${runs.failed}`,
   `runs/${runs.album}`,
+  `runs/${runs.order}`,
+  "waiting",
   "definitions",
+  "definitions/order",
   "schedules",
   "schedules/nightly-charge",
   "queues",
+  "keys",
   "limits",
+  "workers",
   "actions",
 ];
 

@@ -110,7 +110,7 @@ function Drawing({ graph }: { graph: MachineGraph | null }): JSX.Element {
 }
 
 function Facts({ definition }: { definition: Definition }): JSX.Element {
-  const { kind, queue, priority, retentionMs, timeoutMs, registeredAt, workers, declared } = definition;
+  const { kind, queue, priority, retentionMs, timeoutMs, registeredAt, workers } = definition;
   const facts: [string, ComponentChildren][] = [
     [
       "Workers",
@@ -127,8 +127,6 @@ function Facts({ definition }: { definition: Definition }): JSX.Element {
   ];
   if (priority !== 0) facts.push(["Priority", String(priority)]);
   if (timeoutMs !== null) facts.push(["Timeout", duration(timeoutMs)]);
-  if (declared.signals !== undefined && declared.signals.length > 0)
-    facts.push(["Signals", declared.signals.join(", ")]);
   return (
     <dl class="facts">
       {facts.map(([label, value]) => (

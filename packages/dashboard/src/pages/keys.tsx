@@ -4,7 +4,7 @@ import type { JSX } from "preact";
 import { call } from "../api/client.js";
 import { usePolled } from "../api/resource.js";
 import { pageAt, query } from "../api/router.js";
-import type { Key } from "../api/types.js";
+import type { Keys, PartitionKey } from "../api/types.js";
 import { number } from "../format/number.js";
 import { Code } from "../parts/copy.js";
 import { Await, Empty, NextPage, Page } from "../parts/page.js";
@@ -16,8 +16,7 @@ export function KeysPage(): JSX.Element {
   const cursor = query.value.get("cursor") ?? undefined;
   const loaded = usePolled(
     `keys ${cursor ?? ""}`,
-    (signal) =>
-      call<{ keys: readonly Key[]; cursor: string | null }>("v1/keys", { signal, query: { cursor } }),
+    (signal) => call<Keys>("v1/keys", { signal, query: { cursor } }),
     () => freshMs,
   );
   return (
@@ -46,7 +45,7 @@ export function KeysPage(): JSX.Element {
   );
 }
 
-function Table({ keys }: { keys: readonly Key[] }): JSX.Element {
+function Table({ keys }: { keys: readonly PartitionKey[] }): JSX.Element {
   const most = Math.max(1, ...keys.map(({ waiting }) => waiting));
   return (
     <div class="table-room">

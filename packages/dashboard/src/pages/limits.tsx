@@ -4,6 +4,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { call, callText } from "../api/client.js";
 import { usePolled } from "../api/resource.js";
+import { pageAt, query } from "../api/router.js";
 import type { Limit } from "../api/types.js";
 import { cli } from "../format/command.js";
 import { readMetrics } from "../format/metrics.js";
@@ -13,11 +14,13 @@ import { Code } from "../parts/copy.js";
 import { icons } from "../parts/icons.js";
 import { type Draft, draftOf, LimitDialog, newDraft } from "../parts/limit-dialog.js";
 import { Await, Empty, Page } from "../parts/page.js";
+import { SlotsPanel } from "./slots.js";
 
 const freshMs = 10_000;
 
 export function LimitsPage(): JSX.Element {
   const [draft, setDraft] = useState<Draft | null>(null);
+  const shown = query.value.get("limit");
   const loaded = usePolled(
     "limits",
     async (signal) => {
@@ -85,7 +88,14 @@ export function LimitsPage(): JSX.Element {
                         <td class="right number">{rateOf(limit)}</td>
                         <td class="right number">{limit.burst === null ? "–" : number(limit.burst)}</td>
                         <td class="right number">
-                          {limit.concurrent === null ? "–" : number(limit.concurrent)}
+                          {limit.concurrent === null ? (
+                            "–"
+                          ) : (
+                            <a href={pageAt("limits", { limit: limit.name })}>
+                              {number(limit.concurrent)}
+                              <span class="unseen"> at once: show who holds {limit.name}</span>
+                            </a>
+                          )}
                         </td>
                         <td class="right number">{number(throttled.get(limit.name) ?? 0)}</td>
                         <td class="right">
@@ -106,6 +116,7 @@ export function LimitsPage(): JSX.Element {
           }
         </Await>
       </section>
+      {shown !== null && <SlotsPanel key={shown} limit={shown} />}
       {draft !== null && <LimitDialog draft={draft} onClose={() => setDraft(null)} onDone={loaded.reload} />}
     </Page>
   );

@@ -208,7 +208,11 @@ function Failures({ groups }: { groups: readonly FailureGroup[] }): JSX.Element 
                   </td>
                   <td class="message-cell">
                     <code>{group.code}</code>{" "}
-                    <a class="error-line" href={pageAt(`runs/${group.lastRunId}`)} title={group.message}>
+                    <a
+                      class="error-line"
+                      href={pageAt(`runs/${group.lastRunId}`)}
+                      title={group.message ?? ""}
+                    >
                       {group.message}
                     </a>
                   </td>

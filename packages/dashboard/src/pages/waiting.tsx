@@ -5,18 +5,13 @@ import { useState } from "preact/hooks";
 import { call } from "../api/client.js";
 import { usePolled } from "../api/resource.js";
 import { goTo, pageAt, query } from "../api/router.js";
-import type { WaitingRun } from "../api/types.js";
+import type { Waiting, WaitingRun } from "../api/types.js";
 import { Code } from "../parts/copy.js";
 import { Await, Empty, NextPage, Page } from "../parts/page.js";
 import { SignalDialog } from "../parts/signal-dialog.js";
 import { Time } from "../parts/time.js";
 
 const freshMs = 5_000;
-
-interface WaitingList {
-  readonly runs: readonly WaitingRun[];
-  readonly cursor: string | null;
-}
 
 export function WaitingPage(): JSX.Element {
   const address = query.value;
@@ -27,7 +22,7 @@ export function WaitingPage(): JSX.Element {
   const cursor = address.get("cursor") ?? undefined;
   const loaded = usePolled(
     `waiting ${address.toString()}`,
-    (signal) => call<WaitingList>("v1/waiting", { signal, query: { ...filters, cursor } }),
+    (signal) => call<Waiting>("v1/waiting", { signal, query: { ...filters, cursor } }),
     () => freshMs,
     {},
   );

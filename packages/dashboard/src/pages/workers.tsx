@@ -5,7 +5,7 @@ import { call } from "../api/client.js";
 import { now } from "../api/clock.js";
 import { usePolled } from "../api/resource.js";
 import { pageAt, query } from "../api/router.js";
-import type { Worker } from "../api/types.js";
+import type { Worker, Workers } from "../api/types.js";
 import { number, plural } from "../format/number.js";
 import { duration } from "../format/time.js";
 import { Code } from "../parts/copy.js";
@@ -22,7 +22,7 @@ export function WorkersPage(): JSX.Element {
   const loaded = usePolled(
     `workers ${cursor ?? ""}`,
     (signal) =>
-      call<{ workers: readonly Worker[]; cursor: string | null }>("v1/workers", {
+      call<Workers>("v1/workers", {
         signal,
         query: { cursor },
       }),
@@ -91,7 +91,7 @@ function Table({ workers }: { workers: readonly Worker[] }): JSX.Element {
                 <span class="run-link">{worker.host ?? "unknown host"}</span>
                 {worker.pid !== null && <span class="muted"> pid {worker.pid}</span>}
                 <p class="muted small">
-                  <code title={worker.id}>{worker.id.slice(0, 12)}</code>
+                  <code title={worker.id}>…{worker.id.slice(-8)}</code>
                   {worker.runtime !== null && ` · ${worker.runtime}`}
                   {worker.token !== null && ` · token ${worker.token}`}
                 </p>

@@ -56,6 +56,11 @@ export function Remedies({ run, why, steps, onDone }: Props): JSX.Element {
             Show the keys
           </a>
         )}
+        {why.reason === "limit_full" && (
+          <a class="button" href={pageAt("limits", { limit })}>
+            Show who holds the limit
+          </a>
+        )}
         {limit !== "" && <RaiseLimit name={limit} onDone={onDone} />}
         {why.reason === "claimable" && (
           <a class="button" href={pageAt("queues")}>
