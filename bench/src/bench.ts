@@ -28,6 +28,7 @@ export type BenchName =
   | "scale"
   | "sustained"
   | "list"
+  | "dashboard"
   | "plans";
 
 export interface Figure {
