@@ -11,13 +11,14 @@ describe("the dashboard", () => {
     await page.getByRole("link", { name: "order", exact: true }).click();
     const drawing = page.getByRole("img", { name: /A machine with the steps/ });
     expect(await drawing.getAttribute("aria-label")).toBe(
-      "A machine with the steps reserve, await-payment, ship. It begins with reserve. " +
-        "Transitions: reserve to await-payment, await-payment to ship.",
+      "A machine with the steps reserve, await-payment, check, remind, ship, refuse. It begins with reserve. " +
+        "Transitions: reserve to refuse, reserve to await-payment, await-payment to check, check to remind, " +
+        "check to ship, remind to refuse, remind to await-payment.",
     );
     await page.getByRole("link", { name: "order", exact: true }).first().click();
     await page.goto(new URL(`/runs/${runs.order}`, page.url()).href);
-    await page.getByRole("img", { name: /The run is at ship\.$/ }).waitFor();
-    expect(await page.locator(".step.present text").textContent()).toContain("ship");
+    await page.getByRole("img", { name: /The run is at check\.$/ }).waitFor();
+    expect(await page.locator(".step.present text").textContent()).toContain("check");
     expect(await page.locator(".step.passed").count()).toBe(2);
     expect(await page.locator(".arrow.passed").count()).toBe(2);
   });

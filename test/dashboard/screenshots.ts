@@ -8,7 +8,9 @@ import { join } from "node:path";
 import { startLocalPostgres } from "@pawl/local-postgres";
 import { createServer } from "@pawl/server";
 import { connect, migrate, serve } from "pawl";
+import pg from "pg";
 import type { Browser, Route } from "playwright-core";
+import { until } from "../support/until.js";
 import { launchBrowser } from "./browser.js";
 import { shop, stock, type Stocked } from "./shop.js";
 
@@ -28,17 +30,25 @@ const pages = (runs: Stocked): Record<string, string> => ({
   runs: "/runs",
   run: `/runs/${runs.signup}`,
   failed: `/runs/${runs.failed}`,
+  machine: `/runs/${runs.order}`,
   children: `/runs/${runs.album}`,
+  waiting: "/waiting",
   definitions: "/definitions",
+  definition: "/definitions/order",
   schedules: "/schedules",
   schedule: "/schedules/nightly-charge",
   queues: "/queues",
+  keys: "/keys",
   limits: "/limits",
+  workers: "/workers",
   actions: "/actions",
   ...(process.argv.includes("--all")
     ? { completed: `/runs/${runs.ended}`, filtered: "/runs?status=failed&input.euros=900&name=charge" }
     : {}),
 });
+
+/** The pages that look unlike a narrow window on a phone. */
+const onPhone = new Set(["overview", "runs", "run", "machine", "waiting"]);
 
 async function shoot(browser: Browser, url: string, runs: Stocked): Promise<void> {
   for (const { name: look, ...options } of looks) {
@@ -46,14 +56,38 @@ async function shoot(browser: Browser, url: string, runs: Stocked): Promise<void
     await context.route("**/v1/runs/**", hidePlace);
     const page = await context.newPage();
     for (const [name, path] of Object.entries(pages(runs))) {
+      if (look === "phone" && !onPhone.has(name)) continue;
       await page.goto(url + path);
       await page.locator("main h1").waitFor();
       await page.locator(".skeleton").first().waitFor({ state: "detached" });
+      await page.locator(".chart-room:empty").first().waitFor({ state: "detached" });
       if (name === "run") await page.getByRole("button", { name: /send-welcome/ }).click();
-      await page.screenshot({ path: join(target, `${name}-${look}.png`), fullPage: look === "phone" });
+      await page.screenshot({ path: join(target, `${name}-${look}.png`) });
     }
     await context.close();
   }
+}
+
+/** An hour of history for the charts. */
+async function addHistory(url: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  await client.query("set search_path = pawl");
+  // Waves of starts, a few failures, and a backlog that grows and goes.
+  await client.query(
+    `insert into series (grain, name, queue, at, started, completed, failed, cancelled, latency, backlog)
+     select 'minute', '', '', date_trunc('minute', now()) - n * interval '1 minute', w.started, w.started - f.failed, f.failed,
+       (n % 23 = 0)::int * 2, array_fill(0, array[1 + cardinality(latency_bounds())]), greatest(0, 900 - abs(n - 25) * 180) + n % 7
+     from generate_series(1, 70) n, lateral (select (60 + 35 * sin(n / 7.0) + 9 * cos(n * 2.3))::int as started) w,
+       lateral (select case when n % 17 = 3 then 6 else (n % 5 = 1)::int end as failed) f
+     on conflict do nothing`,
+  );
+  // Most runs end in the bucket of half a second, one of twenty in a slower one.
+  await client.query(
+    `update series s set latency[b.fast] = completed * 19 / 20, latency[b.fast + 3 + extract(minute from at)::int / 15 % 3] = completed / 20 + 1
+     from (select 1 + width_bucket(480, latency_bounds()) as fast) b where grain = 'minute' and completed > 10`,
+  );
+  await client.end();
 }
 
 /** The pictures do not tell where this checkout is: stacks have the paths of an application. */
@@ -75,7 +109,10 @@ const server = await createServer({ database: postgres.url, port: 0 });
 const browser = await launchBrowser();
 try {
   await worker.ready;
-  await shoot(browser, await server.listen(), await stock(pawl));
+  const runs = await stock(pawl);
+  await addHistory(postgres.url);
+  await until("the failures are counted", async () => (await pawl.failures()).failures.length > 1);
+  await shoot(browser, await server.listen(), runs);
 } finally {
   await browser.close();
   await worker.stop();

@@ -191,11 +191,11 @@ function place(
     const from = nodes.get(arrow.from)!;
     const to = nodes.get(arrow.to)!;
     const start = at.get(from)!;
-    const end = at.get(to)!;
     if (from === to) return { ...arrow, ...loopAt(start, from.width) };
     if (back.has(arrow)) {
       lane += 1;
-      return { ...arrow, ...around(start, from.width, end, to.width, bottom + lane * backGap) };
+      const ends = [sideOf(from, columns, at, "right"), sideOf(to, columns, at, "left")] as const;
+      return { ...arrow, ...around(...ends, bottom + lane * backGap) };
     }
     const { chain } = links.find((link) => link.arrow === arrow)!;
     return { ...arrow, ...through(chain, at) };
@@ -233,13 +233,45 @@ function through(chain: readonly Node[], at: ReadonlyMap<Node, Point>): Drawn {
   return { path, labelAt: { x: (first.x + second.x) / 2, y: (first.y + second.y) / 2 - 5 } };
 }
 
+/** Where a transition that goes back leaves or enters a step, and the way from there down. */
+interface Side extends Point {
+  /** The x of the way down: below the step, or beside its column if another step is below it. */
+  readonly downX: number;
+}
+
+function sideOf(
+  node: Node,
+  columns: readonly Node[][],
+  at: ReadonlyMap<Node, Point>,
+  side: "left" | "right",
+): Side {
+  const { x, y } = at.get(node)!;
+  const column = columns[node.rank]!;
+  const isFree = !column.some(({ name, order }) => name !== null && order > node.order);
+  if (isFree) {
+    const downX = x + node.width * (side === "right" ? 0.6 : 0.4);
+    return { x: downX, y: y + stepHeight, downX };
+  }
+  const middle = y + stepHeight / 2;
+  const rights = column.map((one) => at.get(one)!.x + one.width);
+  const lefts = column.map((one) => at.get(one)!.x);
+  return side === "right"
+    ? { x: x + node.width, y: middle, downX: Math.max(...rights) + 14 }
+    : { x, y: middle, downX: Math.min(...lefts) - 18 };
+}
+
 /** Below everything, back to a step further left. */
-function around(start: Point, width: number, end: Point, endWidth: number, y: number): Drawn {
-  const from = start.x + width * 0.6;
-  const to = end.x + endWidth * 0.4;
-  const bottom = stepHeight + 6;
-  const path = `M${from} ${start.y + stepHeight}C${from} ${y} ${from} ${y} ${from - 14} ${y}L${to + 14} ${y}C${to} ${y} ${to} ${y} ${to} ${end.y + bottom}`;
-  return { path, labelAt: { x: (from + to) / 2, y: y - 5 } };
+function around(start: Side, end: Side, y: number): Drawn {
+  const down =
+    start.x === start.downX
+      ? `M${start.x} ${start.y}`
+      : `M${start.x} ${start.y}C${start.downX} ${start.y} ${start.downX} ${start.y} ${start.downX} ${start.y + 14}`;
+  const up =
+    end.x === end.downX
+      ? `C${end.x} ${y} ${end.x} ${y} ${end.x} ${end.y + 6}`
+      : `C${end.downX} ${y} ${end.downX} ${y} ${end.downX} ${y - 14}L${end.downX} ${end.y + 10}C${end.downX} ${end.y} ${end.downX} ${end.y} ${end.x - 6} ${end.y}`;
+  const path = `${down}L${start.downX} ${y - 14}C${start.downX} ${y} ${start.downX} ${y} ${start.downX - 14} ${y}L${end.downX + 14} ${y}${up}`;
+  return { path, labelAt: { x: (start.downX + end.downX) / 2, y: y - 5 } };
 }
 
 /** A loop above a step. */
