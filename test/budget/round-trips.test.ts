@@ -78,7 +78,7 @@ const restSeconds = 15;
 const layouts = [["default"], ["default", "a", "b", "c", "d", "e", "f", "g"]];
 
 for (const queues of layouts) {
-  it(`an idle worker sends at most two statements a second per queue, with ${queues.length} of them`, async () => {
+  it.concurrent(`an idle worker sends at most two statements a second per queue, with ${queues.length} of them`, async () => {
     const proxy = await countingProxyTo(database.url);
     const worker = await serve([single], {
       ...usual(proxy.url),

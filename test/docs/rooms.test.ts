@@ -9,10 +9,12 @@ import { describe, expect, it } from "vitest";
 import { root } from "./pages.js";
 
 const rooms = [
+  "generated",
   "values",
   "define",
   "store/reports",
   "store",
+  "store/driver",
   "timing",
   "store/postgres",
   "store/postgres/migrate",

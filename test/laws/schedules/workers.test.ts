@@ -1,4 +1,4 @@
-import { hold, job, type ScheduleDetail } from "pawl";
+import { hold, job, type ScheduleDetail, type Worker } from "pawl";
 import { describe, expect, it } from "vitest";
 import { testDatabase } from "../../support/database.js";
 import { testEngine } from "../../support/engine.js";
@@ -20,8 +20,10 @@ describe("ten workers", () => {
   it("start one run a tick, and leave none out", async () => {
     const work = job({ name: "many-eyes", run: () => null });
     const fired: string[] = [];
+    const workers: Worker[] = [];
     for (let n = 0; n < 10; n++) {
       const worker = await serve([work], { queues: { default: 2 } });
+      workers.push(worker);
       worker.on("schedule.fired", ({ schedule, runId }) => void (schedule === "eyes" && fired.push(runId)));
     }
     await pawl.schedules.set("eyes", { every: "1s", start: work, overlap: "allow", catchUp: "all" });
@@ -36,6 +38,7 @@ describe("ten workers", () => {
       "all have completed",
       async () => (await pawl.runs.count({ name: "many-eyes", status: "running" })) === 0,
     );
+    await Promise.all(workers.map((worker) => worker.stop()));
   });
 });
 
@@ -47,12 +50,13 @@ describe("serve", () => {
     const first = await serve([work], { schedules: { "declared-one": one, "declared-two": { ...one } } });
     await first.stop();
     const before = await pawl.schedules.get("declared-one");
-    await serve([work], { schedules: { "declared-one": one } });
+    const second = await serve([work], { schedules: { "declared-one": one } });
     expect(await pawl.schedules.get("declared-one")).toEqual<ScheduleDetail>({
       ...before,
       problem: null,
     });
     expect((await pawl.schedules.get("declared-two")).cron).toBe("0 3 * * *");
+    await second.stop();
   });
 
   it("refuses a wrong schedule at the call", async () => {

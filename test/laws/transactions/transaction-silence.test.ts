@@ -17,6 +17,9 @@ const { pawl, serve } = testEngine(database);
 const { sql } = database;
 await sql("create table public.ledger (who text not null)");
 
+const relays: { close(): Promise<void> }[] = [];
+afterAll(() => Promise.all(relays.map((relay) => relay.close())));
+
 interface Silence {
   /** A part of the statement it begins with. */
   readonly at: string;
@@ -55,7 +58,7 @@ async function silentProxy() {
       if (!isSilent) client.write(chunk);
     });
   });
-  afterAll(relay.close);
+  relays.push(relay);
   return {
     url: relay.url,
     arm: (silence: Silence) => {
@@ -103,14 +106,15 @@ const inMachine = machine({
 });
 const statements = { begin: "begin isolation level", outcome: "require_transaction", commit: "commit;reset" };
 
-describe.each([
-  ["step.transaction", (who: string) => pawl.start(inWorkflow, who)],
-  ["ctx.transaction of a job", (who: string) => pawl.start(inJob, who)],
-  ["ctx.transaction of a machine", (who: string) => pawl.start(inMachine, { who })],
-])("%s", (name, start) => {
+// Each test waits about ten seconds until PostgreSQL and the worker give the silent connection up, so they wait together.
+describe.concurrent.each([
+  ["step.transaction", inWorkflow, (who: string) => pawl.start(inWorkflow, who)],
+  ["ctx.transaction of a job", inJob, (who: string) => pawl.start(inJob, who)],
+  ["ctx.transaction of a machine", inMachine, (who: string) => pawl.start(inMachine, { who })],
+])("%s", (name, definition, start) => {
   it("happens exactly once, whichever statement its connection goes silent at", async () => {
     const proxy = await silentProxy();
-    const worker = await serve([inWorkflow, inJob, inMachine], { url: proxy.url });
+    const worker = await serve([definition], { url: proxy.url });
     const started: { who: string; runId: string }[] = [];
     for (const [what, at] of Object.entries(statements)) {
       for (const when of ["before", "after"] as const) {
@@ -129,7 +133,7 @@ describe.each([
   });
 });
 
-it("a worker that stops while the connection of a transaction is silent leaves the run to another", async () => {
+it.concurrent("a worker that stops while the connection of a transaction is silent leaves the run to another", async () => {
   const proxy = await silentProxy();
   const moves = (worker: string) =>
     job({
@@ -152,7 +156,7 @@ it("a worker that stops while the connection of a transaction is silent leaves t
   expect(await sql("select from public.ledger where who = 'left'")).toHaveLength(1);
 });
 
-it("a worker stops although a statement of the user's never comes back", async () => {
+it.concurrent("a worker stops although a statement of the user's never comes back", async () => {
   const proxy = await silentProxy();
   const endless = job({
     name: "endless",

@@ -35,7 +35,6 @@ import type {
   TopicTransport,
 } from "../store/client-transport.js";
 import { currentActor } from "../operate/actor.js";
-import { loggedPauses, loggedSchedules } from "../operate/logged.js";
 import { LocalSchedules } from "../schedules/local-schedules.js";
 import { addressKey } from "../store/postgres/database.js";
 import { isBusy, isOutage } from "../store/postgres/database-errors.js";
@@ -103,9 +102,8 @@ class PostgresTransport implements ClientTransport {
     this.topics = this.#topics();
     this.bulk = this.#bulk();
     this.reports = store.reports();
-    const log: Parameters<typeof loggedPauses>[1] = (...line) => store.act(currentActor(), ...line);
-    this.schedules = loggedSchedules(new LocalSchedules(store, hub), log);
-    this.pauses = loggedPauses(pausesOver(store.pausing, hub), log);
+    this.schedules = new LocalSchedules(store, hub, currentActor);
+    this.pauses = pausesOver(store.pausing, hub, currentActor);
   }
 
   start(run: NewRun): Promise<StartedRun> {
@@ -194,13 +192,11 @@ class PostgresTransport implements ClientTransport {
     const by = currentActor();
     await setLimit(
       {
-        setLimit: (changed) => this.#lanes.run(() => this.#store.setLimit(changed)),
+        setLimit: (changed) => this.#lanes.run(() => this.#store.setLimit(changed, by)),
         bringForward: (most) => this.#store.bringForward(most),
       },
       limit,
     );
-    const { name, ...detail } = limit;
-    await this.#store.act(by, "limits.set", name, { ...detail });
     this.#hub.hint(null);
   }
 

@@ -82,7 +82,7 @@ async function openPostgres(url: string | undefined, schema: string): Promise<Wo
     hub,
     heartbeat: { kind: "postgres", ...address },
     sweeps: true,
-    schedules: new LocalSchedules(store, hub),
+    schedules: new LocalSchedules(store, hub, () => null),
     firing: store,
     gauges: (most) => store.gauges(most),
     state: () => store.state(),

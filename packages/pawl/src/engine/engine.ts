@@ -7,6 +7,7 @@
 import { locateSchema } from "../api/locate.js";
 import { type Started, toStarted } from "../api/send.js";
 import { type StepPage, stepsPage } from "../api/steps.js";
+import { explainRun, otherRuns, type Why } from "../api/why.js";
 import { subscribe, type Subscribed, type SubscriptionTarget } from "../api/topics.js";
 import type { AnyDefinition } from "../define/definition.js";
 import { type Hub, hubOf } from "../local/hub.js";
@@ -21,6 +22,7 @@ import { type Reports, reportsOver } from "../operate/reports.js";
 import { effectsOf, sendHints } from "../run/effects.js";
 import { newRun } from "../run/new-run.js";
 import { ScheduleFirer } from "../schedules/firer.js";
+import { currentActor } from "../operate/actor.js";
 import { LocalSchedules } from "../schedules/local-schedules.js";
 import type { ScheduleTransport } from "../store/client-transport.js";
 import { addressKey } from "../store/postgres/database.js";
@@ -75,14 +77,21 @@ export interface Engine {
   waitForEnd(runId: string, timeoutMs: number, signal: AbortSignal): Promise<EndedRun | null>;
   /** A page of the journal of a workflow run. */
   steps(runId: string, cursor: string | undefined): Promise<StepPage>;
+  /**
+   * Why a run makes no progress, for a caller that may see some runs only; null: there is no such
+   * run.
+   */
+  why(runId: string, allows: (run: { name: string; queue: string }) => boolean): Promise<Why | null>;
   /** Makes a subscription that belongs to this token (null: to nobody). */
   subscribe(pattern: string, target: SubscriptionTarget, owner: string | null): Promise<Subscribed>;
   /** Sets a rate limit and wakes the runs that it lets through. */
   setLimit(limit: StoredLimit): Promise<void>;
   /** The reports for a token with these prefixes (null: of all names and queues). */
   reports(prefixes: Prefixes | null): Reports;
-  /** Schedules, straight in this database. */
+  /** Schedules, straight in this database. Changes are lines of the action log. */
   readonly schedules: ScheduleTransport;
+  /** Schedules that workers declare with their code: not in the action log. */
+  readonly declaredSchedules: Pick<ScheduleTransport, "set">;
   /** Sends the hints that follow from commits of remote workers. */
   sendHints(commits: readonly Commit[], verdicts: readonly Verdict[]): void;
   /** Begins to reclaim runs of dead workers and to delete runs past their retention. */
@@ -147,6 +156,13 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     startMany: async (runs) => (await starter.startMany(runs)).map((started) => toStarted(started)),
     waitForEnd: (runId, timeoutMs, signal) => results.wait(runId, timeoutMs, signal),
     steps: (runId, cursor) => stepsPage(store, runId, cursor),
+    why: async (runId, allows) => {
+      const facts = await store.why(runId);
+      if (facts === null) return null;
+      const hidden = new Set(otherRuns(facts));
+      for (const run of await store.named([...hidden])) if (allows(run)) hidden.delete(run.runId);
+      return explainRun(runId, facts, hidden);
+    },
     subscribe: (pattern, target, owner) =>
       subscribe((...given) => store.subscribe(...given, owner), pattern, target),
     setLimit: async (limit) => {
@@ -154,7 +170,8 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
       hub.hint(null);
     },
     reports: (prefixes) => reportsOver(async () => store.reports(prefixes)),
-    schedules: new LocalSchedules(store, hub),
+    schedules: new LocalSchedules(store, hub, currentActor),
+    declaredSchedules: new LocalSchedules(store, hub, () => null),
     startFirer: () => new ScheduleFirer({ store, hub, events, logger, mayFire: () => true }),
     sendHints: (commits, verdicts) => {
       for (const [index, commit] of commits.entries()) {

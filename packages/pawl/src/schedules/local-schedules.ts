@@ -1,10 +1,12 @@
 /**
  * Schedules straight in Postgres: computes ticks from the time of the database, and tells the firers
- * of this process about a schedule that may be due earlier. Used by the Postgres transport, workers
- * and the server.
+ * of this process about a schedule that may be due earlier. `by` names the caller for the action
+ * log; schedules that workers declare with their code are not actions. Used by the Postgres
+ * transport, workers and the server.
  */
 
 import type { Hub } from "../local/hub.js";
+import type { Actor } from "../store/client-store.js";
 import type { ScheduleTransport } from "../store/client-transport.js";
 import type {
   NewSchedule,
@@ -32,10 +34,12 @@ const backfillBatch = 1_000;
 export class LocalSchedules implements ScheduleTransport {
   readonly #store: ScheduleStore;
   readonly #hub: Hub;
+  readonly #by: () => Actor | null;
 
-  constructor(store: ScheduleStore, hub: Hub) {
+  constructor(store: ScheduleStore, hub: Hub, by: () => Actor | null) {
     this.#store = store;
     this.#hub = hub;
+    this.#by = by;
   }
 
   async set(schedule: NewSchedule): Promise<ScheduleDetail & { readonly changed: boolean }> {
@@ -43,7 +47,7 @@ export class LocalSchedules implements ScheduleTransport {
     const { now } = await this.#store.schedules({ name: schedule.name, after: null, limit: 1 });
     const next = ticksOf(schedule).next(now.getTime());
     if (next === null) throw neverFires(schedule);
-    const changed = await this.#store.setSchedule(schedule, new Date(next));
+    const changed = await this.#store.setSchedule(schedule, new Date(next), this.#by());
     if (changed) this.#hub.scheduled();
     const found = await this.get(schedule.name);
     if (found === null)
@@ -64,17 +68,17 @@ export class LocalSchedules implements ScheduleTransport {
   }
 
   async pause(name: string, paused: boolean): Promise<boolean> {
-    const found = await this.#store.pauseSchedule(name, paused);
+    const found = await this.#store.pauseSchedule(name, paused, this.#by());
     if (found && !paused) this.#hub.scheduled();
     return found;
   }
 
   remove(name: string): Promise<boolean> {
-    return this.#store.removeSchedule(name);
+    return this.#store.removeSchedule(name, this.#by());
   }
 
   async trigger(name: string): Promise<{ readonly runId: string } | null> {
-    const triggered = await this.#store.triggerSchedule(name, newClaimId());
+    const triggered = await this.#store.triggerSchedule(name, newClaimId(), this.#by());
     if (triggered === null) return null;
     const { runId, created, at } = triggered;
     this.#announce(triggered, [{ at, runId, created }]);
@@ -88,7 +92,12 @@ export class LocalSchedules implements ScheduleTransport {
     const ticks = await ticksWithin(schedule, from, to <= now ? to : new Date(now.getTime() + 1));
     const runs: TickRun[] = [];
     for (let begin = 0; begin < ticks.length; begin += backfillBatch) {
-      const started = await this.#store.backfillSchedule(name, ticks.slice(begin, begin + backfillBatch));
+      const range = {
+        ticks: ticks.slice(begin, begin + backfillBatch),
+        from: begin === 0 ? from : ticks[begin]!,
+        to: ticks[begin + backfillBatch] ?? to,
+      };
+      const started = await this.#store.backfillSchedule(name, range, this.#by());
       if (started === null) return null;
       this.#announce(started, started.runs);
       runs.push(...started.runs);

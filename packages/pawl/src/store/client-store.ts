@@ -247,6 +247,8 @@ export interface StoredGauge {
     | "blocked"
     | "paused"
     | "pause_age"
+    | "bulk_left"
+    | "bulk_idle"
     | "workers";
   readonly first: string | null;
   readonly second: string | null;
@@ -293,8 +295,9 @@ export interface ClientStore {
   why(runId: string): Promise<WhyFacts | null>;
   /**
    * Sets a limit. Answers whether the old limit has postponed runs that `bringForward` should move.
+   * With `by`, a change is a line of the action log.
    */
-  setLimit(limit: StoredLimit): Promise<boolean>;
+  setLimit(limit: StoredLimit, by?: Actor): Promise<boolean>;
   /**
    * Moves up to this many runs forward that a limit postponed before it was changed. Answers how
    * many.

@@ -3,6 +3,7 @@
  */
 
 import type { Phase } from "../values/phase.js";
+import type { Actor } from "./client-store.js";
 import type { Claimable } from "./runs.js";
 
 /** The person who pauses, and the reason. `by` null: the transport knows. */
@@ -42,14 +43,22 @@ export interface PausedRuns {
   readonly claimable: readonly Claimable[];
 }
 
-/** The calls of the store. */
+/** The calls of the store. With `actor`, each change is a line of the action log, written with it. */
 export interface PauseStore {
-  pauseRuns(runIds: readonly string[], request: PauseRequest & { readonly by: string }): Promise<PausedRuns>;
-  resumeRuns(runIds: readonly string[]): Promise<PausedRuns>;
+  pauseRuns(
+    runIds: readonly string[],
+    request: PauseRequest & { readonly by: string },
+    actor?: Actor,
+  ): Promise<PausedRuns>;
+  resumeRuns(runIds: readonly string[], actor?: Actor): Promise<PausedRuns>;
   /** Answers whether that is new. */
-  addPause(target: PauseTarget, request: PauseRequest & { readonly by: string }): Promise<boolean>;
+  addPause(
+    target: PauseTarget,
+    request: PauseRequest & { readonly by: string },
+    actor?: Actor,
+  ): Promise<boolean>;
   /** `still`: a version is still paused, because its whole definition is. */
-  removePauses(target: PauseTarget): Promise<{ changed: boolean; still: boolean }>;
+  removePauses(target: PauseTarget, actor?: Actor): Promise<{ changed: boolean; still: boolean }>;
   pauses(): Promise<StoredPause[]>;
 }
 

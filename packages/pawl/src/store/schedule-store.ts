@@ -7,6 +7,7 @@
 import type { ErrorRecord } from "../values/error-record.js";
 import type { Json } from "../values/json-types.js";
 import type { Phase, Status } from "../values/phase.js";
+import type { Actor } from "./client-store.js";
 import type { Claimable, NewRun, StartedRun } from "./runs.js";
 
 /** The rule for a tick while the last run is not terminal. */
@@ -152,9 +153,10 @@ export type FiredSchedule =
   /** `busy`: its last run or a key was locked. `gone`: another process fires it, or it was changed. */
   | { readonly verdict: "busy" | "gone" };
 
+/** With `by`, each change is a line of the action log, written with it. */
 export interface ScheduleStore {
   /** Answers whether that changed anything. `nextAt` counts if it is new or its timing changes. */
-  setSchedule(schedule: NewSchedule, nextAt: Date): Promise<boolean>;
+  setSchedule(schedule: NewSchedule, nextAt: Date, by: Actor | null): Promise<boolean>;
   /** The schedule of this name, or (null) a page in order of names; `now` is the database's time. */
   schedules(query: {
     readonly name: string | null;
@@ -162,18 +164,20 @@ export interface ScheduleStore {
     readonly limit: number;
   }): Promise<{ readonly now: Date; readonly schedules: StoredSchedule[] }>;
   /** Whether there is such a schedule. */
-  pauseSchedule(name: string, paused: boolean): Promise<boolean>;
+  pauseSchedule(name: string, paused: boolean, by: Actor | null): Promise<boolean>;
   /** Whether there was such a schedule. */
-  removeSchedule(name: string): Promise<boolean>;
+  removeSchedule(name: string, by: Actor | null): Promise<boolean>;
   /** null: there is no such schedule. */
   triggerSchedule(
     name: string,
     suffix: string,
+    by: Actor | null,
   ): Promise<(ScheduledDefinition & Pick<StartedRun, "runId" | "created"> & { readonly at: Date }) | null>;
-  /** Starts the runs of these ticks; null: there is no such schedule. */
+  /** Starts the runs of these ticks, all of `[from, to)`; null: there is no such schedule. */
   backfillSchedule(
     name: string,
-    ticks: readonly Date[],
+    range: { readonly ticks: readonly Date[]; readonly from: Date; readonly to: Date },
+    by: Actor | null,
   ): Promise<(ScheduledDefinition & { readonly runs: readonly TickRun[] }) | null>;
   /**
    * Up to `limit` due schedules after the first `skip`; without any, `dueMs` says when the next one

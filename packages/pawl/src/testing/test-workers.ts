@@ -207,7 +207,7 @@ export class TestWorkers {
         hub: this.#hub,
         heartbeat: null,
         sweeps: false,
-        schedules: new LocalSchedules(this.store, this.#hub),
+        schedules: new LocalSchedules(this.store, this.#hub, () => null),
         waitMs: null,
         close: async () => {},
       }),

@@ -18,7 +18,7 @@ import type {
   Workers,
 } from "pawl";
 import { Type } from "typebox";
-import { date, nextCursor, nullable, oneOf, pageCursor, strict } from "../http/schemas.js";
+import { date, declaredSchema, nextCursor, nullable, oneOf, pageCursor, strict } from "../http/schemas.js";
 
 const count = (description?: string) =>
   Type.Integer({ minimum: 0, ...(description === undefined ? {} : { description }) });
@@ -159,25 +159,7 @@ const definitionSchema = Type.Unsafe<RegisteredDefinition>(
       timeoutMs: nullable(Type.Number()),
       registeredAt: date,
       workers: count("Live workers that serve it"),
-      declared: Type.Object(
-        {
-          initial: Type.Optional(Type.String()),
-          steps: Type.Optional(Type.Array(Type.String())),
-          transitions: Type.Optional(
-            Type.Array(
-              Type.Object({
-                from: Type.String(),
-                to: Type.String(),
-                by: Type.String(),
-                signals: Type.Optional(Type.Array(Type.String())),
-              }),
-            ),
-          ),
-          ends: Type.Optional(Type.Array(Type.Object({ from: Type.String(), by: Type.String() }))),
-          onError: Type.Optional(Type.Array(Type.String())),
-        },
-        { title: "Declared", description: "The steps and transitions that the code of a machine names" },
-      ),
+      declared: declaredSchema,
     },
     { title: "Definition", description: "A registered version of a definition" },
   ),

@@ -79,7 +79,7 @@ export function scheduleRoutes(app: App, { pawl, engine }: Backend): void {
         response: answers({ 200: setSchema }),
       },
     },
-    ({ params, body, caller }) => set(params.name, body, caller),
+    ({ params, body, caller }) => set(engine.schedules, params.name, body, caller),
   );
 
   app.post(
@@ -94,7 +94,7 @@ export function scheduleRoutes(app: App, { pawl, engine }: Backend): void {
         response: answers({ 200: setSchema }),
       },
     },
-    ({ body: { name, ...body }, caller }) => set(name, body, caller),
+    ({ body: { name, ...body }, caller }) => set(engine.declaredSchedules, name, body, caller),
   );
 
   app.delete(
@@ -186,7 +186,12 @@ export function scheduleRoutes(app: App, { pawl, engine }: Backend): void {
     throw new RunNotFound(`there is no schedule "${name}"`);
   }
 
-  async function set(name: string, body: Static<typeof scheduleBody>, caller: Caller) {
+  async function set(
+    schedules: Backend["engine"]["declaredSchedules"],
+    name: string,
+    body: Static<typeof scheduleBody>,
+    caller: Caller,
+  ) {
     const { start, input, options = {}, ...given } = body;
     caller.require({ name: start, queue: options.queue ?? "" });
     const times = check.scheduleTimes(name, given);
@@ -201,7 +206,7 @@ export function scheduleRoutes(app: App, { pawl, engine }: Backend): void {
       { ...options, ...(input === undefined ? {} : { input }) },
       { of },
     );
-    return engine.schedules.set({ ...times, run });
+    return schedules.set({ ...times, run });
   }
 }
 

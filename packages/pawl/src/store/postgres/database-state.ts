@@ -4,11 +4,11 @@
  * `hold` use this file; workers ask through their store.
  */
 
-import pg from "pg";
+import pg from "../driver/driver.js";
 import type { Actor, DatabaseState } from "../store.js";
 import { type Address, connectionOptions, types } from "./database.js";
 import { explain } from "./database-errors.js";
-import { quoteName } from "./literals.js";
+import { actorText, quoteName } from "./literals.js";
 import { explainVersion, readVersion } from "./version.js";
 
 export interface DatabaseStateRow {
@@ -27,12 +27,8 @@ export async function readState(address: Address): Promise<DatabaseState> {
 
 /** Returns whether the call changed anything. If so, and with `by`, the action log gets a line. */
 export async function setHeld(address: Address, isHeld: boolean, by?: Actor): Promise<boolean> {
-  const { set_held } = await callOnce<{ set_held: boolean }>(address, "set_held", [isHeld]);
-  if (set_held && by !== undefined) {
-    const line = [JSON.stringify(by), isHeld ? "database.hold" : "database.release", null, null];
-    await callOnce(address, "act", line);
-  }
-  return set_held;
+  const values = [actorText(by), isHeld];
+  return (await callOnce<{ set_held_as: boolean }>(address, "set_held_as", values)).set_held_as;
 }
 
 /** Marks a copy of this name to be held from its first moment on. Null removes the mark. */

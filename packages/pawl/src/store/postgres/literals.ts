@@ -4,6 +4,8 @@
  * the driver's generic conversion. Only the store calls it.
  */
 
+import type { Actor } from "../client-store.js";
+
 /** Quotes an identifier so that it is safe in SQL text. */
 export function quoteName(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
@@ -12,6 +14,11 @@ export function quoteName(name: string): string {
 /** Quotes a text literal so that it is safe in SQL text. */
 export function quoteLiteral(text: string): string {
   return `'${text.replaceAll("'", "''")}'`;
+}
+
+/** The caller as `note_action` reads it; null: no line in the action log. */
+export function actorText(by: Actor | null | undefined): string | null {
+  return by ? JSON.stringify(by) : null;
 }
 
 type Item = string | number | boolean | Date | Uint8Array | null;

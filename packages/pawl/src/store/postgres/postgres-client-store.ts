@@ -31,7 +31,7 @@ import type {
 } from "../store.js";
 import type { WhyFacts } from "../why-facts.js";
 import { type StepRow, toListedStep } from "./journal-rows.js";
-import { column } from "./literals.js";
+import { actorText, column } from "./literals.js";
 import type { PauseStore } from "../pauses.js";
 import { pauseCalls, PostgresOperationsStore } from "./postgres-operations-store.js";
 import {
@@ -196,8 +196,8 @@ export class PostgresClientStore extends PostgresOperationsStore implements Clie
     return row?.why ? fromJson<WhyFacts>(row.why) : null;
   }
 
-  async setLimit({ name, allowed, periodMs, burst, concurrent }: StoredLimit): Promise<boolean> {
-    const values = [name, allowed, periodMs, burst, concurrent];
+  async setLimit({ name, allowed, periodMs, burst, concurrent }: StoredLimit, by?: Actor): Promise<boolean> {
+    const values = [name, allowed, periodMs, burst, concurrent, actorText(by)];
     const [row] = await this.call<{ put_limit: boolean }>("put_limit", values);
     return row?.put_limit ?? false;
   }

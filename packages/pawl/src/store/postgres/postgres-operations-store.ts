@@ -18,10 +18,12 @@ import type {
   StoredBulkResult,
 } from "../client-store.js";
 import type { PausedRuns, PauseStore, StoredPause } from "../pauses.js";
+import { type ChangeReader, changesOver } from "../reports/changes.js";
 import { reportsOver } from "../reports/postgres-reports.js";
 import type { Prefixes, ReportTransport } from "../reports/reports.js";
+import type { BulkBatch } from "../worker-store.js";
 import { toClaimable } from "./rows.js";
-import { column } from "./literals.js";
+import { actorText, column } from "./literals.js";
 import { PostgresQueueStore } from "./postgres-queue-store.js";
 
 interface BulkRow {
@@ -44,6 +46,9 @@ export class PostgresOperationsStore extends PostgresQueueStore {
   reports(prefixes: Prefixes | null = null): ReportTransport {
     return reportsOver((name, values) => this.callAside(name, values), prefixes);
   }
+
+  /** Changes of runs, for streams of events. */
+  readonly changes: ChangeReader = changesOver((name, values) => this.callAside(name, values));
 
   async rerun(
     runId: string,
@@ -141,14 +146,13 @@ export class PostgresOperationsStore extends PostgresQueueStore {
     return row?.stop_bulk ?? false;
   }
 
-  async workBulk(limit: number): Promise<{ again: boolean; woke: boolean }> {
-    const [row] = await this.call<{ again: boolean; woke: boolean }>("work_bulk", [limit]);
-    return row!;
-  }
-
-  /** Writes a line of the action log, for an action that has no function of its own. */
-  async act(by: Actor, action: string, target: string | null, detail: Json): Promise<void> {
-    await this.call("act", [JSON.stringify(by), action, target, JSON.stringify(detail)]);
+  async workBulk(
+    limit: number,
+  ): Promise<{ readonly again: boolean; readonly woke: boolean; readonly batch: BulkBatch | null }> {
+    type Row = { again: boolean; woke: boolean } & (BulkBatch | { id: null });
+    const [row] = await this.call<Row>("work_bulk", [limit]);
+    const { again, woke, ...batch } = row!;
+    return { again, woke, batch: batch.id === null ? null : batch };
   }
 
   async actions(filter: ActionFilter): Promise<StoredAction[]> {
@@ -201,20 +205,22 @@ export function pauseCalls(
   call: <Row>(name: string, values: readonly unknown[]) => Promise<Row[]>,
 ): PauseStore {
   return {
-    async pauseRuns(runIds, { by, reason }) {
+    async pauseRuns(runIds, { by, reason }, actor) {
       const ids = column(runIds, (id) => id);
-      return toPausedRuns(await call<PausedRow>("pause_runs", [ids, by, reason]));
+      return toPausedRuns(await call<PausedRow>("pause_runs", [ids, by, reason, actorText(actor)]));
     },
-    async resumeRuns(runIds) {
-      return toPausedRuns(await call<PausedRow>("resume_runs", [column(runIds, (id) => id)]));
+    async resumeRuns(runIds, actor) {
+      const given = [column(runIds, (id) => id), actorText(actor)];
+      return toPausedRuns(await call<PausedRow>("resume_runs", given));
     },
-    async addPause({ scope, name, version }, { by, reason }) {
-      const given = [scope, name, version, by, reason];
+    async addPause({ scope, name, version }, { by, reason }, actor) {
+      const given = [scope, name, version, by, reason, actorText(actor)];
       const [row] = await call<{ add_pause: boolean }>("add_pause", given);
       return row!.add_pause;
     },
-    async removePauses({ scope, name, version }) {
-      const [row] = await call<{ changed: boolean; still: boolean }>("remove_pauses", [scope, name, version]);
+    async removePauses({ scope, name, version }, actor) {
+      const given = [scope, name, version, actorText(actor)];
+      const [row] = await call<{ changed: boolean; still: boolean }>("remove_pauses", given);
       return row!;
     },
     async pauses() {

@@ -4,6 +4,7 @@
  */
 
 import { readErrorRecord } from "../../values/error-record.js";
+import type { Actor } from "../client-store.js";
 import type {
   DueSchedule,
   FiredSchedule,
@@ -14,6 +15,7 @@ import type {
   StoredSchedule,
   TickRun,
 } from "../schedule-store.js";
+import { actorText } from "./literals.js";
 import { PostgresCalls } from "./postgres-calls.js";
 import { childOf, toClaimable } from "./rows.js";
 
@@ -38,7 +40,7 @@ interface FiredRow extends ScheduledDefinition {
 const toDate = (text: string | null): Date | null => (text === null ? null : new Date(text));
 
 export class PostgresScheduleStore extends PostgresCalls implements ScheduleStore {
-  async setSchedule(schedule: NewSchedule, nextAt: Date): Promise<boolean> {
+  async setSchedule(schedule: NewSchedule, nextAt: Date, by: Actor | null): Promise<boolean> {
     const { name, run, cron, everyMs, timeZone, jitterMs, offsetMs, overlap, catchUp, paused } = schedule;
     const [row] = await this.call<{ set_schedule: boolean }>("set_schedule", [
       name,
@@ -52,6 +54,7 @@ export class PostgresScheduleStore extends PostgresCalls implements ScheduleStor
       catchUp,
       paused,
       nextAt,
+      actorText(by),
     ]);
     return row?.set_schedule ?? false;
   }
@@ -67,19 +70,24 @@ export class PostgresScheduleStore extends PostgresCalls implements ScheduleStor
     return { now: new Date(row!.now), schedules: found.map(toSchedule) };
   }
 
-  async pauseSchedule(name: string, paused: boolean): Promise<boolean> {
-    const [row] = await this.call<{ pause_schedule: boolean }>("pause_schedule", [name, paused]);
+  async pauseSchedule(name: string, paused: boolean, by: Actor | null): Promise<boolean> {
+    const values = [name, paused, actorText(by)];
+    const [row] = await this.call<{ pause_schedule: boolean }>("pause_schedule", values);
     return row?.pause_schedule ?? false;
   }
 
-  async removeSchedule(name: string): Promise<boolean> {
-    const [row] = await this.call<{ remove_schedule: boolean }>("remove_schedule", [name]);
+  async removeSchedule(name: string, by: Actor | null): Promise<boolean> {
+    const [row] = await this.call<{ remove_schedule: boolean }>("remove_schedule", [name, actorText(by)]);
     return row?.remove_schedule ?? false;
   }
 
-  async triggerSchedule(name: string, suffix: string): ReturnType<ScheduleStore["triggerSchedule"]> {
+  async triggerSchedule(
+    name: string,
+    suffix: string,
+    by: Actor | null,
+  ): ReturnType<ScheduleStore["triggerSchedule"]> {
     type Row = ScheduledDefinition & { id: string; created: boolean; at: string };
-    const [row] = await this.call<Row>("trigger_schedule", [name, suffix]);
+    const [row] = await this.call<Row>("trigger_schedule", [name, suffix, actorText(by)]);
     if (row === undefined) return null;
     const { id: runId, created, at, queue, definition, version } = row;
     return { runId, created, at: new Date(at), queue, definition, version };
@@ -87,10 +95,12 @@ export class PostgresScheduleStore extends PostgresCalls implements ScheduleStor
 
   async backfillSchedule(
     name: string,
-    ticks: readonly Date[],
+    { ticks, from, to }: Parameters<ScheduleStore["backfillSchedule"]>[1],
+    by: Actor | null,
   ): ReturnType<ScheduleStore["backfillSchedule"]> {
     type Row = ScheduledDefinition & { at: string; id: string; created: boolean };
-    const rows = await this.call<Row>("backfill_schedule", [name, JSON.stringify(ticks)]);
+    const values = [name, JSON.stringify(ticks), from.toISOString(), to.toISOString(), actorText(by)];
+    const rows = await this.call<Row>("backfill_schedule", values);
     const [first] = rows;
     if (first === undefined) return null;
     const { queue, definition, version } = first;

@@ -3,7 +3,7 @@
 -- A row counts one minute (kept for a day) or one hour (kept for 31 days). Empty texts mean all: every
 -- run counts to its name and queue, to its name, to its queue, and to the row of all runs.
 create table series (
-  grain      text        not null check (grain in ('minute', 'hour')),
+  grain      text collate "C" not null check (grain in ('minute', 'hour')),
   name       text collate "C" not null,
   queue      text collate "C" not null,
   at         timestamptz not null,                       -- where the minute or hour begins
@@ -32,11 +32,11 @@ create table failures (
   primary key (at, name, code, step)
 );
 
--- The retentions that runs have had, as texts of intervals. runs_expiry orders ended runs by the end
--- of their retention: for one retention that is the order of their ends. So readers of recent ends
--- need no index of their own, which every end of a run would have to write.
-create table retentions (retention text collate "C" primary key);
-insert into retentions values ('30 days');
+-- Ended runs by retention and the end of it: sweep finds those past it. Within one retention that is
+-- also the order of their ends, so that readers of recent ends need no index of their own, which
+-- every end of a run would have to write.
+drop index runs_expiry;
+create index runs_expiry on runs (retention, expires_at) where expires_at is not null;
 
 -- How far roll_up has counted: the one row. Its lock guards all writes to series and failures.
 create table series_cursor (

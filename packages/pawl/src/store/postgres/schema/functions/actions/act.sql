@@ -1,13 +1,8 @@
 -- pawl: call
--- Writes lines of the action log for actions that have no function of their own, such as holding the
--- database. Functions of single actions call note_action.
-create or replace function act(p_by text, p_action text, p_target text, p_detail text) returns void language plpgsql as $f$
-begin
-  perform require_durable_commit();
-  perform note_action(p_by, p_action, p_target, p_detail::jsonb);
-end $f$;
-
--- The same as cancel, with a line in the action log if it has cancelled anything.
+-- Functions of the last release that have no parameter for the action log, with a line in it. The
+-- other functions call note_action themselves.
+--
+-- The same as cancel; the line is written if it has cancelled anything.
 create or replace function cancel_as(p_by text, p_id bigint, p_reason text, p_cascade boolean)
 returns table (verdict text, status run_status, cancelled text, names text, lost text, claimable text)
 language plpgsql as $f$
@@ -18,4 +13,14 @@ begin
       'cancelled', nullif(jsonb_array_length(cancelled::jsonb), 1)));
   end if;
   return next;
+end $f$;
+
+-- The same as set_held; the line is written if it changed anything.
+create or replace function set_held_as(p_by text, p_held boolean) returns boolean language plpgsql as $f$
+begin
+  if not set_held(p_held) then
+    return false;
+  end if;
+  perform note_action(p_by, case when p_held then 'database.hold' else 'database.release' end, null);
+  return true;
 end $f$;

@@ -6,8 +6,9 @@
 -- order of the key is kept. It leaves the line for a slot of its concurrency limit.
 -- Answers one row per id: `verdict` is paused, already (it was paused before: who and why stay),
 -- ended (terminal, see status), not_found, or busy (another transaction has the run locked; nothing
--- was done, send it again). Locks in id order with SKIP LOCKED.
-create or replace function pause_runs(p_id bigint[], p_by text, p_reason text)
+-- was done, send it again). Each paused run is a line of the action log (p_actor, see note_action).
+-- Locks in id order with SKIP LOCKED.
+create or replace function pause_runs(p_id bigint[], p_by text, p_reason text, p_actor text default null)
 returns table (id bigint, verdict text, status run_status, name text)
 language plpgsql as $f$
 #variable_conflict use_column
@@ -27,6 +28,8 @@ begin
     where r.id = v.id and (r.status not in ('done', 'failed', 'cancelled') and (r.hold & 16) = 0) is true
     returning r.id, case when r.slot = 0 then r.concurrency end as slot_key)
   select array_agg(p.id), array_agg(distinct p.slot_key) filter (where p.slot_key is not null) into v_paused, v_slots from paused p;
+  perform note_action(p_actor, 'runs.pause', u.id::text, case when p_reason is not null then jsonb_build_object('reason', p_reason) end)
+    from unnest(v_paused) u(id);
   if v_slots is not null then
     perform note_slots_to_repair(v_slots);
   end if;

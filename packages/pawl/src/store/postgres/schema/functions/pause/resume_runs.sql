@@ -2,10 +2,10 @@
 -- Resumes paused runs: each goes on where it stopped, at its old place in the order of claims. A
 -- time that passed meanwhile is due at once.
 -- Answers one row per id: `verdict` is resumed, already (it was not paused), ended, not_found or
--- busy, as in pause_runs. The first row also has the claimable runs made, by queue. Locks in id
--- order with SKIP LOCKED, then the partition keys of runs that are first in line (free_keys), then the
--- concurrency limits of runs that wait for a slot (free_slots).
-create or replace function resume_runs(p_id bigint[])
+-- busy, as in pause_runs, with lines in the action log. The first row also has the claimable runs
+-- made, by queue. Locks in id order with SKIP LOCKED, then the partition keys of runs that are first
+-- in line (free_keys), then the concurrency limits of runs that wait for a slot (free_slots).
+create or replace function resume_runs(p_id bigint[], p_actor text default null)
 returns table (id bigint, verdict text, status run_status, name text, claimable text)
 language plpgsql as $f$
 #variable_conflict use_column
@@ -30,6 +30,7 @@ begin
     coalesce(jsonb_agg(distinct jsonb_build_array(c.queue, c.priority, to_us(c.eligible_at)))
       filter (where c.hold = 0 and c.is_waiting and c.eligible_at <= v_now), '[]')
   into v_resumed, v_keys, v_slots, v_claimable from resumed c;
+  perform note_action(p_actor, 'runs.resume', u.id::text) from unnest(v_resumed) u(id);
   if v_keys is not null then
     v_claimable := v_claimable || (select f.claimable from free_keys(v_keys, v_now) f);
   end if;

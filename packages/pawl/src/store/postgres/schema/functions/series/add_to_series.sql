@@ -14,17 +14,18 @@ create or replace function add_to_series(
 ) returns void language plpgsql as $f$
 declare
   c_groups constant int := 500;    -- of failures in an hour; the rest counts as one group of its definition
+  v_failed bigint[];
 begin
   with facts as materialized (
-      select r.name, r.queue, date_trunc('minute', r.inserted_at, 'UTC') as minute, null::run_status as status, null::int as bucket
+      select r.name, r.queue, date_trunc('minute', r.inserted_at, 'UTC') as minute, null::run_status as status, null::int as bucket, null::bigint as failed
       from runs r where r.id > p_after_id and r.id <= p_upto_id
     union all
-      select r.name, r.queue, date_trunc('minute', r.inserted_at, 'UTC'), null, null
+      select r.name, r.queue, date_trunc('minute', r.inserted_at, 'UTC'), null, null, null
       from unnest(p_ids) u(id) cross join lateral (select t.* from runs t where t.id = u.id limit 1) r
       where r.id > p_upto_id
     union all
       select e.name, e.queue, date_trunc('minute', e.completed_at, 'UTC'), e.status,
-        width_bucket(ms_until(e.completed_at, e.inserted_at), latency_bounds())
+        width_bucket(ms_until(e.completed_at, e.inserted_at), latency_bounds()), case when e.status = 'failed' then e.id end
       from ended_between(p_after, p_upto, p_ids) e
   ), counted as (
     select f.name, coalesce(f.queue, 'default') as queue, f.minute, f.status, f.bucket, count(*) as runs
@@ -45,24 +46,30 @@ begin
       sum(p.cancelled) as cancelled,
       jsonb_object_agg(p.bucket, p.completed + p.failed + p.cancelled) filter (where p.bucket is not null) as latency
     from placed p group by 1, 2, 3, 4
+  ), added as (
+    insert into series as s (grain, name, queue, at, started, completed, failed, cancelled, latency)
+    select m.grain, m.name, m.queue, m.at, m.started, m.completed, m.failed, m.cancelled,
+      case when m.latency is not null then
+        array(select coalesce((m.latency ->> i::text)::int, 0) from generate_series(0, cardinality(latency_bounds())) i order by i) end
+    from summed m
+    on conflict (grain, name, queue, at) do update set
+      started = s.started + excluded.started, completed = s.completed + excluded.completed,
+      failed = s.failed + excluded.failed, cancelled = s.cancelled + excluded.cancelled,
+      latency = case when excluded.latency is null then s.latency when s.latency is null then excluded.latency
+        else array(select u.a + u.b from unnest(s.latency, excluded.latency) with ordinality u(a, b, i) order by u.i) end
   )
-  insert into series as s (grain, name, queue, at, started, completed, failed, cancelled, latency)
-  select m.grain, m.name, m.queue, m.at, m.started, m.completed, m.failed, m.cancelled,
-    case when m.latency is not null then
-      array(select coalesce((m.latency ->> i::text)::int, 0) from generate_series(0, cardinality(latency_bounds())) i order by i) end
-  from summed m
-  on conflict (grain, name, queue, at) do update set
-    started = s.started + excluded.started, completed = s.completed + excluded.completed,
-    failed = s.failed + excluded.failed, cancelled = s.cancelled + excluded.cancelled,
-    latency = case when excluded.latency is null then s.latency when s.latency is null then excluded.latency
-      else array(select u.a + u.b from unnest(s.latency, excluded.latency) with ordinality u(a, b, i) order by u.i) end;
+  select array_agg(f.failed) filter (where f.failed is not null) into v_failed from facts f;
+  if v_failed is null then
+    return;
+  end if;
 
   with failed as materialized (
     select date_trunc('hour', e.completed_at, 'UTC') as at, e.name, e.completed_at, e.id,
       left(coalesce(e.error ->> 'code', e.error ->> 'name', ''), 200) as code,
       left(coalesce(e.error ->> 'step', e.step, ''), 200) as step, left(e.error ->> 'message', 500) as message
-    from ended_between(p_after, p_upto, p_ids) e
-    where e.status = 'failed' and e.completed_at > p_now - interval '31 days'
+    from unnest(v_failed) u(id) cross join lateral (
+      select t.id, t.name, t.completed_at, t.step, t.error from runs t where t.id = u.id limit 1) e
+    where e.completed_at > p_now - interval '31 days'
   ), hours as materialized (
     -- hours that have all the groups they may have
     select h.at from (select distinct f.at from failed f) h
@@ -87,28 +94,42 @@ begin
     message = case when excluded.last_at >= s.last_at then excluded.message else s.message end;
 end $f$;
 
--- The runs that ended in (p_after, p_upto], and those of p_ids that ended after p_upto. Intervals that
--- are equal may differ as texts ('30 days' and '720:00:00'): each run belongs to one text. `error` is
--- only read for failed runs.
+-- The runs that ended in (p_after, p_upto], and those of p_ids that ended after p_upto.
 create or replace function ended_between(p_after timestamptz, p_upto timestamptz, p_ids bigint[])
-returns table (id bigint, name text, queue text, status run_status, inserted_at timestamptz, completed_at timestamptz, step text, error jsonb)
-language plpgsql stable set intervalstyle = 'postgres' as $f$
+returns table (id bigint, name text, queue text, status run_status, inserted_at timestamptz, completed_at timestamptz)
+language plpgsql stable as $f$
 #variable_conflict use_column
 begin
   if p_after < p_upto then
     return query
-      select r.* from (select t.retention, t.retention::interval as kept from retentions t) k
+      select r.* from ended_retentions() k(kept)
       cross join lateral (
-        select t.id, t.name, t.queue, t.status, t.inserted_at, t.completed_at, t.step, case when t.status = 'failed' then t.error end
+        select t.id, t.name, t.queue, t.status, t.inserted_at, t.completed_at
         from runs t
-        where t.expires_at > p_after + k.kept and t.expires_at <= p_upto + k.kept
-          and (t.completed_at > p_after and t.completed_at <= p_upto and t.retention::text = k.retention) is true) r;
+        where t.retention = k.kept and t.expires_at > p_after + k.kept and t.expires_at <= p_upto + k.kept
+          and (t.completed_at > p_after and t.completed_at <= p_upto) is true
+        offset 0) r;
   end if;
   if p_ids is not null then
     return query
       select r.* from unnest(p_ids) u(id) cross join lateral (
-        select t.id, t.name, t.queue, t.status, t.inserted_at, t.completed_at, t.step, case when t.status = 'failed' then t.error end
+        select t.id, t.name, t.queue, t.status, t.inserted_at, t.completed_at
         from runs t where t.id = u.id limit 1) r
       where r.completed_at > p_upto;
   end if;
+end $f$;
+
+-- The retentions of ended runs, at most 10,000: a skip scan over runs_expiry, from the longest to the
+-- shortest. It goes backwards, to the newest run of each: the oldest may be deleted, and an old
+-- transaction may keep their entries.
+create or replace function ended_retentions() returns setof interval language plpgsql stable as $f$
+begin
+  return query
+    with recursive k(kept, n) as (
+        (select r.retention, 1 from runs r where r.expires_at is not null order by r.retention desc, r.expires_at desc limit 1)
+      union all
+        select (select r.retention from runs r where r.expires_at is not null and r.retention < k.kept
+          order by r.retention desc, r.expires_at desc limit 1), k.n + 1
+        from k where k.kept is not null and k.n < 10000)
+    select k.kept from k where k.kept is not null;
 end $f$;

@@ -58,13 +58,16 @@ create or replace function read_failures(p_since text, p_name text, p_names text
 returns table (name text, code text, step text, message text, failed bigint, first_at text, last_at text, last_run_id text)
 language plpgsql stable as $f$
 #variable_conflict use_column
+declare
+  v_now timestamptz := clock();
+  v_since timestamptz := date_trunc('hour', greatest(coalesce(p_since::timestamptz, v_now - interval '1 day'), v_now - interval '31 days'), 'UTC');
 begin
   return query
     select g.name, g.code, nullif(g.step, ''), g.message, g.failed, iso(g.first_at), iso(g.last_at), g.last_run_id::text from (
       select f.name, f.code, f.step, sum(f.failed) as failed, min(f.first_at) as first_at, max(f.last_at) as last_at,
         (array_agg(f.last_run_id order by f.last_at desc))[1] as last_run_id, (array_agg(f.message order by f.last_at desc))[1] as message
       from failures f
-      where f.at >= date_trunc('hour', greatest(coalesce(p_since::timestamptz, clock() - interval '1 day'), clock() - interval '31 days'), 'UTC')
+      where f.at >= v_since
         and (f.name = coalesce(p_name, f.name) and begins_with(f.name, p_names)) is true
       group by f.name, f.code, f.step) g
     order by g.failed desc, g.last_at desc, g.name, g.code, g.step limit p_limit;

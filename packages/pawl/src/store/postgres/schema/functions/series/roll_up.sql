@@ -4,15 +4,13 @@
 -- One caller at a time: it holds the row of series_cursor, and the others skip it. The counts and the
 -- cursor are one transaction, so a crash counts nothing twice.
 -- It counts what happened at least 5 s ago: a transaction that is open for longer after it started or
--- ended a run is missed. Each call counts at most about p_limit starts and p_limit ends of each
--- retention. It counts ends only when it has seen all starts, because those tell the retentions.
--- Answers whether there is more to count. Rides runs_pkey and runs_expiry.
-create or replace function roll_up(p_limit int) returns boolean language plpgsql set intervalstyle = 'postgres' as $f$
+-- ended a run is missed. Each call counts at most about p_limit starts, and p_limit ends of each
+-- retention. Answers whether there is more to count. Rides runs_pkey and runs_expiry.
+create or replace function roll_up(p_limit int) returns boolean language plpgsql as $f$
 declare
   c_every constant interval := '10 seconds';
   c_sample constant interval := '30 seconds';
   c_delay constant interval := '5 seconds';
-  c_retentions constant int := 10000;
   c_most constant int := 10000;      -- of the backlog
   v_now timestamptz := clock();
   v_upto timestamptz := v_now - c_delay;
@@ -20,7 +18,7 @@ declare
   v_last_id bigint;
   v_seen int;
   v_is_cut boolean;
-  v_kept interval[];
+  v_after timestamptz;
   v_end timestamptz;
 begin
   if exists (select 1 from series_cursor c where not c.is_behind and c.counted_at > v_now - c_every and c.counted_at <= v_now) or is_held() then
@@ -30,37 +28,21 @@ begin
   if not found or (not v_cursor.is_behind and v_cursor.counted_at > v_now - c_every and v_cursor.counted_at <= v_now) then
     return false;
   end if;
-
-  with batch as materialized (
-    select r.id, r.inserted_at, r.retention from runs r
-    where r.id > v_cursor.started_id and r.id < first_message_id() order by r.id limit p_limit
-  ), cut as materialized (select min(b.id) as id from batch b where b.inserted_at > v_upto)
-  select coalesce((select c.id - 1 from cut c), max(b.id), v_cursor.started_id), count(*), (select c.id is not null from cut c),
-    array(select x.retention from batch x where x.retention is not null group by x.retention)
-  into v_last_id, v_seen, v_is_cut, v_kept from batch b;
-  insert into retentions (retention)
-    select k.kept from (
-      select u.kept::text as kept from unnest(v_kept) u(kept)
-      union select least(d.retention, s.retention_ceiling)::text from definitions d, settings s
-      union select least(interval '30 days', s.retention_ceiling)::text from settings s) k
-    where not exists (select 1 from retentions t where t.retention = k.kept)
-    order by k.kept limit greatest(0, c_retentions - (select count(*) from retentions))
-    on conflict do nothing;
-
-  v_cursor.is_behind := v_seen = p_limit and not v_is_cut;
-  v_end := v_cursor.ended_at;
-  if not v_cursor.is_behind then
-    -- the end of the batch: as far as no retention has more than p_limit ends
-    select least(v_upto, min(x.ended_at)) into v_end
-      from (select t.retention::interval as kept from retentions t) k
-      cross join lateral (
-        select r.expires_at - k.kept as ended_at from runs r
-        where r.expires_at > greatest(v_cursor.ended_at, v_now - interval '31 days') + k.kept and r.expires_at <= v_upto + k.kept
-        order by r.expires_at offset p_limit - 1 limit 1) x;
-    v_cursor.is_behind := v_end < v_upto;
-    v_end := greatest(v_end, v_cursor.ended_at);
-  end if;
-  perform add_to_series(v_cursor.started_id, v_last_id, greatest(v_cursor.ended_at, v_now - interval '31 days'), v_end, null, v_now);
+  v_after := greatest(v_cursor.ended_at, v_now - interval '31 days');
+  select coalesce(min(b.id) filter (where b.inserted_at > v_upto) - 1, max(b.id), v_cursor.started_id), count(*),
+    coalesce(bool_or(b.inserted_at > v_upto), false)
+  into v_last_id, v_seen, v_is_cut from (
+    select r.id, r.inserted_at from runs r
+    where r.id > v_cursor.started_id and r.id < first_message_id() order by r.id limit p_limit) b;
+  -- the end of the batch: as far as no retention has more than p_limit ends
+  select least(v_upto, min(x.ended_at)) into v_end from ended_retentions() k(kept)
+    cross join lateral (
+      select r.expires_at - k.kept as ended_at from runs r
+      where r.retention = k.kept and r.expires_at > v_after + k.kept and r.expires_at <= v_upto + k.kept
+      order by r.expires_at offset p_limit - 1 limit 1) x;
+  v_cursor.is_behind := (v_seen = p_limit and not v_is_cut) or v_end < v_upto;
+  v_end := greatest(v_end, v_cursor.ended_at);
+  perform add_to_series(v_cursor.started_id, v_last_id, v_after, v_end, null, v_now);
 
   if v_cursor.sampled_at not between v_now - c_sample and v_now then
     insert into series as s (grain, name, queue, at, backlog)
@@ -92,7 +74,6 @@ end $f$;
 create or replace function count_deleted(p_ids bigint[]) returns void language plpgsql as $f$
 declare
   v_cursor series_cursor;
-  v_ids bigint[];
 begin
   select c.* into v_cursor from series_cursor c;
   if not exists (select 1 from unnest(p_ids) u(id)
