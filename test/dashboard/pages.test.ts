@@ -103,6 +103,29 @@ describe("the dashboard", () => {
       .waitFor();
   });
 
+  it("shows changes at once through a stream, which it closes while its tab is hidden", async () => {
+    const page = await visit("/runs?name=lever");
+    await page.getByTitle("Changes appear at once").waitFor();
+    await page.getByText("No run matches these filters").waitFor();
+    const { runId } = await pawl.start("lever", {});
+    // Sooner than the page would ask by itself while a stream is open.
+    await row(page, `#${runId}`).waitFor({ timeout: 20_000 });
+    await page.evaluate(
+      "Object.defineProperty(document, 'hidden', { value: true }); document.dispatchEvent(new Event('visibilitychange'))",
+    );
+    await page.getByTitle("The page updates itself every few seconds").waitFor();
+  });
+
+  it("polls where no stream can be opened", async () => {
+    const page = await visit("/");
+    await page.route("**/v1/events*", (route) => route.abort());
+    await page.goto(new URL("/runs?name=gear", page.url()).href);
+    await page.getByText("No run matches these filters").waitFor();
+    const { runId } = await pawl.start("gear", {});
+    await row(page, `#${runId}`).waitFor();
+    await page.getByTitle("The page updates itself every few seconds").waitFor();
+  });
+
   it("fits a phone: no page is wider than the screen", async () => {
     const page = await visit("/", { viewport: { width: 360, height: 700 } });
     for (const path of everyPage(runs)) {
