@@ -39,6 +39,7 @@ const serverRooms = [
   "http",
   "backend",
   "workers",
+  "doctor",
   "reports",
   "routes",
   "",

@@ -4,14 +4,20 @@
  * bounded, whatever the database holds.
  */
 
+import { PawlError } from "pawl";
 import { Type } from "typebox";
 import type { Backend } from "../backend/backend.js";
+import { examineDatabase, examineRuns } from "../doctor/examine.js";
+import type { Finding } from "../doctor/findings.js";
 import type { App } from "../http/app.js";
+import type { Caller } from "../http/auth.js";
 import { answers, strict } from "../http/schemas.js";
 import {
   definitionsSchema,
+  doctorSchema,
   failuresSchema,
   keysSchema,
+  type ListedFinding,
   queries,
   seriesSchema,
   slotsSchema,
@@ -22,7 +28,7 @@ import {
 const config = { scope: "read", prefixes: "checked" } as const;
 const tags = ["reports"];
 
-export function reportRoutes(app: App, { engine }: Backend): void {
+export function reportRoutes(app: App, { engine, schema }: Backend): void {
   app.get(
     "/v1/series",
     {
@@ -136,4 +142,44 @@ export function reportRoutes(app: App, { engine }: Backend): void {
     },
     ({ query, caller }) => engine.reports(caller.prefixes).workers(query),
   );
+
+  const doctor = doctorOver({ url: engine.url, schema });
+  app.get(
+    "/v1/doctor",
+    {
+      config,
+      schema: {
+        operationId: "getDoctor",
+        summary: "Check the database, and say how to fix what is wrong",
+        description:
+          "As `pawl doctor`. An answer may be 10 s old. A token with prefixes gets the findings about its own runs.",
+        tags,
+        response: answers({ 200: doctorSchema }),
+      },
+    },
+    ({ caller }) => doctor(caller),
+  );
+}
+
+const patienceMs = 60_000;
+/** How long an answer of the doctor serves further requests: it opens a connection for each. */
+const keptMs = 10_000;
+
+/** Examines the database for callers. Those without prefixes share the answers. */
+function doctorOver(address: { readonly url: string; readonly schema: string }) {
+  const describe = (error: unknown): string => (error instanceof PawlError ? error.message : "the check failed");
+  let known: { readonly atMs: number; readonly findings: Promise<readonly Finding[]> } | undefined;
+  return async (caller: Caller): Promise<{ findings: ListedFinding[] }> => {
+    if (caller.hasPrefixes) {
+      return toAnswer(await examineRuns(address, { patienceMs }, (what) => caller.allows(what)));
+    }
+    if (known === undefined || performance.now() - known.atMs > keptMs) {
+      known = { atMs: performance.now(), findings: examineDatabase(address, { patienceMs, describe }) };
+    }
+    return toAnswer(await known.findings);
+  };
+}
+
+function toAnswer(findings: readonly Finding[]): { findings: ListedFinding[] } {
+  return { findings: findings.map((finding) => ({ ...finding, fix: finding.fix ?? null })) };
 }

@@ -194,6 +194,25 @@ export const workersSchema = Type.Unsafe<Workers>(
   strict({ workers: Type.Array(workerSchema), cursor: nextCursor }, { title: "Workers" }),
 );
 
+export interface ListedFinding {
+  readonly check: string;
+  readonly level: "ok" | "note" | "wrong";
+  readonly text: string;
+  readonly fix: string | null;
+}
+
+const findingSchema = strict(
+  {
+    check: Type.String({ description: "The name of the check" }),
+    level: oneOf(["ok", "note", "wrong"] as const),
+    text: Type.String(),
+    fix: nullable(Type.String({ description: "How to fix it" })),
+  },
+  { title: "Finding" },
+);
+
+export const doctorSchema = strict({ findings: Type.Array(findingSchema) }, { title: "Findings" });
+
 const time = (description: string) => Type.Optional(Type.String({ description: `${description}, ISO 8601` }));
 const name = Type.Optional(Type.String({ description: "Only of this definition" }));
 const page = {
