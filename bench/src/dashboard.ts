@@ -33,6 +33,7 @@ const pages: Readonly<Record<string, string>> = {
   keys: "/keys",
   limits: "/limits",
   workers: "/workers",
+  doctor: "/doctor",
   actions: "/actions",
 };
 

@@ -81,6 +81,12 @@ describe("the dashboard", () => {
     expect(limits.find(({ name }) => name === "press")).toMatchObject({ allowed: 500 });
   });
 
+  it("says what is wrong with the database and the setup, and how to fix it", async () => {
+    const page = await visit("/doctor");
+    await page.getByRole("region", { name: "Findings" }).getByText("invoice").first().waitFor();
+    await page.getByRole("region", { name: "Diagnosis" }).getByText("npx pawl doctor").waitFor();
+  });
+
   it("has charts over time, for an hour or longer", async () => {
     const page = await visit("/");
     await page.getByRole("figure", { name: /^Runs per minute: started \d+/ }).waitFor();

@@ -41,6 +41,7 @@ const pages = (runs: Stocked): Record<string, string> => ({
   keys: "/keys",
   limits: "/limits",
   workers: "/workers",
+  doctor: "/doctor",
   actions: "/actions",
   ...(process.argv.includes("--all")
     ? { completed: `/runs/${runs.ended}`, filtered: "/runs?status=failed&input.euros=900&name=charge" }

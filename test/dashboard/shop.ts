@@ -113,6 +113,7 @@ export const everyPage = (runs: Stocked): string[] => [
   "keys",
   "limits",
   "workers",
+  "doctor",
   "actions",
 ];
 

@@ -23,6 +23,8 @@ export const isLive = signal(true);
 const kept = new Map<string, unknown>();
 const maxKept = 50;
 const slowestMs = 30_000;
+/** While a stream is open: some data, such as counts, change without an event. */
+const streamingMs = 10_000;
 
 /**
  * `key` names the data: with another key, others are loaded. `everyMs` says when to load again;
@@ -82,7 +84,7 @@ export function usePolled<Data>(
       if (ms === null || !live || aborted.signal.aborted) return;
       clearTimeout(timer);
       const sinceMs = performance.now() - loadedAtMs;
-      const paceMs = watch !== undefined && isStreaming.peek() ? Math.max(ms, slowestMs) : ms;
+      const paceMs = watch !== undefined && isStreaming.peek() ? Math.max(ms, streamingMs) : ms;
       timer = setTimeout(
         () => {
           if (!document.hidden) void run();
