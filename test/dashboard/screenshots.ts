@@ -7,7 +7,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { startLocalPostgres } from "@pawl/local-postgres";
 import { createServer } from "@pawl/server";
-import { connect, migrate, serve } from "pawl";
+import { connect, job, migrate, serve } from "pawl";
 import pg from "pg";
 import type { Browser, Route } from "playwright-core";
 import { until } from "../support/until.js";
@@ -54,7 +54,7 @@ const onPhone = new Set(["overview", "runs", "run", "machine", "waiting"]);
 async function shoot(browser: Browser, url: string, runs: Stocked): Promise<void> {
   for (const { name: look, ...options } of looks) {
     const context = await browser.newContext({ ...options, reducedMotion: "reduce" });
-    await context.route("**/v1/runs/**", hidePlace);
+    for (const path of ["runs/**", "doctor", "workers*"]) await context.route(`**/v1/${path}`, hidePlace);
     const page = await context.newPage();
     for (const [name, path] of Object.entries(pages(runs))) {
       if (look === "phone" && !onPhone.has(name)) continue;
@@ -94,10 +94,10 @@ async function addHistory(url: string): Promise<void> {
 /** The pictures do not tell where this checkout is: stacks have the paths of an application. */
 async function hidePlace(route: Route): Promise<void> {
   const response = await route.fetch();
-  const body = (await response.text()).replaceAll(
-    /(file:\/\/)?\/[^"\s(]*\/dashboard\/shop\.js/g,
-    "/app/shop.js",
-  );
+  const body = (await response.text())
+    .replaceAll(/(file:\/\/)?\/[^"\s(]*\/dashboard\/shop\.js/g, "/app/shop.js")
+    .replaceAll(/\/[^"\s(]*\/socket/g, "db:5432")
+    .replaceAll(/"host":"[^"]*"/g, '"host":"app-1"');
   await route.fulfill({ response, body });
 }
 
@@ -105,12 +105,18 @@ mkdirSync(target, { recursive: true });
 const postgres = await startLocalPostgres();
 await migrate({ url: postgres.url });
 const pawl = connect(postgres.url);
-const worker = serve(shop, { url: postgres.url, logger: silent });
+const press = job({
+  name: "press",
+  run: ({ signal }) => new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve())),
+});
+const worker = serve([...shop, press], { url: postgres.url, logger: silent });
 const server = await createServer({ database: postgres.url, port: 0 });
 const browser = await launchBrowser();
 try {
   await worker.ready;
   const runs = await stock(pawl);
+  // The first holds the key until the end.
+  for (const n of [1, 2, 3]) await pawl.start(press, { n }, { partitionKey: "customer-42" });
   await addHistory(postgres.url);
   await until("the failures are counted", async () => (await pawl.failures()).failures.length > 1);
   await shoot(browser, await server.listen(), runs);

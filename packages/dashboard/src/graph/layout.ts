@@ -256,7 +256,7 @@ function sideOf(
   const rights = column.map((one) => at.get(one)!.x + one.width);
   const lefts = column.map((one) => at.get(one)!.x);
   return side === "right"
-    ? { x: x + node.width, y: middle, downX: Math.max(...rights) + 14 }
+    ? { x: x + node.width, y: middle, downX: Math.max(...rights) + 31 }
     : { x, y: middle, downX: Math.min(...lefts) - 18 };
 }
 
