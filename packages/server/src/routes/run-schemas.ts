@@ -90,7 +90,7 @@ export const pageSchema = strict(
     runs: Type.Array(runSchema),
     cursor: nextCursor,
   },
-  { description: "A page of runs, newest first" },
+  { title: "RunPage", description: "A page of runs, newest first" },
 );
 
 export const startedSchema = Type.Unsafe<Started>(
@@ -166,7 +166,7 @@ export const stepsSchema = strict(
     ),
     cursor: nextCursor,
   },
-  { description: "The journal in the order of replay, then the pending steps" },
+  { title: "Steps", description: "The journal in the order of replay, then the pending steps" },
 );
 
 export const whySchema = Type.Unsafe<Why>(
