@@ -4,6 +4,7 @@
 
 export * from "./exports.js";
 export { connect, type ConnectOptions } from "./api/connect.js";
+export type { ConnectionOptions, DatabaseSource, PgPool } from "./store/driver/source-types.js";
 export { child, type Child } from "./define/child.js";
 export type { BatchContext, BatchFailure, BatchItem, BatchOptions } from "./define/batch.js";
 export type { ChildRun, JobContext, StepContext } from "./define/context.js";

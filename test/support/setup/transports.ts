@@ -11,6 +11,7 @@ const counted =
 
 /** By file, as a path from `test/laws`. */
 export const filesApart: Readonly<Record<string, string>> = {
+  "databases/connections.test.ts": database,
   "databases/least-privilege.test.ts": database,
   "databases/migrate.test.ts": database,
   "transactions/transaction.test.ts": sql,
