@@ -28,6 +28,7 @@ const rooms = [
   "worker",
   "operate",
   "api",
+  "serverless",
   "testing",
   "engine",
   "",

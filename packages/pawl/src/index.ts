@@ -46,6 +46,7 @@ export type { DeclaredSchedule, DeclaredSchedules } from "./schedules/declared.j
 export type { MetricsOptions, ServeOptions } from "./worker/options.js";
 export { migrate, type MigrateOptions } from "./api/migrate.js";
 export { serve, type Worker } from "./api/serve.js";
+export { runUntilIdle, type IdleReport, type RunUntilIdleOptions } from "./serverless/run-until-idle.js";
 export type { OpenTransaction } from "./store/postgres/callers.js";
 export type { DatabaseState, MigrationResult } from "./store/store.js";
 export type { Within } from "./api/within.js";

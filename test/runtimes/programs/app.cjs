@@ -15,6 +15,6 @@ async function main() {
   const pawl = connect(url, { logger });
   const { runId } = await pawl.start(greet, { name: "bundle" });
   console.log(JSON.stringify({ result: await pawl.result(runId), logged }));
-  process.stdin.resume().once("end", () => Promise.all([worker.stop(), pawl.close()]));
+  process.stdin.resume().once("end", () => void Promise.all([worker.stop(), pawl.close()]));
 }
-main();
+void main();

@@ -72,8 +72,15 @@ export function serve(definitions: readonly AnyDefinition[], options: ServeOptio
   return new EngineWorker(settings, () => openPostgres(target.url, settings.schema));
 }
 
+interface PostgresWorkerTransport extends WorkerTransport {
+  readonly store: PostgresStore;
+}
+
 /** The transport of a worker straight to Postgres. */
-async function openPostgres(url: DatabaseSource | undefined, schema: string): Promise<WorkerTransport> {
+export async function openPostgres(
+  url: DatabaseSource | undefined,
+  schema: string,
+): Promise<PostgresWorkerTransport> {
   const database = await locateSchema(url, schema);
   const address = { url: database.url, schema };
   const store = new PostgresStore(address, { connections });

@@ -169,9 +169,10 @@ const names = [
   "logger",
 ] as const;
 
-export function checkServe(definitions: unknown, options: unknown): ServeSettings {
-  const given = checkOptions(options, names, "the options of serve");
-  const served = checkDefinitions(definitions, "serve");
+/** `what` is the function that takes them. */
+export function checkServe(definitions: unknown, options: unknown, what = "serve"): ServeSettings {
+  const given = checkOptions(options, names, `the options of ${what}`);
+  const served = checkDefinitions(definitions, what);
   const leaseMs = atLeast(given.lease ?? defaults.lease, "lease", 1_000, shortLease);
   const heartbeatMs = atLeast(given.heartbeat ?? defaults.heartbeat, "heartbeat", 10);
   if (heartbeatMs * 3 > leaseMs) {

@@ -77,14 +77,14 @@ function sharing(given: PgPool, timeoutMs: number | undefined): Connections {
   return {
     query: query as Connections["query"],
     connect: (() => pool.connect()) as Connections["connect"],
-    end: (async () => {}) as Connections["end"],
+    end: async () => {},
   };
 }
 
 /** One connection, and how to end it: the user's pool gets its connection back. */
 export interface Opened {
   readonly client: pg.ClientBase;
-  end(): Promise<void>;
+  readonly end: () => Promise<void>;
 }
 
 /**
