@@ -41,6 +41,7 @@ const serverRooms = [
   "command/terminal",
   "command/runs",
   "command/dev",
+  "command/completion",
   "command",
 ];
 

@@ -4,6 +4,7 @@ import type { Command } from "commander";
 import { addActions } from "./actions.js";
 import { addBulk } from "./bulk.js";
 import { addCheck } from "./check.js";
+import { addCompletion } from "./completion/completion.js";
 import { addDev } from "./dev/dev.js";
 import { addDoctor } from "./doctor.js";
 import { addFork } from "./fork.js";
@@ -36,5 +37,6 @@ export function createProgram(session: Session): Command {
   addDoctor(program, session);
   addFork(program, session);
   addHold(program, session);
+  addCompletion(program, session);
   return program;
 }
