@@ -42,6 +42,7 @@ const serverRooms = [
   "command/runs",
   "command/dev",
   "command/completion",
+  "command/init",
   "command",
 ];
 

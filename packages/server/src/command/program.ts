@@ -9,6 +9,7 @@ import { addDev } from "./dev/dev.js";
 import { addDoctor } from "./doctor.js";
 import { addFork } from "./fork.js";
 import { addHold } from "./hold.js";
+import { addInit } from "./init/init.js";
 import { addLimits } from "./limits.js";
 import { addMigrate } from "./migrate.js";
 import { addPauses } from "./pauses.js";
@@ -22,6 +23,7 @@ import { version } from "./terminal/version.js";
 
 export function createProgram(session: Session): Command {
   const program = newProgram(session, "Pawl: durable execution on PostgreSQL", version);
+  addInit(program, session);
   addDev(program, session);
   addServer(program, session);
   addToken(program, session);
