@@ -13,7 +13,7 @@ COPY packages/server packages/server
 COPY packages/dashboard packages/dashboard
 RUN mkdir node_modules/@pawl && ln -s ../packages/pawl node_modules/pawl && \
     ln -s ../../packages/dashboard node_modules/@pawl/dashboard && \
-    node_modules/.bin/tsc -b packages/server && node_modules/.bin/vite build packages/dashboard
+    node packages/pawl/scripts/generate.js && node_modules/.bin/tsc -b packages/server && node_modules/.bin/vite build packages/dashboard
 RUN mkdir -p packed built/pawl built/@pawl/server built/@pawl/dashboard && \
     npm pack --ignore-scripts --pack-destination packed ./packages/pawl ./packages/server ./packages/dashboard && \
     tar -xzf packed/pawl-[0-9]*.tgz --strip-components=1 -C built/pawl && \

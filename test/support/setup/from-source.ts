@@ -1,7 +1,7 @@
 /**
  * Lets tests run from the sources of the workspace, without a build. Imports of a workspace package,
  * and imports of its `dist`, get the source file that they are built from. Programs that a package
- * starts as a thread or process (`new URL("./x.js", import.meta.url)`) are started by tsx. A plugin
+ * starts as a process (`new URL("./x.js", import.meta.url)`) are started by tsx. A plugin
  * of `vitest.config.ts`; `vitest.built.config.ts` runs the same tests on the built packages instead.
  * Programs that tests start themselves are always built ones (`support/built.ts`).
  */
@@ -13,6 +13,7 @@ import type { Plugin } from "vitest/config";
 
 const root = fileURLToPath(new URL("../../../", import.meta.url));
 const packages = ["packages/pawl", "packages/server", "packages/local-postgres"];
+const generated = join(root, "packages/pawl/src/generated/");
 const launchers = join(root, "node_modules/.cache/pawl-from-source");
 
 export function fromSource(): Plugin {
@@ -24,7 +25,10 @@ export function fromSource(): Plugin {
       const entry = entries.get(id);
       if (entry !== undefined) return entry;
       if (importer === undefined || !id.startsWith(".")) return undefined;
-      return sourceOf(resolve(dirname(importer), id));
+      const path = resolve(dirname(importer), id);
+      // Text that `scripts/generate.js` has made of sources: there is no other source of it.
+      if (path.startsWith(generated)) return { id: path.replace("/src/", "/dist/"), external: true };
+      return sourceOf(path);
     },
     transform(code, id) {
       if (!id.startsWith(join(root, "packages")) || !id.includes("/src/")) return undefined;

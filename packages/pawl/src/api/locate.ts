@@ -143,10 +143,12 @@ async function checkSchema(url: string, schema: string): Promise<void> {
 }
 
 async function importLocalPostgres(): Promise<LocalPostgresModule> {
-  // Not a literal, so that compilers and bundlers do not follow an optional dependency.
+  // Not a literal, and ignored by bundlers: an optional dependency that starts programs of its own.
   const name = "@pawl/local-postgres";
   try {
-    return (await import(name)) as LocalPostgresModule;
+    return (await import(
+      /* webpackIgnore: true */ /* turbopackIgnore: true */ /* @vite-ignore */ name
+    )) as LocalPostgresModule;
   } catch (error) {
     throw new Refused(
       "no database: pass a URL, set PAWL_URL or DATABASE_URL, or install @pawl/local-postgres to get a local one",

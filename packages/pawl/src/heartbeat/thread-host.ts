@@ -1,14 +1,16 @@
 /**
  * Owns the one heartbeat thread of the process, for all its workers. The thread starts with the
- * first worker and ends with the last. If it dies, another one takes over all its worker ids. Where
- * no thread can start (a bundle without its file, options that cannot be posted to it), the main
- * loop sends the heartbeats and says so once. Used by `lease.ts`.
+ * first worker and ends with the last. If it dies, another one takes over all its worker ids. Its
+ * program is a text, so it starts in every bundle. Where no thread can start (a runtime without
+ * threads, options that cannot be posted to it), the main loop sends the heartbeats and says so once.
+ * Used by `lease.ts`.
  *
  * One thread, because a thread per worker fed the overload that had cost the lease: 25 workers on 2
  * starved cores lost 243 leases of 2 s in 40 s, and lose none with one.
  */
 
 import { Worker as Thread } from "node:worker_threads";
+import { threadSource } from "../generated/heartbeat-thread.js";
 import type { Logger } from "../values/logger.js";
 import { RetryDelay } from "../timing/retry-delay.js";
 import {
@@ -17,7 +19,6 @@ import {
   type HeartbeatOptions,
   type HeartbeatReport,
   type Message,
-  threadMark,
 } from "./thread.js";
 
 /** A heartbeat may hang in a database that does not answer: a worker that stops waits no longer. */
@@ -133,7 +134,7 @@ export class ThreadHost {
   }
 
   #onMessage(message: Message): void {
-    if (message.kind === "ready") return;
+    if (message.kind === "ready" || message.kind === "stopped") return;
     const member = this.#members.get(message.key);
     if (message.kind === "ended") member?.onEnded?.();
     else member?.onReport(message.report);
@@ -142,12 +143,8 @@ export class ThreadHost {
   #startThread(): void {
     let thread: Thread;
     try {
-      // The thread needs only the driver: no flags such as --inspect or a test's loader.
-      thread = new Thread(new URL("./thread.js", import.meta.url), {
-        workerData: threadMark,
-        execArgv: [],
-        name: "pawl-heartbeat",
-      });
+      // The thread runs a text that needs no other file: no flags such as --inspect or a test's loader.
+      thread = new Thread(threadSource, { eval: true, execArgv: [], name: "pawl-heartbeat" });
     } catch (error) {
       this.#useMainLoop(error);
       return;
@@ -159,6 +156,7 @@ export class ThreadHost {
     let reason: unknown;
     thread.on("message", (message: Message) => {
       isReady ||= message.kind === "ready";
+      if (message.kind === "stopped") void thread.terminate();
       this.#onMessage(message);
     });
     thread.on("error", (error) => (reason = error));

@@ -1,11 +1,10 @@
 /**
- * The heartbeat thread, one for all workers of the process: one small call per worker and interval.
- * A step that blocks the main thread cannot cost a worker its lease. The thread writes the time of
- * each confirmed heartbeat into shared memory, where the main thread reads it even after a long
- * block. The main loop runs the same code if no thread can start. Commanded by `thread-host.ts`.
+ * The work of the heartbeat thread, one for all workers of the process: one small call per worker and
+ * interval. A step that blocks the main thread cannot cost a worker its lease. The thread writes the
+ * time of each confirmed heartbeat into shared memory, where the main thread reads it even after a
+ * long block. `thread-main.ts` runs this in the thread. The main loop does if no thread can start.
  */
 
-import { parentPort, workerData } from "node:worker_threads";
 import { HeartbeatPool } from "../store/heartbeat-pool.js";
 import { lowestClaimId } from "../values/claim-id.js";
 import { monotonicMs } from "../values/monotonic-clock.js";
@@ -65,11 +64,9 @@ export type Command =
 /** A message from the thread. */
 export type Message =
   | { readonly kind: "ready" }
+  | { readonly kind: "stopped" }
   | { readonly kind: "report"; readonly key: number; readonly report: HeartbeatReport }
   | { readonly kind: "ended"; readonly key: number };
-
-/** The data by which this file knows that it runs as the thread. */
-export const threadMark = "pawl-heartbeat";
 
 const heldEveryMs = 10_000;
 /**
@@ -221,15 +218,4 @@ export function beatAll(tell: (message: Message) => void): (command: Command) =>
     else if (command.kind === "end") await end(command.key);
     else await Promise.all([...all.keys()].map(end));
   };
-}
-
-if (parentPort !== null && workerData === threadMark) {
-  const port = parentPort;
-  const execute = beatAll((message) => port.postMessage(message));
-  port.on("message", (command: Command) => {
-    void execute(command).then(() => {
-      if (command.kind === "stop") port.close();
-    });
-  });
-  port.postMessage({ kind: "ready" } satisfies Message);
 }

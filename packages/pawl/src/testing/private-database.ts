@@ -5,7 +5,7 @@
  */
 
 import { randomBytes } from "node:crypto";
-import pg from "pg";
+import pg from "../store/driver/driver.js";
 import { connectionOptions, types } from "../store/postgres/database.js";
 import { explain, isOutage } from "../store/postgres/database-errors.js";
 import { quoteName } from "../store/postgres/literals.js";

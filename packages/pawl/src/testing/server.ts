@@ -7,7 +7,7 @@
 import { createHash } from "node:crypto";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import pg from "pg";
+import pg from "../store/driver/driver.js";
 import { connectionOptions, openPool } from "../store/postgres/database.js";
 import { explain } from "../store/postgres/database-errors.js";
 import { quoteName } from "../store/postgres/literals.js";
@@ -97,11 +97,13 @@ async function prepare(url: string | undefined): Promise<TestServer> {
 }
 
 async function startLocal(): Promise<string> {
-  // Not a literal, so that neither the compiler nor a bundler follows an optional dependency.
+  // Not a literal, and ignored by bundlers: an optional dependency that starts programs of its own.
   const name = "@pawl/local-postgres";
   let module: LocalPostgresModule;
   try {
-    module = (await import(name)) as LocalPostgresModule;
+    module = (await import(
+      /* webpackIgnore: true */ /* turbopackIgnore: true */ /* @vite-ignore */ name
+    )) as LocalPostgresModule;
   } catch (error) {
     throw new Refused(
       "testPawl found no Postgres; run npm install --save-dev @pawl/local-postgres, or pass the url of a server where it may " +

@@ -11,16 +11,23 @@ import { shorten } from "./show.js";
 const bounds = { characters: 65_536, firstLine: 200, beforeMessage: 200 };
 
 /**
- * Where the code of this package is, as frames name it. Empty if a bundler moved this file: the
- * frames of Pawl then cannot be told from others, and all are kept.
+ * Where the code of this package is, as frames name it: read from a frame of this file. Empty if a
+ * bundler moved this file: the frames of Pawl then cannot be told from others, and all are kept.
  */
-const ownPlaces = placesOf(import.meta.url);
+const ownPlaces = placesOf(new Error("here").stack);
 
-function placesOf(url: string | undefined): readonly string[] {
-  const root = /^(.*\/)(?:src|dist)\/values\/stack\.[jt]s(?:\?.*)?$/.exec(url ?? "")?.[1];
+/** A bundler has moved this file. */
+export const isBundled = ownPlaces.length === 0;
+
+function placesOf(stack: string | undefined): readonly string[] {
+  const root =
+    /(?:\(|at )((?:file:\/\/)?\/[^\n]*\/)(?:src|dist)\/values\/stack\.[jt]s(?:\?[^\n]*)?:\d+:\d+\)?$/m.exec(
+      stack ?? "",
+    )?.[1];
   if (root === undefined) return [];
   const path = decodeURIComponent(root.replace(/^file:\/\//, ""));
-  return [root, path].flatMap((place) => [`${place}src/`, `${place}dist/`]);
+  const url = `file://${encodeURI(path)}`;
+  return [root, path, url].flatMap((place) => [`${place}src/`, `${place}dist/`]);
 }
 
 /** The stack without the engine's frames; undefined if no frame is left. */

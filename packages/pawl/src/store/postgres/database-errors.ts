@@ -4,7 +4,7 @@
  * Pawl's. The engine's loops ask `isOutage` whether waiting can help.
  */
 
-import pg from "pg";
+import pg from "../driver/driver.js";
 import { PawlError, Unavailable } from "../../values/errors.js";
 import { isUnreachable, Refused } from "../errors.js";
 import { type Address, describeAddress } from "./database.js";

@@ -4,7 +4,7 @@
  * `hold` use this file; workers ask through their store.
  */
 
-import pg from "pg";
+import pg from "../driver/driver.js";
 import type { Actor, DatabaseState } from "../store.js";
 import { type Address, connectionOptions, types } from "./database.js";
 import { explain } from "./database-errors.js";

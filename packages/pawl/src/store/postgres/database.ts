@@ -4,7 +4,7 @@
  * process or keeps it alive. The store, the migrations and the heartbeat use this file.
  */
 
-import pg from "pg";
+import pg from "../driver/driver.js";
 import { InvalidOption, NotSupported } from "../../values/errors.js";
 
 /** Everything needed to reach the database. You can send it to another thread. */

@@ -1,6 +1,6 @@
 /** Sends heartbeats on a connection of their own. */
 
-import pg from "pg";
+import pg from "../driver/driver.js";
 import type { HeartbeatAnswer, HeartbeatConnection } from "../heartbeats.js";
 import { type Address, connectionOptions, types } from "./database.js";
 import { quoteName } from "./literals.js";

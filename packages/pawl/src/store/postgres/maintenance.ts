@@ -4,7 +4,7 @@
  * a database uses them.
  */
 
-import pg from "pg";
+import pg from "../driver/driver.js";
 import { NotSupported } from "../../values/errors.js";
 import { connectionOptions, databaseName, types, withDatabase } from "./database.js";
 import { sqlState } from "./database-errors.js";

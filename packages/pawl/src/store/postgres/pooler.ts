@@ -5,7 +5,7 @@
  * before it copies a database, and before it prepares statements and limits their time.
  */
 
-import pg from "pg";
+import pg from "../driver/driver.js";
 import type { Pooling } from "../health.js";
 import { type Address, connectionOptions, types } from "./database.js";
 import { explain } from "./database-errors.js";

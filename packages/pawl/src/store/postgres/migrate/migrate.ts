@@ -6,7 +6,7 @@
  * refuses to work on the schema. Users, tests, and `connect` on the local Postgres call it.
  */
 
-import pg from "pg";
+import pg from "../../driver/driver.js";
 import { Unavailable } from "../../../values/errors.js";
 import { applyFunctions, dropEverything, markObjects } from "./apply-schema.js";
 import { type Address, connectionOptions, openPool, types } from "../database.js";

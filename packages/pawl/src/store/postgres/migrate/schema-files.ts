@@ -1,5 +1,6 @@
 /**
- * Reads the SQL of the schema, in `schema/`. Tables and changes of data are numbered files
+ * The SQL of the schema, from the files in `schema/`. A build makes a module of them
+ * (`scripts/generate.js`), which only a migration loads. Tables and changes of data are numbered files
  * (`tables/0001_runs.sql`), never edited after a release. All files of one number are one version.
  * Functions and views belong to the newest version, and each migration applies them whole. The
  * first line of a file is a marker that says how to apply it:
@@ -14,11 +15,7 @@
  */
 
 import { createHash } from "node:crypto";
-import { readdir, readFile } from "node:fs/promises";
 import { functionsRevision } from "../version.js";
-
-// The path is the same from src/ and dist/, so that no build step has to copy the files.
-const directory = new URL("../../../../src/store/postgres/schema/", import.meta.url);
 
 export interface SchemaFile {
   readonly name: string;
@@ -42,16 +39,14 @@ export interface Schema {
 let read: Promise<Schema> | undefined;
 
 export function readSchema(): Promise<Schema> {
-  read ??= readSchemaFrom(directory);
+  read ??= import("../../../generated/schema.js").then(({ sqlFiles }) => toSchema(sqlFiles));
   return read;
 }
 
-async function readSchemaFrom(folder: URL): Promise<Schema> {
-  const [tables, functions, views] = await Promise.all([
-    readFolder(new URL("tables/", folder)),
-    readFolder(new URL("functions/", folder)),
-    readFolder(new URL("views/", folder)),
-  ]);
+function toSchema(sqlFiles: Readonly<Record<string, string>>): Schema {
+  const tables = filesIn("tables/", sqlFiles);
+  const functions = filesIn("functions/", sqlFiles);
+  const views = filesIn("views/", sqlFiles);
   const versions: SchemaFile[][] = [];
   for (const file of tables) {
     const version = Number(/^\d{4}(?=_)/.exec(file.name)?.[0]);
@@ -97,13 +92,11 @@ export function functionFiles({ functions }: Schema): Map<string, SchemaFile> {
   return files;
 }
 
-/** Reads the SQL files of a folder and its subfolders, by name. */
-async function readFolder(folder: URL): Promise<SchemaFile[]> {
-  const entries = await readdir(folder, { recursive: true });
-  const names = entries.map((name) => name.replaceAll("\\", "/")).filter((name) => name.endsWith(".sql"));
-  return Promise.all(
-    names.toSorted().map(async (name) => toFile(name, await readFile(new URL(name, folder), "utf8"))),
-  );
+/** The files of a folder and its subfolders, by their name in it. */
+function filesIn(folder: string, sqlFiles: Readonly<Record<string, string>>): SchemaFile[] {
+  return Object.entries(sqlFiles)
+    .filter(([path]) => path.startsWith(folder))
+    .map(([path, text]) => toFile(path.slice(folder.length), text));
 }
 
 function toFile(name: string, text: string): SchemaFile {
