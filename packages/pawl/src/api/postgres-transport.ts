@@ -40,6 +40,7 @@ import { addressKey } from "../store/postgres/database.js";
 import { isBusy, isOutage } from "../store/postgres/database-errors.js";
 import { PostgresStore } from "../store/postgres/postgres-store.js";
 import type { PauseTransport } from "../store/pauses.js";
+import type { ReportTransport } from "../store/reports/reports.js";
 import type { StoredSubscription } from "../store/queue-store.js";
 import type { NewRun, StartedRun, StoredLimit } from "../store/runs.js";
 import { LockLanes } from "../timing/slow-lanes.js";
@@ -74,6 +75,7 @@ class PostgresTransport implements ClientTransport {
   readonly bulk: BulkTransport;
   readonly pauses: PauseTransport;
   readonly schedules: ScheduleTransport;
+  readonly reports: ReportTransport;
   readonly #database: Located;
   readonly #store: PostgresStore;
   readonly #hub: Hub;
@@ -99,6 +101,7 @@ class PostgresTransport implements ClientTransport {
     this.queues = this.#queues(new Messages(store, hub, { isOutage, isBusy, lanes }));
     this.topics = this.#topics();
     this.bulk = this.#bulk();
+    this.reports = store.reports();
     this.schedules = new LocalSchedules(store, hub, currentActor);
     this.pauses = pausesOver(store.pausing, hub, currentActor);
   }
@@ -138,7 +141,7 @@ class PostgresTransport implements ClientTransport {
 
   async rerun(runId: string, request: RerunRequest): Promise<RerunVerdict> {
     const rerun = await this.#store.rerun(runId, request, currentActor());
-    if (rerun.kind === "rerun") {
+    if (rerun.kind === "rerun" && rerun.created) {
       const { name, version } = rerun;
       this.#hub.hint(rerun.queue);
       this.#hub.emit("run.started", { runId: rerun.runId, name, version, parentId: null });

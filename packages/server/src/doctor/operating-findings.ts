@@ -1,10 +1,10 @@
 /**
- * Judges concurrency limits and bulk operations, like `findings.ts`. Pure. Used by `pawl doctor`.
+ * Judges concurrency limits and bulk operations, like `findings.ts`. Pure. Used by `examine.ts`.
  */
 
 import type { SchemaHealth } from "pawl/engine";
 import { type Finding, judge, type Problem } from "./findings.js";
-import { duration, plural, printable } from "./terminal/text.js";
+import { duration, plural, printable } from "./text.js";
 
 type LimitFact = SchemaHealth["limits"][number];
 type BulkFact = SchemaHealth["bulk"][number];

@@ -1,10 +1,10 @@
 /**
  * Judges the facts about a database. Each finding says what was found and, if something is
- * wrong, how to fix it. Pure. Used by `pawl doctor`.
+ * wrong, how to fix it. Pure. Used by `examine.ts`.
  */
 
 import { type DatabaseState, type Pooling, type SchemaHealth, type ServerHealth, values } from "pawl/engine";
-import { duration, plural, printable } from "./terminal/text.js";
+import { duration, plural, printable } from "./text.js";
 
 export interface Finding {
   /** The name of the check. */
