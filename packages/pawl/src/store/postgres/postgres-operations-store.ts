@@ -18,6 +18,7 @@ import type {
   StoredBulkResult,
 } from "../client-store.js";
 import type { PausedRuns, PauseStore, StoredPause } from "../pauses.js";
+import type { BulkBatch } from "../worker-store.js";
 import { toClaimable } from "./rows.js";
 import { actorText, column } from "./literals.js";
 import { PostgresQueueStore } from "./postgres-queue-store.js";
@@ -40,7 +41,7 @@ interface BulkRow {
 export class PostgresOperationsStore extends PostgresQueueStore {
   async rerun(
     runId: string,
-    { from, input, state, version }: RerunRequest,
+    { from, input, state, version, idempotencyKey }: RerunRequest,
     by: Actor,
   ): Promise<RerunVerdict> {
     const [row] = await this.call<{
@@ -50,11 +51,22 @@ export class PostgresOperationsStore extends PostgresQueueStore {
       version: number;
       queue: string;
       steps: string | null;
-    }>("rerun", [column([runId], (id) => id), from, input, state, version, JSON.stringify(by)]);
+      created: boolean;
+    }>("rerun", [
+      column([runId], (id) => id),
+      from,
+      input,
+      state,
+      version,
+      JSON.stringify(by),
+      idempotencyKey,
+    ]);
     const { verdict, id, steps, ...run } = row!;
     switch (verdict) {
       case "rerun":
-        return { kind: verdict, runId: id, name: run.name, version: run.version, queue: run.queue };
+        return { kind: verdict, runId: id, ...run };
+      case "key_conflict":
+        return { kind: verdict, runId: id };
       case "unknown_step":
       case "waited_for_children":
       case "signals_lost":
@@ -134,9 +146,13 @@ export class PostgresOperationsStore extends PostgresQueueStore {
     return row?.stop_bulk ?? false;
   }
 
-  async workBulk(limit: number): Promise<{ again: boolean; woke: boolean }> {
-    const [row] = await this.call<{ again: boolean; woke: boolean }>("work_bulk", [limit]);
-    return row!;
+  async workBulk(
+    limit: number,
+  ): Promise<{ readonly again: boolean; readonly woke: boolean; readonly batch: BulkBatch | null }> {
+    type Row = { again: boolean; woke: boolean } & (BulkBatch | { id: null });
+    const [row] = await this.call<Row>("work_bulk", [limit]);
+    const { again, woke, ...batch } = row!;
+    return { again, woke, batch: batch.id === null ? null : batch };
   }
 
   async actions(filter: ActionFilter): Promise<StoredAction[]> {

@@ -2,7 +2,7 @@
 -- The facts about why a run makes no progress, as one JSON object; null if there is no such run.
 -- The client makes the sentence. `served` and `queueServed`: by a live worker; `holder`: the run
 -- that holds its partition key; `first`: the run that is first in line for it; `slots`: those of its
--- concurrency limit.
+-- concurrency limit; `schedule`: the key of schedule_of.
 create or replace function why(p_id bigint) returns jsonb language plpgsql stable as $f$
 declare
   v_now timestamptz := clock();
@@ -22,6 +22,7 @@ begin
     'deadlineAt', iso(v_extras.deadline_at), 'debounceKey', v_extras.debounce_key, 'debounceUntil', iso(v_extras.debounce_until),
     'now', iso(v_now), 'eligibleAt', iso(within_reach(nullif(v_run.eligible_at, 'infinity'))), 'completedAt', iso(v_run.completed_at),
     'error', v_run.error,
+    'schedule', schedule_of(v_run.idempotency_key, v_extras.origin_id),
     'rerunAs', (select n.run_id::text from extras n where n.rerun_of = p_id order by n.run_id desc limit 1),
     'awaits', v_run.awaits, 'childrenPending', v_run.children_pending,
     'inbox', (
