@@ -29,13 +29,12 @@ interface Store {
   register(registration: object): Promise<void>;
   start(runs: readonly object[], options: object): Promise<readonly { readonly runId: string }[]>;
   claim(request: object): Promise<{ readonly runs: readonly { readonly runId: string }[] }>;
-  commit(commits: readonly object[], options: object): Promise<{ readonly verdicts: readonly Verdict[] }>;
+  commit(
+    commits: readonly object[],
+    options: object,
+  ): Promise<{ readonly verdicts: readonly { kind: string }[] }>;
   signal(signals: readonly object[], options: object): Promise<{ readonly handed: object | null }>;
   close(): Promise<void>;
-}
-
-interface Verdict {
-  readonly kind: string;
 }
 
 interface Checkout {
@@ -90,7 +89,12 @@ function cpuMsOf(pid: number): number {
 const unset = ["delayMs", "at", "idempotencyKey", "uniqueKey", "uniqueScope", "partitionKey", "rateLimit"];
 const newRun = {
   ...Object.fromEntries([...unset, "weight", "trace", "options"].map((name) => [name, null])),
-  ...{ version: 1, queue, priority: 0, retentionMs: 86_400_000, direct: false, input: '{"orderId": 42}' },
+  version: 1,
+  queue,
+  priority: 0,
+  retentionMs: 86_400_000,
+  direct: false,
+  input: '{"orderId": 42}',
 };
 const job = { ...newRun, name: "bench-job", kind: "job", step: null };
 const machine = { ...newRun, name: "bench-machine", kind: "machine", step: "begin" };
