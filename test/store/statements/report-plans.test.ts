@@ -13,11 +13,11 @@ const insertRuns = `insert into runs (id, status, name, kind, queue, priority, r
   cross join lateral (select (array['30 days', '1 hour', '1 day'])[n % 3 + 1]::interval as kept) k
   cross join lateral (select clock() - (100000 - n) * interval '1 second' as at) i
   cross join lateral (select i.at, case when s.status <> 'awaiting_signal' then i.at end as ended_at) t`;
-const insertKeyed = `insert into runs (id, status, name, kind, queue, priority, retention, input, eligible_at, inserted_at, partition_key, hold,
-    concurrency, slot)
-  select nextval('run_ids') << 6, 'runnable', 'keyed', 'job', 'default', 0, '1 day', '{}', clock(), clock(), 'key-' || n % 500, 1,
-    'desk:' || n % 500, 0
+const insertKeyed = `insert into runs (id, status, name, kind, queue, priority, retention, input, eligible_at, inserted_at, partition_key, hold)
+  select nextval('run_ids') << 6, 'runnable', 'keyed', 'job', 'default', 0, '1 day', '{}', clock(), clock(), 'key-' || n % 500, 1
   from generate_series(1, 20000) n`;
+const insertSlots = `insert into slots (run_id, concurrency, slot, queue, name, version, priority, eligible_at)
+  select n, 'desk:' || n % 500, n % 2 * n, 'default', 'keyed', 1, 0, clock() from generate_series(1, 20000) n`;
 const insertSeries = `insert into series (grain, name, queue, at, started)
   select g.grain, 'work-' || n, 'default', date_trunc('minute', clock()) - i * interval '1 minute', 1
   from (values ('minute'), ('hour')) g(grain), generate_series(1, 20) n, generate_series(1, 1500) i`;
@@ -43,6 +43,7 @@ it("the reports and the changes of runs ride their indexes on large tables, also
   for (let n = 0; n < 6; n++) await client.query("select recover(1000, true, null)");
   await sql(insertRuns);
   await sql(insertKeyed);
+  await sql(insertSlots);
   await sql(insertSeries);
   const recent = "(extract(epoch from clock() - interval '10 seconds') * 1000000)::bigint";
   const calls = [
@@ -52,7 +53,7 @@ it("the reports and the changes of runs ride their indexes on large tables, also
     "select recover(100, true, null)",
   ];
   const plans = await plansOf(client, calls);
-  const tables = /^(runs|steps|series|failures)$/;
+  const tables = /^(runs|slots|steps|series|failures)$/;
   const scans = plans
     .flatMap((plan) => [...nodes(plan)])
     .filter((node) => tables.test(node["Relation Name"] ?? "") && /Scan/.test(node["Node Type"]));

@@ -2,7 +2,7 @@
 -- The keys of a concurrency limit that runs hold or wait for, after the key p_after ('' is the limit
 -- without a key): how many slots are held and by which runs (the first 10, as JSON; those that the
 -- prefixes of the caller allow), and how many runs wait (counted to 1,000).
--- Skip scans over runs_slots and runs_slot_line.
+-- Skip scans over slots_held and slots_line.
 create or replace function list_slots(p_name text, p_after text, p_names text[], p_queues text[], p_limit int)
 returns table (key text, held int, waiting int, holders text) language plpgsql stable as $f$
 #variable_conflict use_column
@@ -15,28 +15,24 @@ begin
       union all
         select next_slot_key(p_name, k.concurrency), k.n + 1 from k where k.concurrency is not null and k.n < p_limit)
     select substr(k.concurrency, length(p_name) + 2),
-      (select count(*)::int from (select 1 from runs r where r.concurrency = k.concurrency and r.locked_by is not null limit c_most) h),
-      (select count(*)::int from (select 1 from runs r where r.concurrency = k.concurrency
-        and r.slot = 0 and case when r.status in ('runnable', 'awaiting_signal') then (r.hold & -33) = 0 else false end limit c_most) w),
-      (select coalesce(jsonb_agg(run_named(h.id, p_names, p_queues)::jsonb order by h.slot) filter (where run_named(h.id, p_names, p_queues) is not null), '[]')::text
-        from (select r.id, r.slot from runs r where r.concurrency = k.concurrency and r.locked_by is not null order by r.slot limit 10) h)
+      (select count(*)::int from (select 1 from slots s where s.concurrency = k.concurrency and s.slot > 0 limit c_most) h),
+      (select count(*)::int from (select 1 from slots s where s.concurrency = k.concurrency and s.slot = 0 limit c_most) w),
+      (select coalesce(jsonb_agg(run_named(h.run_id, p_names, p_queues)::jsonb order by h.slot) filter (where run_named(h.run_id, p_names, p_queues) is not null), '[]')::text
+        from (select s.run_id, s.slot from slots s where s.concurrency = k.concurrency and s.slot > 0 order by s.slot limit 10) h)
     from k where k.concurrency is not null order by k.n;
 end $f$;
 
--- The next value of runs.concurrency of this limit that is held or waited for.
+-- The next key of this limit that is held or waited for, as in slots.concurrency.
 create or replace function next_slot_key(p_name text, p_after text) returns text language plpgsql stable as $f$
 declare
   v_end text := p_name || ';';     -- after all names with a colon
 begin
-  if p_after is null and (exists (select 1 from runs r where r.concurrency = p_name and r.locked_by is not null)
-      or exists (select 1 from runs r where r.concurrency = p_name
-        and r.slot = 0 and case when r.status in ('runnable', 'awaiting_signal') then (r.hold & -33) = 0 else false end)) then
+  if p_after is null and (exists (select 1 from slots s where s.concurrency = p_name and s.slot > 0) or has_line(p_name)) then
     return p_name;
   end if;
   return least(
-    (select r.concurrency from runs r where r.concurrency > greatest(p_after, p_name || ':') and r.concurrency < v_end
-      and r.locked_by is not null order by r.concurrency limit 1),
-    (select r.concurrency from runs r where r.concurrency > greatest(p_after, p_name || ':') and r.concurrency < v_end
-      and r.slot = 0 and case when r.status in ('runnable', 'awaiting_signal') then (r.hold & -33) = 0 else false end
-      order by r.concurrency limit 1));
+    (select s.concurrency from slots s where s.concurrency > greatest(p_after, p_name || ':') and s.concurrency < v_end
+      and s.slot > 0 order by s.concurrency limit 1),
+    (select s.concurrency from slots s where s.concurrency > greatest(p_after, p_name || ':') and s.concurrency < v_end
+      and s.slot = 0 order by s.concurrency limit 1));
 end $f$;

@@ -62,7 +62,7 @@ begin
   end loop;
   return query
     select r.id::text, r.name, r.version, r.kind, r.queue, r.step, to_jsonb(awaited_names(r.awaits))::text, r.awaits ->> 'since',
-      iso(within_reach(nullif(r.eligible_at, 'infinity'))), iso(r.inserted_at), case when r.tagged then tags_of(r.id)::text end,
+      iso(within_reach(nullif(r.eligible_at, 'infinity'))), iso(r.inserted_at), case when r.has_extras then tags_of(r.id)::text end,
       n.at, n.id
     from (select case when v_is_more then iso(t.inserted_at) end as at, case when v_is_more then t.id::text end as id
       from (select 1) one left join runs t on t.id = v_id) n
