@@ -39,6 +39,7 @@ const serverRooms = [
   "backend",
   "workers",
   "routes",
+  "embed",
   "",
   "command/terminal",
   "command/runs",
