@@ -6,15 +6,16 @@ import { call } from "../api/client.js";
 import { goTo, pageAt } from "../api/router.js";
 import type { Run } from "../api/types.js";
 import { cli } from "../format/command.js";
+import { Button } from "../parts/button.js";
 import { Dialog, Field, readJson } from "../parts/dialog.js";
 
 export function RerunButton({ run, steps }: { run: Run; steps: readonly string[] }): JSX.Element {
   const [isOpen, setOpen] = useState(false);
   return (
     <>
-      <button type="button" class={run.status === "failed" ? "primary" : ""} onClick={() => setOpen(true)}>
+      <Button scope="write" class={run.status === "failed" ? "primary" : ""} onClick={() => setOpen(true)}>
         Rerun…
-      </button>
+      </Button>
       {isOpen && <RerunDialog run={run} steps={steps} onClose={() => setOpen(false)} />}
     </>
   );
