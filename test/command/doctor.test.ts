@@ -37,7 +37,7 @@ describe("pawl doctor", () => {
       new Set(
         (
           "connection, version, writable, clock, pooler, connections, durability, isolation, transactions, prepared, " +
-          "replication slots, schema, identity, autovacuum, workers, definitions, set aside, partition keys, schedules, pauses, due runs"
+          "replication slots, schema, identity, autovacuum, workers, definitions, set aside, partition keys, schedules, pauses, due runs, limits, bulk"
         ).split(", "),
       ),
     );

@@ -29,6 +29,7 @@ events.emit("commit.stale", of);
 events.emit("schedule.fired", { schedule: "s", runId: "64", name: "a", at: new Date(), lateMs: 1 });
 events.emit("schedule.skipped", { schedule: "s", at: new Date() });
 events.emit("schedule.failed", { schedule: "s", code: "c", message: "m" });
+events.emit("bulk.worked", { id: "1", action: "rerun", done: 1, skipped: 1, failed: 1 });
 const gauges = new Gauges(async () =>
   (
     [
@@ -41,6 +42,8 @@ const gauges = new Gauges(async () =>
       "blocked",
       "paused",
       "pause_age",
+      "bulk_left",
+      "bulk_idle",
       "workers",
     ] as const
   ).map((gauge) => {

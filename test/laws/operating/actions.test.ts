@@ -105,9 +105,12 @@ describe("the action log", () => {
     await store.sweep(1_000);
     expect((await pawl.actions.list()).actions.map(({ id }) => id)).toEqual([actions[0]!.id, actions[1]!.id]);
     expect((await pawl.bulk.list()).operations).toHaveLength(1);
+    // An older operation that does not end keeps no other.
+    await sql(`insert into bulk_operations (id, status, action, filter, options, actor, upto, counted, started_at, completed_at)
+      overriding system value values (-1, 'working', 'cancel', '{"where": {}}', '{}', '{"who": "local"}', 0, 0, clock(), null)`);
     await sql("update bulk_operations set completed_at = completed_at - interval '2 days'");
     await store.sweep(1_000);
-    expect((await pawl.bulk.list()).operations).toEqual([]);
+    expect((await pawl.bulk.list()).operations.map(({ id }) => id)).toEqual(["-1"]);
     expect(await sql("select 1 from bulk_results")).toEqual([]);
   });
 });

@@ -55,7 +55,7 @@ describe("a bulk operation", () => {
     const other = await database.connect();
     await other.query("begin");
     await other.query("lock table runs in access exclusive mode");
-    expect(await store.workBulk(10)).toEqual({ again: false, woke: false });
+    expect(await store.workBulk(10)).toEqual({ again: false, woke: false, batch: null });
     await other.query("rollback");
     expect(await pawl.bulk.get(operation.id)).toMatchObject({ status: "working", error: null });
     await workOff();

@@ -1,19 +1,51 @@
 /**
  * `pawl.why(runId)`: why a run makes no progress, as data and as a sentence. Pure: one call of the
  * store reads the facts, and this file finds the reason among them, in the order in which a run
- * would meet the obstacles. Used by the Postgres transport.
+ * would meet the obstacles. Used by the Postgres transport, and by the server, which hides runs that
+ * a token may not see.
  */
 
+import { readScheduleKey, type ScheduleTick } from "../define/schedule-key.js";
 import type { Pause, Why, WhyReason } from "../store/views.js";
 import type { WhyFacts } from "../store/why-facts.js";
 
 export type { Why, WhyReason } from "../store/views.js";
 
-export function explainRun(runId: string, facts: WhyFacts): Why {
-  const found = findReason(runId, facts);
+/** Never names the runs of `hidden`. */
+export function explainRun(runId: string, facts: WhyFacts, hidden: ReadonlySet<string> = new Set()): Why {
+  const found = hide(findReason(runId, facts), hidden);
   const deadlineAt = found.reason === "ended" ? null : toDate(facts.deadlineAt);
-  const text = `run ${runId} ${describe(runId, found, facts)}${describeDeadline(deadlineAt, facts)}`;
-  return { runId, phase: facts.phase, ...found, ...(deadlineAt === null ? {} : { deadlineAt }), text };
+  const schedule = readScheduleKey(facts.schedule);
+  const text =
+    `run ${runId} ${describe(runId, found, facts)}` +
+    `${describeDeadline(deadlineAt, facts)}${describeSchedule(schedule)}`;
+  return {
+    runId,
+    phase: facts.phase,
+    ...found,
+    ...(deadlineAt === null ? {} : { deadlineAt }),
+    ...(schedule === null ? {} : { schedule }),
+    text,
+  };
+}
+
+/** The runs of others that the answer may name: those before it in line, and holders of slots. */
+export function otherRuns({ holder, first, slots }: WhyFacts): string[] {
+  return [holder?.runId, first, ...(slots?.holders ?? [])].filter((runId) => typeof runId === "string");
+}
+
+function hide(why: WhyReason, hidden: ReadonlySet<string>): WhyReason {
+  if (why.reason === "key_taken" && why.holder !== null && hidden.has(why.holder)) {
+    return { ...why, holder: null, worker: null };
+  }
+  if (why.reason === "limit_full") {
+    return { ...why, holders: why.holders.filter((runId) => !hidden.has(runId)) };
+  }
+  return why;
+}
+
+function describeSchedule(schedule: ScheduleTick | null): string {
+  return schedule === null ? "" : `; the schedule "${schedule.name}" started it for ${iso(schedule.at)}`;
 }
 
 /** How long a live run has until it fails by its deadline. */
@@ -194,6 +226,9 @@ function describe(runId: string, why: WhyReason, facts: WhyFacts): string {
       return `is due at ${iso(why.until)}${again}${error}${also}`;
     }
     case "key_taken":
+      if (why.holder === null) {
+        return `waits for its partition key "${why.partitionKey}": a run that this token may not see has it, or is before it in line`;
+      }
       return why.worker === null
         ? `waits for its partition key "${why.partitionKey}": run ${why.holder} is before it in line`
         : `waits for its partition key "${why.partitionKey}", which run ${why.holder} holds on worker ${why.worker}`;

@@ -8,6 +8,7 @@ import { locateSchema } from "../api/locate.js";
 import { toCountQuery, toFilter, toPageQuery, toRun, writeCursor } from "../api/runs.js";
 import { type Started, toStarted } from "../api/send.js";
 import { type StepPage, stepsPage } from "../api/steps.js";
+import { explainRun, otherRuns, type Why } from "../api/why.js";
 import { subscribe, type Subscribed, type SubscriptionTarget } from "../api/topics.js";
 import type { AnyDefinition } from "../define/definition.js";
 import { type Hub, hubOf } from "../local/hub.js";
@@ -79,6 +80,11 @@ export interface Engine {
   countRuns(options: object, prefixes: RunPrefixes | null): Promise<number>;
   /** A page of the journal of a workflow run. */
   steps(runId: string, cursor: string | undefined): Promise<StepPage>;
+  /**
+   * Why a run makes no progress, for a caller that may see some runs only; null: there is no such
+   * run.
+   */
+  why(runId: string, allows: (run: { name: string; queue: string }) => boolean): Promise<Why | null>;
   /** Makes a subscription that belongs to this token (null: to nobody). */
   subscribe(pattern: string, target: SubscriptionTarget, owner: string | null): Promise<Subscribed>;
   /** Sets a rate limit and wakes the runs that it lets through. */
@@ -157,6 +163,13 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     countRuns: async (given, prefixes) =>
       store.count({ ...toFilter({ ...toCountQuery(given), cursor: null, limit: 1 }), prefixes }),
     steps: (runId, cursor) => stepsPage(store, runId, cursor),
+    why: async (runId, allows) => {
+      const facts = await store.why(runId);
+      if (facts === null) return null;
+      const hidden = new Set(otherRuns(facts));
+      for (const run of await store.named([...hidden])) if (allows(run)) hidden.delete(run.runId);
+      return explainRun(runId, facts, hidden);
+    },
     subscribe: (pattern, target, owner) =>
       subscribe((...given) => store.subscribe(...given, owner), pattern, target),
     setLimit: async (limit) => {

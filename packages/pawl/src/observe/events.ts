@@ -159,6 +159,14 @@ export interface EventMap {
     readonly code: string;
     readonly message: string;
   };
+  /** A batch of a bulk operation was worked off: how many runs were done, skipped and failed. */
+  readonly "bulk.worked": {
+    readonly id: string;
+    readonly action: string;
+    readonly done: number;
+    readonly skipped: number;
+    readonly failed: number;
+  };
   /** Runs of dead workers were made runnable again. */
   readonly "reaper.reaped": { readonly runs: number };
   /** Runs past their retention were deleted. */
@@ -195,6 +203,7 @@ const names: Readonly<Record<EventName, true>> = {
   "schedule.fired": true,
   "schedule.skipped": true,
   "schedule.failed": true,
+  "bulk.worked": true,
   "reaper.reaped": true,
   "sweeper.swept": true,
   "lease.lost": true,

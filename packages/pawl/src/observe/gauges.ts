@@ -1,7 +1,7 @@
 /**
  * The gauges of a database: depth and age of its queues; unserved, throttled, blocked and executing
- * runs; slots of concurrency limits; live workers. One bounded call reads them, at most every ten seconds, however often
- * Prometheus scrapes. Used by the server, and by workers with `metrics: { database: true }`.
+ * runs; slots of concurrency limits; open bulk operations; live workers. One bounded call reads them,
+ * at most every ten seconds, however often Prometheus scrapes. Used by the server, and by workers with `metrics: { database: true }`.
  */
 
 import type { StoredGauge } from "../store/store.js";
@@ -51,6 +51,15 @@ export class Gauges {
         "scope",
         "name",
       ]),
+      of("bulk_left", "pawl_bulk_runs_left", "Runs that open bulk operations have not reached, as counted.", [
+        "action",
+      ]),
+      of(
+        "bulk_idle",
+        "pawl_bulk_idle_seconds",
+        "How long an open bulk operation has made no progress, the longest of each action.",
+        ["action"],
+      ),
       of("workers", "pawl_workers", "Live workers."),
     ];
   }

@@ -133,6 +133,11 @@ export class Metrics {
       { name: "pawl_schedule_lateness_seconds", help: "How late after its tick a schedule fired." },
       stepSeconds,
     );
+    const bulk = new Counter({
+      name: "pawl_bulk_runs_total",
+      help: "Runs that bulk operations have acted on in this process: done, skipped or failed.",
+      labels: ["action", "outcome"],
+    });
     const reaped = new Counter({
       name: "pawl_reaped_runs_total",
       help: "Runs reclaimed from dead workers.",
@@ -181,6 +186,7 @@ export class Metrics {
       scheduleSkipped,
       scheduleFailed,
       scheduleLateness,
+      bulk,
       reaped,
       throttled,
       uniqueLost,
@@ -227,6 +233,11 @@ export class Metrics {
       }),
       events.on("schedule.skipped", ({ schedule }) => scheduleSkipped.add(1, schedule)),
       events.on("schedule.failed", ({ schedule }) => scheduleFailed.add(1, schedule)),
+      events.on("bulk.worked", ({ action, done, skipped, failed }) => {
+        for (const [outcome, runs] of Object.entries({ done, skipped, failed })) {
+          if (runs > 0) bulk.add(runs, action, outcome);
+        }
+      }),
       events.on("reaper.reaped", ({ runs }) => reaped.add(runs)),
       events.on("run.throttled", ({ queue, runs }) => throttled.add(runs, queue)),
       events.on("run.unique_lost", ({ name }) => uniqueLost.add(1, name)),

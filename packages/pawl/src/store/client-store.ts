@@ -255,6 +255,8 @@ export interface StoredGauge {
     | "blocked"
     | "paused"
     | "pause_age"
+    | "bulk_left"
+    | "bulk_idle"
     | "workers";
   readonly first: string | null;
   readonly second: string | null;

@@ -110,6 +110,37 @@ export interface PauseFact {
   readonly ageMs: number;
 }
 
+/** A key of a concurrency limit that runs wait for, or that runs name although it is not set. */
+export interface LimitFact {
+  /** `limit`, or `limit:key`. */
+  readonly key: string;
+  /** How many runs may execute at once; null: the limit is not set, or has only a rate. */
+  readonly concurrent: number | null;
+  readonly held: number;
+  /** The first five runs that hold a slot. */
+  readonly holders: readonly string[];
+  /** How many of the holders belong to dead workers. */
+  readonly dead: number;
+  /** How long the first run in line has waited; null: no run waits, or the first one may begin. */
+  readonly waitingMs: number | null;
+}
+
+/** A bulk operation that is open, or that failed within the last day. */
+export interface BulkFact {
+  readonly id: string;
+  readonly action: string;
+  readonly who: string;
+  readonly status: "working" | "failed";
+  readonly counted: number;
+  /** Runs that it has done, skipped or failed to act on. */
+  readonly through: number;
+  /** Runs that were locked when it reached them, up to 10,000. */
+  readonly locked: number;
+  /** How long ago it made progress, or failed. */
+  readonly idleMs: number;
+  readonly error: string | null;
+}
+
 export interface SchemaHealth {
   readonly tables: readonly TableFact[];
   readonly liveWorkers: number;
@@ -123,6 +154,10 @@ export interface SchemaHealth {
   readonly pausedRuns: number;
   /** Schedules that nobody fires or serves, that cannot start their runs, or whose last run failed. */
   readonly schedules: readonly ScheduleHealth[];
+  /** The first 20 keys of concurrency limits that are worth a look. */
+  readonly limits: readonly LimitFact[];
+  /** The first 20 bulk operations. */
+  readonly bulk: readonly BulkFact[];
   /** The run of a served definition that has been due for the longest time. */
   readonly oldestDue: DueFact | null;
 }

@@ -191,7 +191,7 @@ export type WhyReason =
       readonly concurrency: string;
       /** How many runs of the key may execute at once. */
       readonly concurrent: number;
-      /** How many execute now, and the first ten of them. */
+      /** How many execute now, and the first ten of them, without those that the token may not see. */
       readonly held: number;
       readonly holders: readonly string[];
       /** How many runs are before it in line, at most 1,000. */
@@ -201,10 +201,11 @@ export type WhyReason =
   | {
       readonly reason: "key_taken";
       readonly partitionKey: string;
-      readonly holder: string;
+      /** null: the token of the caller may not see that run. */
+      readonly holder: string | null;
       /**
        * The worker of the run that holds the key; null: that run is first in line and not claimed
-       * yet.
+       * yet, or hidden.
        */
       readonly worker: string | null;
     }
@@ -223,6 +224,8 @@ export type ExplainedRun = WhyReason & {
 export type Why = ExplainedRun & {
   /** Past it the run fails with `DeadlineExceeded`. Missing: it has none, or has ended. */
   readonly deadlineAt?: Date;
+  /** The schedule that started it, or the first run of its chain of reruns. Missing: none has. */
+  readonly schedule?: ScheduleTick;
 };
 
 /** A message that `queues.receive` returned. */

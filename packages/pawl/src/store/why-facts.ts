@@ -28,6 +28,8 @@ export interface WhyFacts {
   readonly eligibleAt: string | null;
   readonly completedAt: string | null;
   readonly error: ErrorRecord | null;
+  /** The idempotency key of a run that a schedule started, or of the first of its chain of reruns. */
+  readonly schedule: string | null;
   /** The newest run that repeats it. */
   readonly rerunAs: string | null;
   readonly awaits: {

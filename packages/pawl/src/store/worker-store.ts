@@ -174,7 +174,18 @@ export interface WorkerStore extends Pick<ClientStore, "setLimit" | "bringForwar
    */
   sweep(limit: number, after?: string | null): Promise<{ swept: number; last: string | null }>;
   /** Does one batch of a bulk operation. `again`: there is more to do. `woke`: runs became claimable. */
-  workBulk(limit: number): Promise<{ again: boolean; woke: boolean }>;
+  workBulk(
+    limit: number,
+  ): Promise<{ readonly again: boolean; readonly woke: boolean; readonly batch: BulkBatch | null }>;
+}
+
+/** How many runs a batch of a bulk operation has done, skipped and failed to act on. */
+export interface BulkBatch {
+  readonly id: string;
+  readonly action: string;
+  readonly done: number;
+  readonly skipped: number;
+  readonly failed: number;
 }
 
 /** A run that failed because its deadline has passed. */

@@ -151,10 +151,11 @@ export class Sweeper {
 
   /** Works on bulk operations while there are any. Answers whether there were. */
   async #workBulk(): Promise<boolean> {
-    const { store, onClaimable } = this.#options;
+    const { store, events, onClaimable } = this.#options;
     for (let isFound = false; ; isFound = true) {
-      const { again, woke } = await store.workBulk(bulkBatch);
+      const { again, woke, batch: worked } = await store.workBulk(bulkBatch);
       if (woke) onClaimable(null);
+      if (worked !== null) events?.emit("bulk.worked", worked);
       if (!again || this.#isStopped) return isFound;
     }
   }

@@ -30,7 +30,7 @@ function sweeperThat(find: (at: number) => { found?: Partial<Recovered>; tookMs?
         return { ...nothing, ...found };
       },
       sweep: async () => ({ swept: 0, last: null }),
-      workBulk: async () => ({ again: false, woke: false }),
+      workBulk: async () => ({ again: false, woke: false, batch: null }),
     },
     logger: silent,
     reapMs,

@@ -6,6 +6,7 @@ import { database as databases, values } from "pawl/engine";
 import { findSchema, findUrl, addDatabaseOptions } from "./terminal/connection.js";
 import { describeFailure, exitCode } from "./terminal/failure.js";
 import { type Finding, judgeRuns, judgeServer, judgeState } from "./findings.js";
+import { judgeBulk, judgeLimits } from "./operating-findings.js";
 import { action, addCommand, type Session } from "./terminal/session.js";
 import type { Shell } from "./terminal/shell.js";
 import { plural, prettyJson } from "./terminal/text.js";
@@ -86,7 +87,10 @@ async function examine(flags: Flags): Promise<Finding[]> {
       () => databases.readSchemaHealth(address),
       "grant the role of the URL its rights on the schema: pawl migrate --grant <role>",
     );
-    if (runs !== undefined) findings.push(...judgeRuns(runs, server.settings, patienceMs));
+    if (runs !== undefined) {
+      findings.push(...judgeRuns(runs, server.settings, patienceMs));
+      findings.push(...judgeLimits(runs, patienceMs), ...judgeBulk(runs, patienceMs));
+    }
     return findings;
   } finally {
     await database.close();

@@ -21,10 +21,10 @@ const manyDead = 100_000;
 const muchWalBytes = 1024 ** 3;
 const fullPart = 0.9;
 
-type Problem = readonly [text: string, fix: string];
+export type Problem = readonly [text: string, fix: string];
 
 /** One finding if there are no problems, else one for each problem. */
-function judge(check: string, well: string, problems: readonly Problem[]): Finding[] {
+export function judge(check: string, well: string, problems: readonly Problem[]): Finding[] {
   if (problems.length === 0) return [{ check, level: "ok", text: well }];
   return problems.map(([text, fix]) => ({ check, level: "wrong", text, fix }));
 }

@@ -106,7 +106,12 @@ function placedRoutes(app: App, backend: Backend, { path, of, params }: (typeof 
         response: answers({ 200: whySchema }),
       },
     },
-    async (request) => pawl.why(await checked(request)),
+    async (request) => {
+      const runId = await checked(request);
+      const { caller } = request;
+      if (!caller.hasPrefixes || !isRunId(runId)) return pawl.why(runId);
+      return (await engine.why(runId, caller.allows)) ?? pawl.why(runId);
+    },
   );
 
   app.post(

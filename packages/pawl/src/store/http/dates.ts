@@ -64,9 +64,12 @@ export function readSignal(sent: DatesAsText<StoredSignal>): StoredSignal {
 }
 
 export function readWhy(sent: DatesAsText<Why>): Why {
-  const { deadlineAt } = sent;
-  const explained = readReason(sent);
-  return deadlineAt === undefined ? explained : { ...explained, deadlineAt: new Date(deadlineAt) };
+  const { deadlineAt, schedule } = sent;
+  return {
+    ...readReason(sent),
+    ...(deadlineAt === undefined ? {} : { deadlineAt: new Date(deadlineAt) }),
+    ...(schedule === undefined ? {} : { schedule: { ...schedule, at: new Date(schedule.at) } }),
+  };
 }
 
 function readReason(sent: DatesAsText<ExplainedRun>): ExplainedRun {

@@ -206,7 +206,7 @@ export class HttpWorkerStore implements WorkerStore {
     throw new NotSupported("the server deletes runs past their retention");
   }
 
-  workBulk(): Promise<{ again: boolean; woke: boolean }> {
+  workBulk(): Promise<never> {
     throw new NotSupported("the server works off bulk operations");
   }
 

@@ -7,8 +7,10 @@
 import pg from "../driver/driver.js";
 import type {
   BlockedKeyFact,
+  BulkFact,
   DeadWorkerFact,
   DueFact,
+  LimitFact,
   OpenTransactionFact,
   PauseFact,
   PreparedFact,
@@ -156,6 +158,8 @@ export function readSchemaHealth(address: Address): Promise<SchemaHealth> {
       pauses: await findPauses(query),
       pausedRuns: await countPausedRuns(query),
       schedules: await findTroubledSchedules(query),
+      limits: await findLimits(query),
+      bulk: await findBulk(query),
       oldestDue: oldestDue ?? null,
     };
   });
@@ -268,6 +272,59 @@ async function findTroubledSchedules(query: Query): Promise<ScheduleHealth[]> {
     cross join lateral get_schedules(t.name, null, 1) g`,
   );
   return rows.map(({ schedule }) => JSON.parse(schedule) as ScheduleHealth);
+}
+
+/** Runs in line for a slot: the condition of the index runs_slot_line. */
+const inLine =
+  "r.slot = 0 and case when r.status in ('runnable', 'awaiting_signal') then (r.hold & -33) = 0 else false end";
+/** Runs that hold a slot: the condition of the index runs_slots. */
+const holding = "r.concurrency is not null and r.locked_by is not null";
+
+/** A skip scan over the keys of an index: at most 1,000. */
+const keysOf = (name: string, where: string): string =>
+  `${name}(key, n) as (
+      (select r.concurrency, 1 from runs r where ${where} order by r.concurrency limit 1)
+    union all
+      select (select r.concurrency from runs r where ${where} and r.concurrency > ${name}.key
+        order by r.concurrency limit 1), ${name}.n + 1
+      from ${name} where ${name}.key is not null and ${name}.n < 1000)`;
+
+/** Keys whose first run has to wait, longest first, and keys that runs hold although nobody has set the limit. */
+async function findLimits(query: Query): Promise<LimitFact[]> {
+  const rows = await query<Omit<LimitFact, "holders"> & { holders: string | null }>(
+    `with recursive ${keysOf("waiting", inLine)}, ${keysOf("held", holding)}
+    select k.key, l.concurrent::int4 as concurrent, h.held, h.holders, h.dead, f."waitingMs"
+    from (select w.key from waiting w union select h.key from held h) k
+    left join limits l on l.name = split_part(k.key, ':', 1)
+    cross join lateral (
+      select count(*)::int4 as held, array_to_string((array_agg(r.id::text order by r.slot))[1 : 5], ' ') as holders,
+        count(*) filter (where not exists (
+          select 1 from workers w where w.id = r.locked_by and w.seen_at + w.lease > transaction_timestamp()))::int4 as dead
+      from (select t.id, t.slot, t.locked_by from runs t where t.concurrency = k.key and t.locked_by is not null limit 1000) r) h
+    cross join lateral (
+      select max(ms_until(clock(), r.eligible_at)) as "waitingMs" from first_in_lines(k.key, 1) f
+      join runs r on r.id = f.id
+      where (r.hold & 32) <> 0 and r.eligible_at <= clock() and not is_paused(r.queue, r.name, r.version)) f
+    where k.key is not null and (f."waitingMs" is not null or l.concurrent is null)
+    order by f."waitingMs" desc nulls last, k.key limit 20`,
+  );
+  return rows.map((row) => ({ ...row, holders: row.holders?.split(" ") ?? [] }));
+}
+
+/** Operations that are open, and those that failed within a day. */
+function findBulk(query: Query): Promise<BulkFact[]> {
+  return query(
+    `select o.id::text as id, o.action, o.actor ->> 'who' as who, o.status, o.counted::float8 as counted,
+      (o.done + o.skipped + o.failed)::float8 as through, o.error,
+      (select count(*)::int4 from (select 1 from bulk_results b where b.operation_id = o.id and b.outcome is null limit 10000) p) as locked,
+      ms_until(clock(), coalesce(o.completed_at, o.worked_at, o.started_at)) as "idleMs"
+    from (
+      (select t.* from bulk_operations t where t.completed_at is null order by t.id limit 20)
+      union all
+      (select t.* from (select b.* from bulk_operations b order by b.id desc limit 1000) t
+        where t.status = 'failed' and t.completed_at > clock() - interval '1 day')) o
+    order by o.id limit 20`,
+  );
 }
 
 /**

@@ -18,6 +18,7 @@ import type {
   StoredBulkResult,
 } from "../client-store.js";
 import type { PausedRuns, PauseStore, StoredPause } from "../pauses.js";
+import type { BulkBatch } from "../worker-store.js";
 import { toClaimable } from "./rows.js";
 import { actorText, column } from "./literals.js";
 import { PostgresQueueStore } from "./postgres-queue-store.js";
@@ -134,9 +135,13 @@ export class PostgresOperationsStore extends PostgresQueueStore {
     return row?.stop_bulk ?? false;
   }
 
-  async workBulk(limit: number): Promise<{ again: boolean; woke: boolean }> {
-    const [row] = await this.call<{ again: boolean; woke: boolean }>("work_bulk", [limit]);
-    return row!;
+  async workBulk(
+    limit: number,
+  ): Promise<{ readonly again: boolean; readonly woke: boolean; readonly batch: BulkBatch | null }> {
+    type Row = { again: boolean; woke: boolean } & (BulkBatch | { id: null });
+    const [row] = await this.call<Row>("work_bulk", [limit]);
+    const { again, woke, ...batch } = row!;
+    return { again, woke, batch: batch.id === null ? null : batch };
   }
 
   async actions(filter: ActionFilter): Promise<StoredAction[]> {

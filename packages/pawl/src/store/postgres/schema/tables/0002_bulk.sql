@@ -15,6 +15,7 @@ create table bulk_operations (
   skipped      bigint      not null default 0,
   failed       bigint      not null default 0,
   started_at   timestamptz not null,
+  worked_at    timestamptz,                              -- its last progress
   completed_at timestamptz,
   error        text                                      -- why it was given up
 );

@@ -6,9 +6,10 @@
 -- If one run makes the batch fail, it acts on each by itself: that run is noted as failed, with the
 -- reason. A run that stays locked is tried again, after all others. An operation that fails as a
 -- whole is given up with its error, so that the next one gets its turn.
--- Answers whether to call again at once, and whether runs became claimable. Does nothing while the
+-- Answers whether to call again at once, whether runs became claimable, and of its batch the
+-- operation, its action, and how many runs were done, skipped and failed. Does nothing while the
 -- database is held. Rides bulk_open, bulk_pending and the primary key.
-create or replace function work_bulk(p_limit int) returns table (again boolean, woke boolean)
+create or replace function work_bulk(p_limit int) returns table (again boolean, woke boolean, id bigint, action text, done int, skipped int, failed int)
 language plpgsql as $f$
 #variable_conflict use_column
 declare
@@ -28,7 +29,8 @@ begin
   end if;
   perform require_durable_commit();
   begin
-    select w.again, w.woke into again, woke from work_on_bulk(v_op, p_limit) w;
+    select w.again, w.woke, v_op.id, v_op.action, w.done, w.skipped, w.failed into again, woke, id, action, done, skipped, failed
+      from work_on_bulk(v_op, p_limit) w;
   exception when others then
     if not is_row_fault(sqlstate) then
       raise;
@@ -44,7 +46,8 @@ begin
 end $f$;
 
 -- One batch of this operation, which the caller has locked.
-create or replace function work_on_bulk(p_op bulk_operations, p_limit int, out again boolean, out woke boolean)
+create or replace function work_on_bulk(
+  p_op bulk_operations, p_limit int, out again boolean, out woke boolean, out done int, out skipped int, out failed int)
 language plpgsql as $f$
 declare
   c_read constant int := 5000;
@@ -52,12 +55,12 @@ declare
   v_end bigint;
   v_ids bigint[];
   v_acted record;
-  v_done int := 0;
-  v_skipped int := 0;
-  v_failed int := 0;
 begin
   again := true;
   woke := false;
+  done := 0;
+  skipped := 0;
+  failed := 0;
   select max(s.id) into v_end
     from (select r.id from runs r where r.id > p_op.cursor and r.id <= p_op.upto order by r.id limit c_read) s;
   if v_end is not null then
@@ -84,12 +87,13 @@ begin
         where b.operation_id = p_op.id and b.run_id = v.id;
     end if;
     select count(*) filter (where u.outcome = 'done'), count(*) filter (where u.outcome = 'skipped'), count(*) filter (where u.outcome = 'failed')
-      into v_done, v_skipped, v_failed from unnest(v_acted.outcome) u(outcome);
+      into done, skipped, failed from unnest(v_acted.outcome) u(outcome);
     -- only locked runs are left: they need time
-    again := v_end is not null or v_done + v_skipped + v_failed > 0;
+    again := v_end is not null or done + skipped + failed > 0;
   end if;
   update bulk_operations o set cursor = coalesce(v_end, o.cursor),
-      done = o.done + v_done, skipped = o.skipped + v_skipped, failed = o.failed + v_failed,
+      done = o.done + work_on_bulk.done, skipped = o.skipped + work_on_bulk.skipped, failed = o.failed + work_on_bulk.failed,
+      worked_at = case when again then clock() else o.worked_at end,
       status = case when v_end is null and cardinality(v_ids) = 0 then 'completed' else o.status end,
       completed_at = case when v_end is null and cardinality(v_ids) = 0 then clock() end
     where o.id = p_op.id;

@@ -99,5 +99,12 @@ begin
     select 'pause_age', p.scope, p.name, max(ms_until(v_now, p.paused_at)) / 1000 from pauses p group by p.scope, p.name;
 
   return query
+    select g.gauge, o.action, null::text,
+      case when g.gauge = 'bulk_left' then sum(greatest(o.counted - o.done - o.skipped - o.failed, 0))::double precision
+        else max(ms_until(v_now, coalesce(o.worked_at, o.started_at))) / 1000 end
+    from (select b.* from bulk_operations b where b.completed_at is null order by b.id limit c_lines) o, (values ('bulk_left'), ('bulk_idle')) g(gauge)
+    group by g.gauge, o.action;
+
+  return query
     select 'workers', null::text, null::text, count(*)::double precision from workers w where w.seen_at + w.lease > clock_timestamp();
 end $f$;

@@ -2,7 +2,7 @@
 -- The facts about why a run makes no progress, as one JSON object; null if there is no such run.
 -- The client makes the sentence. `served` and `queueServed`: by a live worker; `holder`: the run
 -- that holds its partition key; `first`: the run that is first in line for it; `slots`: those of its
--- concurrency limit.
+-- concurrency limit; `schedule`: the key of schedule_of.
 create or replace function why(p_id bigint) returns jsonb language plpgsql stable as $f$
 declare
   v_now timestamptz := clock();
@@ -20,6 +20,7 @@ begin
     'deadlineAt', iso(v_run.deadline_at), 'debounceKey', v_run.debounce_key, 'debounceUntil', iso(v_run.debounce_until),
     'now', iso(v_now), 'eligibleAt', iso(within_reach(nullif(v_run.eligible_at, 'infinity'))), 'completedAt', iso(v_run.completed_at),
     'error', v_run.error,
+    'schedule', schedule_of(v_run),
     'rerunAs', (select n.id::text from runs n where n.rerun_of = p_id order by n.id desc limit 1),
     'awaits', v_run.awaits, 'childrenPending', v_run.children_pending,
     'inbox', (

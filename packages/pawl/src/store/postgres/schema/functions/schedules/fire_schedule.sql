@@ -53,7 +53,7 @@ begin
         verdict := 'skipped';
       else
         select c.cancelled, c.names, c.lost, c.claimable into cancelled, names, lost, claimable
-        from cancel(v_schedule.last_run_id, 'the schedule ' || p_name || ' starts its next run', true) c;
+        from cancel_run(v_schedule.last_run_id, 'the schedule ' || p_name || ' starts its next run', true) c;
       end if;
     end if;
   end if;

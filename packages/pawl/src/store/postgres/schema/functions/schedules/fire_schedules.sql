@@ -9,7 +9,8 @@
 -- each starts its run.
 -- Each item has its own subtransaction. A schedule whose run the database refuses records the error
 -- and waits for its next tick (failed). A locked run or key leaves it due (busy), and so does an
--- error that is not the fault of this item (error). Locks the schedule without waiting, then the
+-- error that is not the fault of this item (error). The first locked row costs 100 ms, each further
+-- one 5 ms, so that many of them do not delay the other items. Locks the schedule without waiting, then the
 -- last run, then keys. Rides schedules_pkey.
 create or replace function fire_schedules(p_items text)
 returns table ("position" int, verdict text, runs text, queue text, definition text, version int, cancelled text, names text,
@@ -38,6 +39,9 @@ begin
       "position" := v_item.o;
       code := sqlstate;
       message := left(sqlerrm, 1000);
+      if sqlstate = '55P03' then
+        perform set_config('lock_timeout', '5ms', true);
+      end if;
       verdict := case when sqlstate = '55P03' then 'busy' when is_row_fault(sqlstate) then 'failed' else 'error' end;
       if verdict = 'failed' then
         update schedules s set next_at = v_item.next, due_at = v_item.next + s.offset_ms * interval '1 millisecond',
