@@ -74,7 +74,11 @@ describe.each([
     await page.goto(`${origin}${base}`);
     await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
     await page.getByRole("link", { name: "Runs", exact: true }).click();
-    await page.getByRole("row").filter({ hasText: `#${runId}` }).getByRole("link", { name: "order" }).click();
+    await page
+      .getByRole("row")
+      .filter({ hasText: `#${runId}` })
+      .getByRole("link", { name: "order" })
+      .click();
     expect(new URL(page.url()).pathname).toBe(`${base}/runs/${runId}`);
     await page.getByRole("button", { name: "Send “paid”…" }).click();
     await page.getByRole("dialog").getByLabel("Payload").fill('{"euros":25}');

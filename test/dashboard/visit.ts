@@ -24,6 +24,8 @@ export interface Visited {
   visit(path: string, options?: BrowserContextOptions): Promise<Page>;
   /** The complaints of the pages so far: the test does not fail by them. */
   takeComplaints(): string[];
+  /** Opens a page elsewhere on this machine. */
+  readonly open: Browsing["open"];
 }
 
 export interface Browsing {
@@ -42,7 +44,7 @@ export async function visitShop(options: ServerOptions & { empty?: boolean } = {
   const runs = empty ? ({} as Stocked) : await stock(pawl);
   const { open, takeComplaints } = await browse();
   const visit = (path: string, given?: BrowserContextOptions) => open(url + path, given);
-  return { pawl, serve, url, database: database.url, runs, visit, takeComplaints };
+  return { pawl, serve, url, database: database.url, runs, visit, open, takeComplaints };
 }
 
 /** A browser alone. Call it at the top of a test file. */

@@ -1,4 +1,4 @@
-import { createServer as createHttpServer } from "node:http";
+import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { createAdaptorServer } from "@hono/node-server";
 import { createHandler, type HandlerOptions, type HostRequest, type PawlHandler } from "@pawl/server";
@@ -235,5 +235,23 @@ describe("createHandler", () => {
     const made = createHandler({ database: database.url, ...options } as HandlerOptions<HostRequest>);
     await expect(made).rejects.toThrow(InvalidOption);
     await expect(made).rejects.toThrow(message);
+  });
+
+  it("has types that let in only the requests that authorize takes", () => {
+    // Compiled, never called.
+    const misuse = async (request: Request, message: IncomingMessage, response: ServerResponse) => {
+      const { listener } = await createHandler({ authorize: (taken: Request) => (taken.url ? null : null) });
+      // @ts-expect-error: authorize takes a Request.
+      listener(message, response);
+      const { fetch: door } = await createHandler({
+        authorize: (taken: express.Request) => taken.body && null,
+      });
+      // @ts-expect-error: authorize takes a request of Express.
+      await door(request);
+      const both = await createHandler({ proxyAuth: true });
+      both.listener(message, response);
+      return both.fetch(request);
+    };
+    expect(misuse).toBeTypeOf("function");
   });
 });
