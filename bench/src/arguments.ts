@@ -38,8 +38,10 @@ export const usage = `usage: npm run bench -- <bench> [options]
   latency    how long one job takes from start to result
   signals    how fast runs that wait are woken: how many per second, and how long one takes
   timers     how late timers fire, and what a claim costs beside a million runs that are not due
+  schedules  how late the ticks of schedules fire on an idle worker
   keys       how fast the runs of one partition key go one by one, and what other work notices of them
   children   how fast parents and their children end, and whether many children cost more each than few
+  redrive    how fast a bulk operation reruns failed runs, beside starting as many
   limits     how exactly four worker processes keep to one rate limit
   across     how long a run takes that another process serves, and what an idle worker costs
   others     how long a run takes beside 150,000 due runs of a definition that others serve in the same queue
@@ -55,11 +57,11 @@ export const usage = `usage: npm run bench -- <bench> [options]
   --json             the last line is one JSON object
   --quick            small counts: seconds instead of minutes, less exact
   --repeat <n>       measure n times and report medians (default 1, at most 20)
-  --count <n>        how many runs (default: others 100, list 1000000, sleepers 100000, jobs, keys, queues and server 50000, counting 30000, machines 5000, workflows, latency, across
-                     and remote 1000, scale 60000 steps a point, signals and children 2000), timers (500), or runs that the limit admits
+  --count <n>        how many runs (default: others 100, list 1000000, sleepers 100000, jobs, keys, queues and server 50000, counting 30000, redrive 20000, machines 5000, workflows, latency, across
+                     and remote 1000, scale 60000 steps a point, signals and children 2000), timers (500), ticks (400), or runs that the limit admits
                      in its window (2200)
   --concurrency <n>  runs that a worker executes at once (default: 2000; latency, across and remote 10, server 128 requests, queues 16
-                     senders and as many receivers, workflows, timers and limits 100, scale 500)
+                     senders and as many receivers, workflows, timers, schedules and limits 100, scale 500)
   --part <name>      scale: only this curve (${partNames.join(", ")})
   --minutes <n>      sustained: how long (default 10; with --quick half a minute)
   --profile <dir>    write CPU profiles into this directory and print what took the time; slows the measurement
@@ -75,8 +77,10 @@ const names: readonly BenchName[] = [
   "latency",
   "signals",
   "timers",
+  "schedules",
   "keys",
   "children",
+  "redrive",
   "limits",
   "across",
   "others",

@@ -24,7 +24,9 @@ import { queues } from "./queues.js";
 import { summarize, toJson, toTable } from "./report.js";
 import { type BenchServer, openServer } from "./server.js";
 import { remote } from "./remote.js";
+import { redrive } from "./redrive.js";
 import { scale } from "./scale.js";
+import { schedules } from "./schedules.js";
 import { signals } from "./signals.js";
 import { sleepers } from "./sleepers.js";
 import { sustained } from "./sustained.js";
@@ -39,8 +41,10 @@ const benches: Record<BenchName, Bench> = {
   latency,
   signals,
   timers,
+  schedules,
   keys,
   children,
+  redrive,
   limits,
   across,
   others,

@@ -55,6 +55,7 @@ describe("pawl doctor", () => {
       },
     ]);
     await sql("delete from runs");
+    await sql("delete from slots");
     expect(await limits(-1)).toMatchObject([{ level: "ok" }]);
   });
 

@@ -172,7 +172,7 @@ export class Client implements Pawl {
     return toCancelled(runId, await transport.cancel(id, checked));
   }
 
-  async #rerun(runId: string, options: RerunOptions): Promise<{ runId: string }> {
+  async #rerun(runId: string, options: RerunOptions): Promise<{ runId: string; created: boolean }> {
     const request = checkRerun(options, this.#settings.maxPayloadBytes);
     const id = checkRunId(runId);
     const transport = await this.#transport();

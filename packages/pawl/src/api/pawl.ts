@@ -33,6 +33,8 @@ export interface CancelOptions {
 /** The run that repeats another one, of the same definition. */
 export interface Rerun<Definition extends AnyDefinition = AnyDefinition> {
   readonly runId: RunId<Definition>;
+  /** false: an earlier rerun with the same idempotency key started it. */
+  readonly created: boolean;
 }
 
 export interface Cancelled {

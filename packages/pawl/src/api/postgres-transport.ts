@@ -138,7 +138,7 @@ class PostgresTransport implements ClientTransport {
 
   async rerun(runId: string, request: RerunRequest): Promise<RerunVerdict> {
     const rerun = await this.#store.rerun(runId, request, currentActor());
-    if (rerun.kind === "rerun") {
+    if (rerun.kind === "rerun" && rerun.created) {
       const { name, version } = rerun;
       this.#hub.hint(rerun.queue);
       this.#hub.emit("run.started", { runId: rerun.runId, name, version, parentId: null });

@@ -4,6 +4,7 @@
  */
 
 import { DeadlineExceeded, RunCancelled } from "../values/errors.js";
+import type { Execution } from "./execution.js";
 
 /**
  * Thrown when an error says nothing about the run: the run was cancelled, the claim lost, or the
@@ -21,7 +22,8 @@ export interface LiveBody {
 }
 
 export class Control {
-  readonly #onAborted: () => void;
+  readonly #execution: Execution;
+  readonly #onAborted: (execution: Execution) => void;
   #isAborted = false;
   #isInterrupted = false;
   #isStopping = false;
@@ -30,8 +32,9 @@ export class Control {
   #controller: AbortController | undefined;
   #body: LiveBody | null = null;
 
-  /** `onAborted` is called once, when the execution is aborted. */
-  constructor(onAborted: () => void) {
+  /** `onAborted` is called once, with the execution, when that is aborted. */
+  constructor(execution: Execution, onAborted: (execution: Execution) => void) {
+    this.#execution = execution;
     this.#onAborted = onAborted;
   }
 
@@ -107,6 +110,6 @@ export class Control {
     this.#reason = reason;
     this.#controller?.abort(reason);
     this.#body?.onAbort();
-    this.#onAborted();
+    this.#onAborted(this.#execution);
   }
 }

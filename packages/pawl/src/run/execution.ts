@@ -75,7 +75,7 @@ export class Execution {
     this.claimer = claimer;
     this.services = services;
     this.progress = new Progress(run);
-    this.control = new Control(() => onAborted(this));
+    this.control = new Control(this, onAborted);
     this.observed = observedOf(run, definition, claimer.queue);
   }
 

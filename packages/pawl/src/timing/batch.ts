@@ -51,7 +51,8 @@ export interface BatcherOptions<Item, Answer> extends ErrorKinds {
 
 interface Entry<Item, Answer> {
   readonly item: Item;
-  readonly key: string | null;
+  /** The line of its key; null: it has no key. */
+  readonly line: Line<Entry<Item, Answer>> | null;
   readonly bytes: number;
   readonly resolve: (answer: Answer) => void;
   readonly reject: (error: unknown) => void;
@@ -61,7 +62,7 @@ interface Entry<Item, Answer> {
 export class Batcher<Item, Answer> {
   readonly #options: BatcherOptions<Item, Answer>;
   readonly #lanes: number;
-  readonly #keys = new Keys<Entry<Item, Answer>>();
+  readonly #lines = new Lines<Entry<Item, Answer>>();
   readonly #slow: SlowLanes;
   #queue: Entry<Item, Answer>[] = [];
   #inFlight = 0;
@@ -87,9 +88,10 @@ export class Batcher<Item, Answer> {
   /** Sends this item together with the others of this turn. */
   add(item: Item): Promise<Answer> {
     return new Promise((resolve, reject) => {
-      const key = this.#options.guarded?.keyOf(item) ?? null;
-      const entry = { item, key, bytes: this.#options.sizeOf(item), resolve, reject, isDropped: false };
-      if (key !== null) this.#keys.open(key, entry);
+      const { guarded } = this.#options;
+      const line = guarded === undefined ? null : this.#lines.open(guarded.keyOf(item));
+      const entry = { item, line, bytes: this.#options.sizeOf(item), resolve, reject, isDropped: false };
+      line?.entries.push(entry);
       this.#queue.push(entry);
       this.#schedule();
     });
@@ -97,14 +99,14 @@ export class Batcher<Item, Answer> {
 
   /** Whether an item of this key waits for its answer. */
   has(key: string): boolean {
-    return this.#keys.has(key);
+    return this.#lines.has(key);
   }
 
   /**
    * Forgets the items of this key, since its claim is lost. The SQL guard answers a call in flight.
    */
   drop(key: string): void {
-    for (const entry of this.#keys.drop(key)) {
+    for (const entry of this.#lines.drop(key)) {
       entry.isDropped = true;
       entry.resolve(this.#options.guarded!.dropped);
     }
@@ -112,7 +114,7 @@ export class Batcher<Item, Answer> {
 
   /** Forgets the items of all keys. */
   dropAll(): void {
-    for (const key of this.#keys.all()) this.drop(key);
+    for (const key of this.#lines.all()) this.drop(key);
     this.#queue = [];
   }
 
@@ -138,7 +140,7 @@ export class Batcher<Item, Answer> {
     for (; index < queue.length; index++) {
       const entry = queue[index]!;
       if (entry.isDropped) continue;
-      if (entry.key !== null && this.#keys.isSending(entry.key)) {
+      if (entry.line?.isSending === true) {
         left.push(entry);
         continue;
       }
@@ -150,14 +152,14 @@ export class Batcher<Item, Answer> {
     this.#queue = index < queue.length ? left.concat(queue.slice(index)) : left;
     const { guarded } = this.#options;
     if (guarded === undefined) return batch;
-    for (const { key } of batch) this.#keys.beginSending(key!);
+    for (const { line } of batch) line!.isSending = true;
     return batch.toSorted((one, other) => guarded.compare(one.item, other.item));
   }
 
   async #send(batch: Entry<Item, Answer>[]): Promise<void> {
     this.#inFlight++;
     await this.#sendUntilAnswered(batch);
-    for (const { key } of batch) if (key !== null) this.#keys.endSending(key);
+    for (const { line } of batch) if (line !== null) this.#lines.endSending(line);
     this.#inFlight--;
     if (this.#queue.length > 0) this.#schedule();
   }
@@ -172,7 +174,7 @@ export class Batcher<Item, Answer> {
         const items = waiting.map(({ item }) => item);
         const answers = await this.#options.send(items, { isAlone: false });
         this.#isReported = false;
-        for (const [index, entry] of waiting.entries()) this.#answer(entry, answers[index]!);
+        for (let index = 0; index < waiting.length; index++) this.#answer(waiting[index]!, answers[index]!);
         return;
       } catch (error) {
         this.#report(error, waiting.length);
@@ -201,21 +203,25 @@ export class Batcher<Item, Answer> {
       this.#options.guarded?.onLate?.(entry.item, answer);
       return;
     }
-    if (entry.key !== null) this.#keys.close(entry.key, entry);
+    entry.line?.close(entry);
     entry.resolve(answer);
   }
 
   /** Sends an item alone until it is answered; the items of one key one after the other. */
   #sendAlone(entry: Entry<Item, Answer>, { isRepeat }: { isRepeat: boolean }): void {
     if (entry.isDropped) return;
-    const { key } = entry;
-    const line = key === null ? [entry] : this.#keys.joinSlow(key, entry);
-    if (line !== null) void this.#sendLine(key, line, isRepeat);
+    const { line } = entry;
+    const slow = line === null ? [entry] : line.joinSlow(entry);
+    if (slow !== null) void this.#sendSlow(line, slow, isRepeat);
   }
 
-  async #sendLine(key: string | null, line: Entry<Item, Answer>[], isRepeat: boolean): Promise<void> {
-    for (let isFirst = true; line.length > 0; isFirst = false) {
-      const entry = line[0]!;
+  async #sendSlow(
+    line: Entry<Item, Answer>["line"],
+    slow: Entry<Item, Answer>[],
+    isRepeat: boolean,
+  ): Promise<void> {
+    for (let isFirst = true; slow.length > 0; isFirst = false) {
+      const entry = slow[0]!;
       try {
         const call = (): Promise<Answer | null> => this.#sendOne(entry);
         const answer = await this.#slow.run(call, { isRepeat: isRepeat && isFirst });
@@ -223,9 +229,9 @@ export class Batcher<Item, Answer> {
       } catch (error) {
         entry.reject(error);
       }
-      line.shift();
+      slow.shift();
     }
-    if (key !== null && this.#keys.endSlow(key, line) && this.#queue.length > 0) this.#schedule();
+    if (line !== null && this.#lines.endSlow(line, slow) && this.#queue.length > 0) this.#schedule();
   }
 
   /** One try. Null: the item was dropped meanwhile. */
@@ -255,77 +261,82 @@ function isBusyAnswer<Answer>(answer: Answer | Busy): answer is Busy {
   return typeof answer === "object" && answer !== null && "kind" in answer && answer.kind === "busy";
 }
 
-/** The keys of guarded items: which have items without an answer, in a call, or in a slow lane. */
-class Keys<Queued> {
-  readonly #open = new Map<string, Queued[]>();
-  /** In a call, or in a slow lane. */
-  readonly #sending = new Set<string>();
-  /** In a slow lane, each with its items in order. */
-  readonly #slow = new Map<string, Queued[]>();
+/** The guarded items of one key that have no answer yet. */
+class Line<Queued> {
+  readonly key: string;
+  readonly entries: Queued[] = [];
+  /** Some are in a call, or in a slow lane. */
+  isSending = false;
+  /** Those in a slow lane, in order. */
+  slow: Queued[] | null = null;
+
+  constructor(key: string) {
+    this.key = key;
+  }
+
+  close(entry: Queued): void {
+    const index = this.entries.indexOf(entry);
+    if (index !== -1) this.entries.splice(index, 1);
+  }
+
+  /** The items of a key that is new to the slow lanes; null: the entry waits behind others. */
+  joinSlow(entry: Queued): Queued[] | null {
+    if (this.slow !== null) {
+      this.slow.push(entry);
+      return null;
+    }
+    return (this.slow = [entry]);
+  }
+}
+
+/** The lines of all keys that have items without an answer, or in a call. */
+class Lines<Queued> {
+  readonly #byKey = new Map<string, Line<Queued>>();
 
   all(): string[] {
-    return [...this.#open.keys()];
+    return [...this.#byKey.keys()];
   }
 
   has(key: string): boolean {
-    return this.#open.has(key);
+    return (this.#byKey.get(key)?.entries.length ?? 0) > 0;
   }
 
-  open(key: string, entry: Queued): void {
-    const entries = this.#open.get(key);
-    if (entries === undefined) this.#open.set(key, [entry]);
-    else entries.push(entry);
+  open(key: string): Line<Queued> {
+    let line = this.#byKey.get(key);
+    if (line === undefined) this.#byKey.set(key, (line = new Line(key)));
+    return line;
   }
 
-  close(key: string, entry: Queued): void {
-    const entries = this.#open.get(key);
-    if (entries === undefined) return;
-    const index = entries.indexOf(entry);
-    if (index !== -1) entries.splice(index, 1);
-    if (entries.length === 0) this.#open.delete(key);
-  }
-
-  /** Answers the entries that were open. */
-  drop(key: string): Iterable<Queued> {
-    const entries = this.#open.get(key) ?? [];
-    this.#open.delete(key);
-    if (this.#slow.delete(key)) this.#sending.delete(key);
-    return entries;
-  }
-
-  isSending(key: string): boolean {
-    return this.#sending.has(key);
-  }
-
-  beginSending(key: string): void {
-    this.#sending.add(key);
+  /** Answers the entries that were open. Later ones of the key wait for a call in flight. */
+  drop(key: string): Queued[] {
+    const line = this.#byKey.get(key);
+    if (line === undefined) return [];
+    if (line.slow !== null) line.isSending = false;
+    line.slow = null;
+    const dropped = line.entries.splice(0);
+    this.#forgetIfIdle(line);
+    return dropped;
   }
 
   /** A call with this key was answered. The key stays taken while a slow lane has it. */
-  endSending(key: string): void {
-    if (!this.#slow.has(key)) this.#sending.delete(key);
-  }
-
-  /**
-   * The line of a key that is new to the slow lanes; null: the entry waits behind others of its
-   * key.
-   */
-  joinSlow(key: string, entry: Queued): Queued[] | null {
-    const line = this.#slow.get(key);
-    if (line !== undefined) {
-      line.push(entry);
-      return null;
-    }
-    const fresh = [entry];
-    this.#slow.set(key, fresh);
-    return fresh;
+  endSending(line: Line<Queued>): void {
+    if (line.slow !== null) return;
+    line.isSending = false;
+    this.#forgetIfIdle(line);
   }
 
   /** False: the key was dropped meanwhile. */
-  endSlow(key: string, line: readonly Queued[]): boolean {
-    if (this.#slow.get(key) !== line) return false;
-    this.#slow.delete(key);
-    this.#sending.delete(key);
+  endSlow(line: Line<Queued>, slow: readonly Queued[]): boolean {
+    if (line.slow !== slow) return false;
+    line.slow = null;
+    line.isSending = false;
+    this.#forgetIfIdle(line);
     return true;
+  }
+
+  #forgetIfIdle(line: Line<Queued>): void {
+    if (line.entries.length > 0 || line.isSending) return;
+    // A dropped line may have a successor.
+    if (this.#byKey.get(line.key) === line) this.#byKey.delete(line.key);
   }
 }

@@ -14,7 +14,8 @@ import {
   type BatchOutcome,
   callBatch,
 } from "../run/execute-batch.js";
-import { askIfPaused } from "../run/execution.js";
+import type { LiveBody } from "../run/control.js";
+import { askIfPaused, type Execution } from "../run/execution.js";
 import type { Clock } from "../timing/clock.js";
 import type { QueueSlots } from "./slots.js";
 
@@ -30,9 +31,32 @@ export interface BatchesHost {
   readonly slots: Pick<QueueSlots, "take" | "give">;
 }
 
-interface Member extends BatchMember {
-  readonly sinceMs: number;
+/** A run that waits for a call. */
+class Member implements BatchMember, LiveBody {
+  readonly execution: Execution;
+  readonly input: unknown;
+  readonly sinceMs = performance.now();
   readonly resolve: (outcome: BatchOutcome) => void;
+  readonly #batches: { leave(member: Member): void };
+
+  constructor(
+    { execution, input }: BatchMember,
+    resolve: (outcome: BatchOutcome) => void,
+    batches: { leave(member: Member): void },
+  ) {
+    this.execution = execution;
+    this.input = input;
+    this.resolve = resolve;
+    this.#batches = batches;
+  }
+
+  onAbort(): void {
+    this.#batches.leave(this);
+  }
+
+  isAtRest(): boolean {
+    return true;
+  }
 }
 
 const dropped: BatchOutcome = { kind: "dropped" };
@@ -54,11 +78,12 @@ export class Batches implements BatchJoin {
   }
 
   /** Resolves with the outcome of this run, after the call that it becomes part of. */
-  join({ execution, input }: BatchMember): Promise<BatchOutcome> {
+  join(joining: BatchMember): Promise<BatchOutcome> {
     return new Promise((resolve) => {
-      if (this.#isStopped || execution.control.isAborted) return resolve(dropped);
-      const member = { execution, input, sinceMs: performance.now(), resolve };
-      execution.control.setBody({ onAbort: () => this.#leave(member), isAtRest: () => true });
+      const { control } = joining.execution;
+      if (this.#isStopped || control.isAborted) return resolve(dropped);
+      const member = new Member(joining, resolve, this);
+      control.setBody(member);
       this.#collected.add(member);
       this.#callNext();
     });
@@ -83,7 +108,7 @@ export class Batches implements BatchJoin {
   }
 
   /** The run was cancelled, or its claim is lost, before its call. */
-  #leave(member: Member): void {
+  leave(member: Member): void {
     this.#collected.delete(member);
     member.resolve(dropped);
     if (this.#collected.size === 0) this.#forgetWait();
@@ -136,7 +161,8 @@ export class Batches implements BatchJoin {
     if (size > 0 && events.hears("batch")) {
       events.emit("batch", { name, version, queue, size, durationMs: performance.now() - begunMs });
     }
-    for (const [index, { execution, resolve }] of members.entries()) {
+    for (let index = 0; index < size; index++) {
+      const { execution, resolve } = members[index]!;
       execution.control.setBody(null);
       resolve(outcomes?.[index] ?? dropped);
     }

@@ -11,7 +11,7 @@ import { DeadlineExceeded, RunCancelled, WorkflowVersionMismatch } from "../valu
 import type { Claimer } from "./claimer.js";
 import type { Claimers } from "./claimers.js";
 import { Deadlines } from "./deadlines.js";
-import { execute } from "./execute.js";
+import { endOf, execute } from "./execute.js";
 import type { Releaser } from "./release.js";
 
 /**
@@ -92,7 +92,14 @@ export class Executions implements Iterable<Execution> {
     if (run.extra?.deadlineMs !== undefined) await this.#deadlines.watch(execution, run.extra.deadlineMs);
     // It may have waited long for its slot, and somebody may have paused it meanwhile.
     const mayBegin = execution.mayBeginStep();
-    const end = mayBegin === true || (await mayBegin) ? await execute(execution, claimers) : "paused";
+    let end: "ended" | "refused" = "ended";
+    if (mayBegin === true || (await mayBegin)) {
+      try {
+        if (!execution.control.isAborted) await execute(execution, claimers);
+      } catch (error) {
+        end = endOf(execution, error);
+      }
+    }
     if (execution.control.isAborted && this.#isLeft(execution)) return "left";
     return this.#end(execution, end === "refused" ? refusedMs : 0);
   }
@@ -127,8 +134,11 @@ export class Executions implements Iterable<Execution> {
     );
   }
 
-  /** The code of a run has returned, or the worker has stopped waiting for it. */
-  async #end(execution: Execution, releaseAfterMs: number): Promise<RunClaim | null> {
+  /**
+   * The code of a run has returned, or the worker has stopped waiting for it. Answers the next run of
+   * its slot. Nothing is awaited, and no promise made, for a run whose outcome has ended its claim.
+   */
+  #end(execution: Execution, releaseAfterMs: number): RunClaim | null | Promise<RunClaim | null> {
     const { services, releaser } = this.#host;
     const { runId, progress, control } = execution;
     services.observer.end(execution.observed);
@@ -136,19 +146,21 @@ export class Executions implements Iterable<Execution> {
     const isCurrent = this.#byRunId.get(runId) === execution;
     if (isCurrent) this.#byRunId.delete(runId);
     // Release a claim that no outcome has ended, if it is held at all: a cancelled run loses its
-    // holder
-    // and its partition key goes to the next, any other run is runnable again. Claims of a lost
-    // lease
-    // expire like those of a dead worker.
-    if (!progress.isSettled && (isCurrent || control.isCancelled || control.isStopping)) {
-      if (control.isStopping) await releaser.releaseAndWait([execution]);
-      else releaser.release([execution], releaseAfterMs);
+    // holder and its partition key goes to the next, any other run is runnable again. Claims of a
+    // lost lease expire like those of a dead worker.
+    const isHeld = !progress.isSettled && (isCurrent || control.isCancelled || control.isStopping);
+    const { successor } = progress;
+    const mayFollow = successor === null || this.#host.mayBegin();
+    if ((isHeld && control.isStopping) || !mayFollow) {
+      const following = mayFollow ? [] : [{ runId: successor.run.runId, claimId: successor.claimId }];
+      const claims = isHeld ? [execution, ...following] : following;
+      return releaser.releaseAndWait(claims).then(() => this.#ended(mayFollow ? successor : null));
     }
-    let { successor } = progress;
-    if (successor !== null && !this.#host.mayBegin()) {
-      await releaser.releaseAndWait([{ runId: successor.run.runId, claimId: successor.claimId }]);
-      successor = null;
-    }
+    if (isHeld) releaser.release([execution], releaseAfterMs);
+    return this.#ended(successor);
+  }
+
+  #ended(successor: RunClaim | null): RunClaim | null {
     this.#host.onEnded();
     return successor;
   }

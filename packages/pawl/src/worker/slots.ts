@@ -116,7 +116,7 @@ export class QueueSlots {
 
   /** Executes a run in a reserved slot. */
   fill(run: ClaimedRun, claimId: string): void {
-    void this.#execute({ run, claimId, claimedAtMs: performance.now(), chain: newChain() });
+    this.#execute({ run, claimId, claimedAtMs: performance.now(), chain: newChain() });
   }
 
   /**
@@ -157,18 +157,19 @@ export class QueueSlots {
       const next = this.#unstarted.shift();
       if (next === undefined) return;
       this.#active++;
-      void this.#execute({ run: next.run, claimId: next.claimId, claimedAtMs: next.sinceMs, chain });
+      this.#execute({ run: next.run, claimId: next.claimId, claimedAtMs: next.sinceMs, chain });
     }
   }
 
-  async #execute(first: RunClaim): Promise<void> {
-    for (let next: RunClaim | null = first; next !== null;) {
-      const after = await this.#host.execute(next);
-      if (after === "left") return;
-      next = after;
-    }
-    this.release();
+  #execute(claim: RunClaim): void {
+    void this.#host.execute(claim).then(this.#onExecuted);
   }
+
+  /** One for all runs: a run costs no function. */
+  readonly #onExecuted = (after: RunClaim | null | "left"): void => {
+    if (after === null) this.release();
+    else if (after !== "left") this.#execute(after);
+  };
 
   /** Releases runs that were claimed ahead and have waited too long for a slot. */
   #watchUnstarted(): void {

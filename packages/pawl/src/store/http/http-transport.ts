@@ -164,17 +164,25 @@ export class HttpTransport implements ClientTransport {
     return { verdict: cancelled > 0 ? "cancelled" : "already", phase: "cancelled", cancelled };
   }
 
-  async rerun(runId: string, { from, input, state, version }: RerunRequest): Promise<RerunAnswer> {
+  async rerun(runId: string, request: RerunRequest): Promise<RerunAnswer> {
+    const { from, input, state, version, idempotencyKey: key } = request;
     const given = (text: string | null): unknown => (text === null ? undefined : JSON.parse(text));
-    const rerun = await this.#caller.call<{ runId: string }>("POST", `/v1/runs/${runId}/rerun`, {
-      body: {
-        from: from ?? undefined,
-        input: given(input),
-        state: given(state),
-        version: version ?? undefined,
+    const rerun = await this.#caller.call<{ runId: string; created: boolean }>(
+      "POST",
+      `/v1/runs/${runId}/rerun`,
+      {
+        body: {
+          from: from ?? undefined,
+          input: given(input),
+          state: given(state),
+          version: version ?? undefined,
+        },
+        // The key makes a second request harmless.
+        repeatable: key !== null,
+        headers: key === null ? {} : { "idempotency-key": headerText(key) },
       },
-    });
-    return { kind: "rerun", runId: rerun.runId };
+    );
+    return { kind: "rerun", ...rerun };
   }
 
   async get(runId: string): Promise<Run> {

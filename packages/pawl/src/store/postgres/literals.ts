@@ -28,19 +28,20 @@ type Item = string | number | boolean | Date | Uint8Array | null;
  * treat both alike.
  */
 export function column<T>(rows: readonly T[], pick: (row: T) => Item): string | null {
-  let text = "{";
-  let empty = true;
-  for (const row of rows) {
-    const item = pick(row);
-    if (text.length > 1) text += ",";
-    if (item === null) {
-      text += "NULL";
-    } else {
-      empty = false;
-      text += encode(item);
+  let texts: string[] | null = null;
+  let last: Item = null;
+  let text = "NULL";
+  for (let index = 0; index < rows.length; index++) {
+    const item = pick(rows[index]!);
+    if (item !== last) {
+      // Many columns have one value for all rows: it is encoded once.
+      last = item;
+      text = item === null ? "NULL" : encode(item);
+      texts ??= Array<string>(index).fill("NULL");
     }
+    texts?.push(text);
   }
-  return empty ? null : `${text}}`;
+  return texts === null ? null : `{${texts.join()}}`;
 }
 
 /** Returns the array of records of a batch: each row's fields, in the order of the type. */

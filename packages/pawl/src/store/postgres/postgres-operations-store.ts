@@ -41,7 +41,7 @@ interface BulkRow {
 export class PostgresOperationsStore extends PostgresQueueStore {
   async rerun(
     runId: string,
-    { from, input, state, version }: RerunRequest,
+    { from, input, state, version, idempotencyKey }: RerunRequest,
     by: Actor,
   ): Promise<RerunVerdict> {
     const [row] = await this.call<{
@@ -51,11 +51,22 @@ export class PostgresOperationsStore extends PostgresQueueStore {
       version: number;
       queue: string;
       steps: string | null;
-    }>("rerun", [column([runId], (id) => id), from, input, state, version, JSON.stringify(by)]);
+      created: boolean;
+    }>("rerun", [
+      column([runId], (id) => id),
+      from,
+      input,
+      state,
+      version,
+      JSON.stringify(by),
+      idempotencyKey,
+    ]);
     const { verdict, id, steps, ...run } = row!;
     switch (verdict) {
       case "rerun":
-        return { kind: verdict, runId: id, name: run.name, version: run.version, queue: run.queue };
+        return { kind: verdict, runId: id, ...run };
+      case "key_conflict":
+        return { kind: verdict, runId: id };
       case "unknown_step":
       case "waited_for_children":
       case "signals_lost":

@@ -21,7 +21,7 @@ begin
     return null;
   end if;
   if (p_run.hold & 16) <> 0 then
-    return jsonb_build_object('scope', 'run') || p_run.paused;
+    return jsonb_build_object('scope', 'run') || (extras_of(p_run)).paused;
   end if;
   return (
     select jsonb_build_object('scope', p.scope, 'by', p.paused_by, 'reason', p.reason, 'since', iso(p.paused_at)) from pauses p

@@ -2,7 +2,7 @@
 -- The gauges of a database for the metrics, one row each: `gauge`, its labels, its value. Counts
 -- stop at p_most: a longer queue shows by its age.
 -- Reads each off an index that has just these runs: by queue and definition (runs_claim), by
--- definition (runs_unplaced) or by limit (runs_throttled, runs_slots, runs_slot_line). Each is a skip scan over at most 1,000
+-- definition (runs_unplaced) or by limit (runs_throttled, slots_held, slots_line). Each is a skip scan over at most 1,000
 -- or 200 entries, so that other runs never slow it down.
 -- `unserved` counts due runs of definitions that no live worker serves in their queue, and runs
 -- whose definition no worker has ever registered.
@@ -71,16 +71,14 @@ begin
     cross join lateral (values
       ('size', l.concurrent::double precision),
       ('used', (select count(*) from (
-        (select 1 from runs r where r.concurrency = l.name and r.locked_by is not null limit p_most)
+        (select 1 from slots s where s.concurrency = l.name and s.slot > 0 limit p_most)
         union all
-        (select 1 from runs r where r.concurrency >= l.name || ':' and r.concurrency < l.name || ';'
-          and r.locked_by is not null limit p_most) limit p_most) h)::double precision),
+        (select 1 from slots s where s.concurrency >= l.name || ':' and s.concurrency < l.name || ';' and s.slot > 0 limit p_most)
+        limit p_most) h)::double precision),
       ('waiting', (select count(*) from (
-        (select 1 from runs r where r.concurrency = l.name
-          and r.slot = 0 and case when r.status in ('runnable', 'awaiting_signal') then (r.hold & -33) = 0 else false end limit p_most)
+        (select 1 from slots s where s.concurrency = l.name and s.slot = 0 limit p_most)
         union all
-        (select 1 from runs r where r.concurrency >= l.name || ':' and r.concurrency < l.name || ';'
-          and r.slot = 0 and case when r.status in ('runnable', 'awaiting_signal') then (r.hold & -33) = 0 else false end limit p_most)
+        (select 1 from slots s where s.concurrency >= l.name || ':' and s.concurrency < l.name || ';' and s.slot = 0 limit p_most)
         limit p_most) w)::double precision)) s(state, value);
 
   return query
@@ -94,7 +92,7 @@ begin
 
   return query
     select 'paused', null::text, null::text, count(*)::double precision from (
-      select 1 from runs r where (r.hold & 16) <> 0 limit p_most) p
+      select 1 from extras x where x.paused is not null limit p_most) p
     union all
     select 'pause_age', p.scope, p.name, max(ms_until(v_now, p.paused_at)) / 1000 from pauses p group by p.scope, p.name;
 

@@ -4,7 +4,7 @@
 -- contains. p_more has the filters of later versions, and the prefixes ("names", "queues") of a token
 -- that may see only some. The filters decide which index finds the runs:
 --   tags, correlationKey  tags_listing or runs_correlated (list_labelled)
---   paused       runs_paused: runs that are paused themselves
+--   paused       extras_paused: runs that are paused themselves
 --   p_input      runs_input, if the operator has made it (docs/operations.md) and hits are rare
 --   p_parent_id  runs_children
 --   p_error      runs_failures
@@ -37,8 +37,10 @@ begin
       p_limit, p_more);
   elsif p_more ? 'paused' then
     v_ids := array(
-      select r.id from runs r
-      where (r.hold & 16) <> 0 and is_own(r.name, r.queue, v_own, v_queues) and (p_parent_id is null or r.parent_id = p_parent_id)
+      select r.id from extras x
+      cross join lateral (select t.* from runs t where t.id = x.run_id limit 1) r
+      where x.paused is not null and (r.hold & 16) <> 0 and is_own(r.name, r.queue, v_own, v_queues)
+        and (p_parent_id is null or r.parent_id = p_parent_id)
         and (p_error is null or (coalesce(r.error ->> 'code', r.error ->> 'name') collate "C") = p_error)
         and is_listed(r, p_name, p_version, p_status, p_queue, p_kind, p_since, p_until, v_input, p_before_at, p_before_id)
       order by r.inserted_at desc, r.id desc limit p_limit);
