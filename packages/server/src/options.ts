@@ -126,9 +126,8 @@ interface HandlerSettings<Taken> extends Omit<ServiceSettings, "auth"> {
   readonly access: AuthMode | ((request: Taken) => Authorized | Promise<Authorized>);
 }
 
+const places = ["database", "schema"] as const;
 const sharedNames = [
-  "database",
-  "schema",
   "tokens",
   "proxyAuth",
   "pool",
@@ -144,10 +143,10 @@ const sharedNames = [
   "dashboard",
   "logger",
 ] as const;
-const serverNames = ["host", "port", "maxConnections", ...sharedNames] as const;
-const handlerNames = ["basePath", "authorize", ...sharedNames] as const;
+const serverNames = [...places, "host", "port", "maxConnections", ...sharedNames] as const;
+const handlerNames = [...places, "basePath", "authorize", ...sharedNames] as const;
 
-type Given = Readonly<Partial<Record<(typeof sharedNames)[number], unknown>>>;
+type Given = Readonly<Partial<Record<(typeof places | typeof sharedNames)[number], unknown>>>;
 
 const defaults = {
   host: "127.0.0.1",

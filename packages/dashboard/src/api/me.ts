@@ -20,7 +20,7 @@ export interface Me {
 
 const words = (document.querySelector<HTMLMetaElement>('meta[name="pawl"]')?.content ?? "").split(" ");
 /** The operator wants no buttons that change something. */
-export const isReadOnly = words.includes("read-only");
+const isReadOnly = words.includes("read-only");
 /** The server leaves payloads out of its answers. */
 export const hidesPayloads = words.includes("hidden-payloads");
 
