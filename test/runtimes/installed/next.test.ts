@@ -63,7 +63,7 @@ describe("an app of Next.js", () => {
         "@types/node",
         "tsx",
       ];
-      const { folder, run } = await installed(packages, "commonjs");
+      const { folder, run } = await installed(packages, undefined);
       for (const [path, text] of Object.entries(files)) {
         await mkdir(dirname(join(folder, path)), { recursive: true });
         await writeFile(join(folder, path), text);
