@@ -47,6 +47,8 @@ const serverRooms = [
   "command/terminal",
   "command/runs",
   "command/dev",
+  "command/completion",
+  "command/init",
   "command",
 ];
 
