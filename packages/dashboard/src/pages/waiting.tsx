@@ -6,6 +6,7 @@ import { call } from "../api/client.js";
 import { usePolled } from "../api/resource.js";
 import { goTo, pageAt, query } from "../api/router.js";
 import type { Waiting, WaitingRun } from "../api/types.js";
+import { Button } from "../parts/button.js";
 import { Code } from "../parts/copy.js";
 import { Await, Empty, NextPage, Page } from "../parts/page.js";
 import { SignalDialog } from "../parts/signal-dialog.js";
@@ -111,14 +112,14 @@ function Table(props: {
               <td>
                 <span class="served">
                   {run.signals.map((name) => (
-                    <button
-                      type="button"
+                    <Button
+                      scope="write"
                       key={name}
                       aria-label={`Send ${name} to run ${run.runId}`}
                       onClick={() => props.onSend(run.runId, name)}
                     >
                       Send “{name}”…
-                    </button>
+                    </Button>
                   ))}
                 </span>
               </td>
