@@ -110,7 +110,7 @@ describe("a bulk operation", () => {
     }
     expect(results.map(({ runId }) => runId)).toEqual(started.map(({ runId }) => runId));
     const reruns = await sql<{ id: string; rerun_of: string }>(
-      "select id::text, rerun_of::text from runs where rerun_of is not null",
+      "select id::text, rerun_of::text from runs join extras on run_id = id where rerun_of is not null",
     );
     expect(new Map(results.map(({ runId, rerunId }) => [runId, rerunId]))).toEqual(
       new Map(reruns.map((run) => [run.rerun_of, run.id])),
@@ -299,9 +299,9 @@ describe("several workers on one bulk operation", () => {
     expect(await pawl.bulk.get(id)).toMatchObject({ status: "completed", done: 400, skipped: 0, failed: 0 });
     const [row] = await sql(
       `select count(*)::int as runs, count(distinct rerun_of)::int as olds,
-         (select count(*)::int from bulk_results b join runs n on n.id = b.rerun_id and n.rerun_of = b.run_id
+         (select count(*)::int from bulk_results b join extras n on n.run_id = b.rerun_id and n.rerun_of = b.run_id
           where b.operation_id = $1) as recorded
-       from runs where name = 'dull' and rerun_of is not null`,
+       from runs r join extras x on x.run_id = r.id where r.name = 'dull' and x.rerun_of is not null`,
       [id],
     );
     expect(row).toEqual({ runs: 400, olds: 400, recorded: 400 });

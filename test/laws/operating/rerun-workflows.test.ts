@@ -306,6 +306,6 @@ describe("a rerun is refused", () => {
     await expect(rerun(runId, { state: {} })).rejects.toThrow(/is not a machine.*pass input/);
     await expect(rerun(runId, { input: { by: 1n } })).rejects.toMatchObject({ code: "NotSerializable" });
     await expect(rerun(runId, { version: 0 })).rejects.toMatchObject({ code: "InvalidOption" });
-    expect(await sql("select id from runs where rerun_of = $1", [runId])).toEqual([]);
+    expect(await sql("select run_id from extras where rerun_of = $1", [runId])).toEqual([]);
   });
 });

@@ -11,7 +11,7 @@ const { sql, store } = database;
 
 /** The deadline of the run has passed, and nobody knows it yet. */
 const pass = (runId: string): Promise<unknown> =>
-  sql("update runs set deadline_at = clock_timestamp() - interval '1 second' where id = $1", [runId]);
+  sql("update extras set deadline_at = clock_timestamp() - interval '1 second' where run_id = $1", [runId]);
 const failed = async (runId: string): Promise<void> => {
   const error = await pawl.result(runId).catch((caught: unknown) => caught);
   expect(error).toBeInstanceOf(RunFailed);

@@ -19,15 +19,16 @@ interface Times {
 async function timesOf(runId: string): Promise<Times> {
   const [row] = await sql<Times>(
     `select extract(epoch from eligible_at - inserted_at)::float8 * 1000 as delay,
-       extract(epoch from debounce_until - inserted_at)::float8 * 1000 as most from runs where id = $1`,
+       extract(epoch from debounce_until - inserted_at)::float8 * 1000 as most
+     from runs join extras on run_id = id where id = $1`,
     [runId],
   );
   return row!;
 }
 const setBack = (runId: string, interval: string): Promise<unknown> =>
   sql(
-    `update runs set inserted_at = inserted_at - $2::interval, eligible_at = eligible_at - $2::interval,
-       debounce_until = debounce_until - $2::interval, deadline_at = deadline_at - $2::interval where id = $1`,
+    `with moved as (update runs set inserted_at = inserted_at - $2::interval, eligible_at = eligible_at - $2::interval where id = $1)
+     update extras set debounce_until = debounce_until - $2::interval, deadline_at = deadline_at - $2::interval where run_id = $1`,
     [runId, interval],
   );
 

@@ -40,7 +40,7 @@ describe("the tags of a run", () => {
   it("of a run without any are empty, and its row says that nobody must look", async () => {
     const { runId } = await pawl.start(echo, undefined, { tags: {} });
     expect(await pawl.result(runId)).toEqual({});
-    expect(await sql("select tagged from runs where id = $1", [runId])).toEqual([{ tagged: null }]);
+    expect(await sql("select has_extras from runs where id = $1", [runId])).toEqual([{ has_extras: null }]);
   });
 
   it("go to its children, unless they have their own or none", async () => {

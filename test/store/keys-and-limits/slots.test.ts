@@ -33,6 +33,7 @@ await limit("one", 1);
 afterEach(async () => {
   for (const client of open.splice(0)) await client.end();
   await sql("delete from runs");
+  await sql("delete from slots");
   await sql("delete from slots_to_repair");
   await limit("gpu", 3);
 });
@@ -74,7 +75,7 @@ describe("a concurrency limit", () => {
     expect(await claimable()).toEqual([]);
     expect(await waiting()).toEqual(runs.slice(3));
     const slots = await sql<{ slot: number }>(
-      "select slot from runs where locked_by is not null order by slot",
+      "select s.slot from slots s join runs r on r.id = s.run_id where r.locked_by is not null order by s.slot",
     );
     expect(slots.map(({ slot }) => slot)).toEqual([1, 2, 3]);
   });
@@ -108,7 +109,8 @@ describe("a concurrency limit", () => {
     const [held] = await line("one", 1);
     const nobody = await line("one", 2, { queue: "nobody" });
     const [first, second] = await line("one", 2);
-    await sql("update runs set hold = 32, slot = 0 where id = any ($1)", [nobody]);
+    await sql("update runs set hold = 32 where id = any ($1)", [nobody]);
+    await sql("select put_slots($1, null)", [nobody]);
     const run = await claimOne(database);
     expect([run.runId, await claimedIds()]).toEqual([held, []]);
     await commit(database, run, done());
@@ -120,10 +122,11 @@ describe("a concurrency limit", () => {
     const runs = await line("gpu", 4);
     await fill();
     const steal = sql(
-      "update runs set status = 'executing', hold = 0, slot = 3, locked_by = 'thief' where id = $1",
+      `with thief as (update runs set status = 'executing', hold = 0, locked_by = 'thief' where id = $1)
+       update slots set slot = 3 where run_id = $1`,
       [runs[3]],
     );
-    await expect(steal).rejects.toThrow(/runs_slots/);
+    await expect(steal).rejects.toThrow(/slots_held/);
   });
 
   it("gives the slots in order of priority, then of time", async () => {
@@ -320,6 +323,17 @@ describe("a limit that changes", () => {
     await limit("gpu", null, true);
     await store.recover({ limit: 1_000, repairs: true, marks: null });
     expect(await claimedIds()).toEqual(runs.slice(5));
+  });
+});
+
+describe("the repair", () => {
+  it("takes back the slot of a run whose claim somebody ended by hand", async () => {
+    const [first, second] = await line("one", 2);
+    await fill();
+    await sql("update runs set status = 'runnable', locked_by = null, hold = 4 where id = $1", [first]);
+    expect(await claimedIds()).toEqual([]);
+    await store.recover({ limit: 1_000, repairs: true, marks: null });
+    expect(await claimedIds()).toEqual([second]);
   });
 });
 

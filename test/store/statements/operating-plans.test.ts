@@ -17,8 +17,8 @@ it("reruns, bulk batches and the action log ride their indexes on large tables, 
   const client = await database.connect();
   const ids = "array(select id from generate_series(64, 6400, 64) id)";
   const calls = [
-    `select * from rerun(${ids}, null, null, null, null, null)`,
-    `select * from rerun(${ids}, 'step-2', null, null, null, null)`,
+    `select * from rerun(${ids}, null, null, null, null, null, null)`,
+    `select * from rerun(${ids}, 'step-2', null, null, null, null, null)`,
     "select * from work_bulk(100)",
     "select * from list_actions(null, null, '7', null, null, null, 100)",
     "select * from list_actions(null, null, null, null, null, null, 100)",

@@ -27,26 +27,31 @@ it("no function of start options reads a table of 50,000 runs or tags whole, als
   // Generic plans, made before there is anything.
   for (let n = 0; n < 6; n++) for (const call of [...calls, debounced(`warm ${n}`)]) await client.query(call);
   await sql(
-    `insert into runs (id, status, name, version, kind, queue, priority, retention, input, eligible_at, inserted_at, deadline_at,
-       debounce_key, correlation_key, tagged)
+    `insert into runs (id, status, name, version, kind, queue, priority, retention, input, eligible_at, inserted_at, has_extras)
      select n << 6, case when n % 5 = 0 then 'runnable' else 'done' end::run_status, 'many', 1, 'job', 'q', 0, '1 day', '1', now() + interval '1 day',
-       now(), case when n % 2 = 0 then now() + interval '1 day' end, case when n % 5 = 0 then 'd' || n end, 'key ' || n / 10, true
+       now(), true
+     from generate_series(1000, 50999) n`,
+  );
+  await sql(
+    `insert into extras (run_id, name, ended, deadline_at, debounce_key, correlation_key)
+     select n << 6, 'many', n % 5 <> 0, case when n % 2 = 0 then now() + interval '1 day' end, case when n % 5 = 0 then 'd' || n end, 'key ' || n / 10
      from generate_series(1000, 50999) n`,
   );
   await sql("insert into tags select n << 6, 'customer', (n / 10)::text from generate_series(1000, 50999) n");
   await sql("insert into tags select n << 6, 'plan', 'pro' from generate_series(1000, 50999) n");
   await sql("analyze runs");
+  await sql("analyze extras");
   await sql("analyze tags");
   const plans = await plansOf(client, [...calls, debounced("d1000")]);
   const all = plans.flatMap((plan) => [...nodes(plan)]);
   const whole = all.filter(
-    (node) => /^(runs|tags)$/.test(node["Relation Name"] ?? "") && node["Node Type"] === "Seq Scan",
+    (node) => /^(runs|extras|tags)$/.test(node["Relation Name"] ?? "") && node["Node Type"] === "Seq Scan",
   );
   expect(whole).toEqual([]);
   const removed = all.filter((node) => (node["Rows Removed by Filter"] ?? 0) > 2_000);
   expect(removed).toEqual([]);
   const used = new Set(all.map((node) => node["Index Name"]));
-  for (const index of ["runs_deadline", "runs_debounce", "runs_correlated", "tags_listing"]) {
+  for (const index of ["extras_deadline", "extras_debounce", "extras_correlated", "tags_listing"]) {
     expect(used).toContain(index);
   }
 });

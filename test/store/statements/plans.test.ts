@@ -122,6 +122,7 @@ async function hotCalls(database: TestDatabase): Promise<string[]> {
     claimFrom("hot", 76),
     "select * from claim('hot', 'w', 75, 5, '{counter,foreign,nobody}', '{1,1,1}', null, null)",
     "select * from gauges(1000)",
+    "select * from next_due('{hot,keyed}', '{counter,foreign}', '{1,1}')",
     "update runs set name = 'counter', hold = 0, status = 'runnable', locked_by = null where queue = 'hot' and eligible_at < clock_timestamp()",
     `select * from start_runs(${all("'(counter,1,machine,hot2,,,,,,,,,,,,,,,,,)'::new_run")}, ${all("'{}'::text")}, false, true, null, null)`,
     `select * from start_runs('{"(counter,1,machine,hot2,,,,,,i,u,,,,,,,,,,)"}', array['{}'], false, true, null, null)`,
@@ -200,9 +201,12 @@ describe("the plans of the hot functions", () => {
         select (4000000 + i) << 6, 'runnable', 'counter', 'keyed', 0, 'machine', clock_timestamp() + interval '1 hour' * (i % 3), clock_timestamp(),
           '1 day', '{}', 'crowd ' || i % 7, 1 from generate_series(1, 50000) i`);
       await database.sql(`
-        insert into runs (id, status, name, queue, priority, kind, eligible_at, inserted_at, retention, input, concurrency, hold, slot)
+        insert into runs (id, status, name, queue, priority, kind, eligible_at, inserted_at, retention, input, concurrency, hold)
         select (6000000 + i) << 6, 'runnable', 'counter', 'slotted', 0, 'machine', clock_timestamp(), clock_timestamp(),
-          '1 day', '{}', 'gpu:' || i % 7, 32, 0 from generate_series(1, 50000) i`);
+          '1 day', '{}', 'gpu:' || i % 7, 32 from generate_series(1, 50000) i`);
+      await database.sql(`
+        insert into slots (run_id, concurrency, slot, queue, name, version, priority, eligible_at)
+        select r.id, r.concurrency, 0, r.queue, r.name, r.version, r.priority, r.eligible_at from runs r where r.id > 6000000 << 6 and r.hold = 32`);
       await database.sql(`
         insert into signals (run_id, seq, name, payload, inserted_at)
         select (1000000 + i % 1000) << 6, i, 'x', '{}', clock_timestamp() from generate_series(1, 200000) i`);

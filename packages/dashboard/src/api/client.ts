@@ -11,6 +11,8 @@ const tokenKey = "pawl.token";
 export const token = signal(sessionStorage.getItem(tokenKey));
 /** Why the server wants a token; null: it has not asked. */
 export const tokenWanted = signal<string | null>(null);
+/** The app around the dashboard decides who may see it: a token would not help. */
+export const isAppAsked = signal(false);
 
 export function setToken(value: string | null): void {
   if (value === null) sessionStorage.removeItem(tokenKey);
@@ -62,9 +64,20 @@ export async function callText(path: string, options: Call = {}): Promise<string
   return (await send(path, options)).text();
 }
 
-async function send(path: string, options: Call): Promise<Response> {
+/** A stream of server-sent events, from after the event with this id on. */
+export async function callStream(
+  path: string,
+  options: Call,
+  lastEventId: string | null,
+): Promise<ReadableStream<Uint8Array<ArrayBuffer>>> {
+  const { body } = await send(path, options, lastEventId === null ? {} : { "last-event-id": lastEventId });
+  if (body === null) throw new ApiProblem(0, "Unreachable", "The stream of changes has ended.");
+  return body;
+}
+
+async function send(path: string, options: Call, more: Record<string, string> = {}): Promise<Response> {
   const { method = "GET", query, body, dedupKey, signal: aborted } = options;
-  const headers: Record<string, string> = {};
+  const headers: Record<string, string> = { "x-pawl-dashboard": "1", ...more };
   if (token.value !== null) headers["authorization"] = `Bearer ${token.value}`;
   if (body !== undefined) headers["content-type"] = "application/json";
   if (dedupKey !== undefined) headers["idempotency-key"] = dedupKey;
@@ -84,7 +97,10 @@ async function send(path: string, options: Call): Promise<Response> {
   setServerTime(answer.headers.get("date"));
   if (answer.ok) return answer;
   const problem = await readProblem(answer);
-  if (problem.status === 401) tokenWanted.value = problem.message;
+  if (problem.status === 401) {
+    isAppAsked.value = answer.headers.get("www-authenticate") === null;
+    tokenWanted.value = problem.message;
+  }
   throw problem;
 }
 

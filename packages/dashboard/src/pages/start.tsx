@@ -4,8 +4,9 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { call } from "../api/client.js";
 import { goTo, pageAt } from "../api/router.js";
-import type { Workflow } from "../api/types.js";
+import type { DefinitionPage } from "../api/types.js";
 import { cli } from "../format/command.js";
+import { Button } from "../parts/button.js";
 import { Code } from "../parts/copy.js";
 import { Dialog, Field, readJson } from "../parts/dialog.js";
 import { icons } from "../parts/icons.js";
@@ -15,10 +16,10 @@ export function StartButton({ name = "" }: { name?: string }): JSX.Element {
   const [isOpen, setOpen] = useState(false);
   return (
     <>
-      <button type="button" class="primary" onClick={() => setOpen(true)}>
+      <Button scope="start" class="primary" onClick={() => setOpen(true)}>
         {icons.plus}
         Start a run…
-      </button>
+      </Button>
       {isOpen && <StartDialog name={name} onClose={() => setOpen(false)} />}
     </>
   );
@@ -31,8 +32,8 @@ function StartDialog(props: { name: string; onClose: () => void }): JSX.Element 
   const [idempotencyKey] = useState(() => `dashboard-${crypto.randomUUID()}`);
   const suggest = async (): Promise<void> => {
     if (known.length > 0) return;
-    const { workflows } = await call<{ workflows: Workflow[] }>("v1/workflows");
-    setKnown(workflows.map((workflow) => workflow.name));
+    const { definitions } = await call<DefinitionPage>("v1/definitions");
+    setKnown([...new Set(definitions.map((definition) => definition.name))]);
   };
   return (
     <Dialog

@@ -5,6 +5,7 @@
  */
 
 import { locateSchema } from "../api/locate.js";
+import { toCountQuery, toFilter, toPageQuery, toRun, writeCursor } from "../api/runs.js";
 import { type Started, toStarted } from "../api/send.js";
 import { type StepPage, stepsPage } from "../api/steps.js";
 import { explainRun, otherRuns, type Why } from "../api/why.js";
@@ -18,6 +19,7 @@ import { Events } from "../observe/events.js";
 import { expositionType } from "../observe/exposition.js";
 import { Gauges } from "../observe/gauges.js";
 import { Metrics } from "../observe/metrics.js";
+import { type Reports, reportsOver } from "../operate/reports.js";
 import { effectsOf, sendHints } from "../run/effects.js";
 import { newRun } from "../run/new-run.js";
 import { ScheduleFirer } from "../schedules/firer.js";
@@ -27,7 +29,9 @@ import type { ScheduleTransport } from "../store/client-transport.js";
 import { addressKey } from "../store/postgres/database.js";
 import { isBusy, isOutage } from "../store/postgres/database-errors.js";
 import { PostgresStore } from "../store/postgres/postgres-store.js";
-import type { Commit, EndedRun, NewRun, StoredLimit, Verdict } from "../store/store.js";
+import type { Commit, EndedRun, NewRun, RunPrefixes, StoredLimit, Verdict } from "../store/store.js";
+import type { Prefixes } from "../store/reports/reports.js";
+import type { Page } from "../store/views.js";
 import { LockLanes } from "../timing/slow-lanes.js";
 import type { Logger } from "../values/logger.js";
 import { copyWarning, heldWarning } from "../worker/database-watch.js";
@@ -73,6 +77,9 @@ export interface Engine {
   startMany(runs: readonly NewRun[]): Promise<Started[]>;
   /** Waits for the end of a run; null: the time has passed, or `signal` was aborted. */
   waitForEnd(runId: string, timeoutMs: number, signal: AbortSignal): Promise<EndedRun | null>;
+  /** `runs.list` and `runs.count` for a token that may see only some runs (null: all). */
+  listRuns(options: object, prefixes: RunPrefixes | null): Promise<Page>;
+  countRuns(options: object, prefixes: RunPrefixes | null): Promise<number>;
   /** A page of the journal of a workflow run. */
   steps(runId: string, cursor: string | undefined): Promise<StepPage>;
   /**
@@ -84,6 +91,8 @@ export interface Engine {
   subscribe(pattern: string, target: SubscriptionTarget, owner: string | null): Promise<Subscribed>;
   /** Sets a rate limit and wakes the runs that it lets through. */
   setLimit(limit: StoredLimit): Promise<void>;
+  /** The reports for a token with these prefixes (null: of all names and queues). */
+  reports(prefixes: Prefixes | null): Reports;
   /** Schedules, straight in this database. Changes are lines of the action log. */
   readonly schedules: ScheduleTransport;
   /** Schedules that workers declare with their code: not in the action log. */
@@ -151,6 +160,12 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     start: async (run) => toStarted(await starter.start(run)),
     startMany: async (runs) => (await starter.startMany(runs)).map((started) => toStarted(started)),
     waitForEnd: (runId, timeoutMs, signal) => results.wait(runId, timeoutMs, signal),
+    listRuns: async (given, prefixes) => {
+      const { runs, last } = await store.list({ ...toFilter(toPageQuery(given)), prefixes });
+      return { runs: runs.map(toRun), cursor: last === null ? null : writeCursor(last) };
+    },
+    countRuns: async (given, prefixes) =>
+      store.count({ ...toFilter({ ...toCountQuery(given), cursor: null, limit: 1 }), prefixes }),
     steps: (runId, cursor) => stepsPage(store, runId, cursor),
     why: async (runId, allows) => {
       const facts = await store.why(runId);
@@ -165,6 +180,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
       await setLimit(store, limit);
       hub.hint(null);
     },
+    reports: (prefixes) => reportsOver(async () => store.reports(prefixes)),
     schedules: new LocalSchedules(store, hub, currentActor),
     declaredSchedules: new LocalSchedules(store, hub, () => null),
     startFirer: () => new ScheduleFirer({ store, hub, events, logger, mayFire: () => true }),

@@ -23,7 +23,7 @@ export type BulkOptions<Where> = BulkTarget<Where> &
         readonly reason?: string | undefined;
         readonly cascade?: boolean | undefined;
       }
-    | ({ readonly action: "rerun" } & RerunOptions)
+    | ({ readonly action: "rerun" } & Omit<RerunOptions, "idempotencyKey">)
     | { readonly action: "pause"; readonly reason?: string | undefined }
     | { readonly action: "resume" }
     | {

@@ -4,10 +4,11 @@
  */
 
 import type { RerunAnswer, RerunRequest } from "../store/client-store.js";
-import { InvalidOption, RunActive } from "../values/errors.js";
+import { checkFreeKey } from "../define/schedule-key.js";
+import { InvalidOption, KeyConflict, RunActive } from "../values/errors.js";
 import { toJson } from "../values/json.js";
 import { checkStepName, checkVersion } from "../values/names.js";
-import { checkOptions, suggest } from "../values/options.js";
+import { checkOptions, checkString, suggest } from "../values/options.js";
 import { notFound } from "../values/run-id.js";
 import { show } from "../values/show.js";
 
@@ -24,8 +25,14 @@ export interface RerunOptions {
   readonly state?: unknown;
   /** Another version of the definition. Default: that of the run. */
   readonly version?: number | undefined;
+  /**
+   * The idempotency key of the new run: a second rerun of this run with the same key starts nothing
+   * and returns the first one, with `created: false`. At most 512 bytes.
+   */
+  readonly idempotencyKey?: string | undefined;
 }
 
+/** The options that a bulk operation takes too. */
 export const rerunOptions = ["from", "input", "state", "version"] as const;
 
 export function checkRerun(
@@ -33,24 +40,31 @@ export function checkRerun(
   maxBytes: number,
   what = "the options of runs.rerun",
 ): RerunRequest {
-  const { from, input, state, version } = checkOptions(options, rerunOptions, what);
+  const names = [...rerunOptions, "idempotencyKey"] as const;
+  const { from, input, state, version, idempotencyKey: key } = checkOptions(options, names, what);
   return {
     from: from === undefined ? null : checkStepName(from),
     input: input === undefined ? null : toJson(input, "input", maxBytes).text,
     state: state === undefined ? null : toJson(state, "state", maxBytes).text,
     version: version === undefined ? null : checkVersion(version),
+    idempotencyKey:
+      key === undefined ? null : checkFreeKey(checkString(key, "idempotencyKey", { maxBytes: 512 })),
   };
 }
 
 /** The id of the new run. Throws if the run cannot be repeated so. */
-export function toRerun(runId: string, request: RerunRequest, verdict: RerunAnswer): { runId: string } {
-  if (verdict.kind === "rerun") return { runId: verdict.runId };
+export function toRerun(
+  runId: string,
+  request: RerunRequest,
+  verdict: RerunAnswer,
+): { runId: string; created: boolean } {
+  if (verdict.kind === "rerun") return { runId: verdict.runId, created: verdict.created };
   throw refusal(runId, request, verdict);
 }
 
 function refusal(
   runId: string,
-  { from }: RerunRequest,
+  { from, idempotencyKey }: RerunRequest,
   verdict: Exclude<RerunAnswer, { kind: "rerun" }>,
 ): Error {
   switch (verdict.kind) {
@@ -59,6 +73,10 @@ function refusal(
     case "active":
       return new RunActive(
         `run ${runId} has not ended, and only an ended run can be run again; cancel it first, or wait for its end`,
+      );
+    case "key_conflict":
+      return new KeyConflict(
+        `the idempotency key ${show(idempotencyKey)} belongs to run ${verdict.runId}, which is no rerun of run ${runId}: use another key`,
       );
     case "no_steps":
       return new InvalidOption(

@@ -60,6 +60,8 @@ export interface RerunRequest {
   readonly input: string | null;
   readonly state: string | null;
   readonly version: number | null;
+  /** A second rerun of the run with this key answers the first one. */
+  readonly idempotencyKey: string | null;
 }
 
 /** The answer of a rerun, see `rerun.sql`. */
@@ -67,11 +69,15 @@ export type RerunVerdict =
   | {
       readonly kind: "rerun";
       readonly runId: string;
+      /** false: a rerun with the same idempotency key came before. */
+      readonly created: boolean;
       readonly name: string;
       readonly version: number;
       readonly queue: string;
     }
   | { readonly kind: "not_found" | "active" | "no_steps" | "no_state" | "no_input" }
+  /** `runId` has the idempotency key, and does not repeat the run. */
+  | { readonly kind: "key_conflict"; readonly runId: string }
   /** `steps`: the steps of the journal, or the step at which the run ended. */
   | {
       readonly kind: "unknown_step" | "waited_for_children" | "signals_lost";
@@ -81,7 +87,7 @@ export type RerunVerdict =
 /** The same without what only the database's own process needs to know. */
 export type RerunAnswer =
   | Exclude<RerunVerdict, { kind: "rerun" }>
-  | { readonly kind: "rerun"; readonly runId: string };
+  | { readonly kind: "rerun"; readonly runId: string; readonly created: boolean };
 
 export type BulkAction = "cancel" | "rerun" | "pause" | "resume" | "signal" | "delete";
 
@@ -207,6 +213,12 @@ export interface FindQuery {
   readonly name: string | null;
 }
 
+/** What a token may see: names and queues that begin with one of these; null: all. */
+export interface RunPrefixes {
+  readonly names: readonly string[] | null;
+  readonly queues: readonly string[] | null;
+}
+
 export interface RunFilter {
   readonly name: string | null;
   readonly version: number | null;
@@ -226,6 +238,8 @@ export interface RunFilter {
   readonly correlationKey: string | null;
   /** Only runs that are paused themselves. */
   readonly paused?: boolean;
+  /** Only runs whose name and queue begin with one of these; null: all. */
+  readonly prefixes?: RunPrefixes | null;
   readonly limit: number;
 }
 

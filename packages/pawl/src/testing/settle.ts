@@ -34,7 +34,8 @@ const snapshotSql = `
   select jsonb_build_object(
     'held', coalesce((
       select jsonb_agg(jsonb_build_object('runId', r.id::text, 'isTimed', exists (
-        select from pawl.steps s where s.run_id = r.id and s.completed_at is null and s.due_at > c.at) or r.deadline_at > c.at))
+        select from pawl.steps s where s.run_id = r.id and s.completed_at is null and s.due_at > c.at) or exists (
+        select from pawl.extras x where x.run_id = r.id and x.deadline_at > c.at)))
       from pawl.runs r where r.locked_by is not null), '[]'),
     'due', to_jsonb(array(
       select distinct r.queue from pawl.runs r
@@ -43,8 +44,8 @@ const snapshotSql = `
           where case when p.scope = 'queue' then p.name = r.queue else p.name = r.name and p.version in (0, r.version) end)
         and exists (select from pawl.workers w where r.name || '@' || r.version = any (w.serves) and r.queue = any (w.queues)
           and w.seen_at + w.lease > clock_timestamp()))),
-    'isLeft', exists (select from pawl.runs r where (r.hold & 3) <> 0 or r.expires_at <= c.at
-      or r.deadline_at <= c.at and r.status not in ('done', 'failed', 'cancelled'))) as answer
+    'isLeft', exists (select from pawl.runs r where (r.hold & 3) <> 0 or r.expires_at <= c.at)
+      or exists (select from pawl.extras x where x.deadline_at <= c.at and not x.ended)) as answer
   from pawl_testing.clock c`;
 
 export interface SettleOptions {

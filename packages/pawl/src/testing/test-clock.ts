@@ -30,8 +30,7 @@ const moveSql = `
       select min(s.due_at) from pawl.steps s join pawl.runs r on r.id = s.run_id
         where s.completed_at is null and s.due_at > b.at and r.status = 'executing'
       union all
-      select min(r.deadline_at) from pawl.runs r
-        where r.deadline_at > b.at and r.status not in ('done', 'failed', 'cancelled')
+      select min(x.deadline_at) from pawl.extras x where x.deadline_at > b.at and not x.ended
       union all
       select min(s.due_at) from pawl.schedules s where s.due_at > b.at
       union all

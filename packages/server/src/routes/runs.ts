@@ -34,6 +34,10 @@ const places = [
 ] as const;
 
 const maxAwaited = 1_000;
+const rerunAnswer = strict({
+  runId: Type.String({ description: "The new run" }),
+  created: Type.Boolean({ description: "false: the key had started it before" }),
+});
 
 export function runRoutes(app: App, backend: Backend): void {
   endedRoute(app, backend);
@@ -110,7 +114,7 @@ function placedRoutes(app: App, backend: Backend, { path, of, params }: (typeof 
       const runId = await checked(request);
       const { caller } = request;
       if (!caller.hasPrefixes || !isRunId(runId)) return pawl.why(runId);
-      return (await engine.why(runId, caller.allows)) ?? pawl.why(runId);
+      return (await engine.why(runId, (run) => caller.allows(run))) ?? pawl.why(runId);
     },
   );
 
@@ -178,11 +182,13 @@ function placedRoutes(app: App, backend: Backend, { path, of, params }: (typeof 
         operationId: `rerunRun${of}`,
         summary: "Run an ended run again",
         description:
-          "Starts a new run that begins where the old one failed, or at `from`. 409 if the run has not ended.",
+          "Starts a new run that begins where the old one failed, or at `from`. 409 if the run has not ended. " +
+          "The header idempotency-key is the key of the new run: a second request with it answers 200 with the first one.",
         tags,
         params,
+        headers: idempotencyHeader,
         body: rerunSchema,
-        response: answers({ 201: strict({ runId: Type.String({ description: "The new run" }) }) }),
+        response: answers({ 200: rerunAnswer, 201: rerunAnswer }),
       },
       // Every member is optional.
       preValidation: (request, _reply, done) => {
@@ -191,8 +197,12 @@ function placedRoutes(app: App, backend: Backend, { path, of, params }: (typeof 
       },
     },
     async (request, reply) => {
-      const rerun = await pawl.runs.rerun(await checked(request), request.body);
-      return reply.code(201).header("location", `/v1/runs/${rerun.runId}`).send(rerun);
+      const idempotencyKey = idempotencyKeyOf(request.headers);
+      const rerun = await pawl.runs.rerun(await checked(request), { ...request.body, idempotencyKey });
+      return reply
+        .code(rerun.created ? 201 : 200)
+        .header("location", `/v1/runs/${rerun.runId}`)
+        .send(rerun);
     },
   );
 

@@ -4,7 +4,6 @@
  * database must not make it worse. `pawl doctor` calls it.
  */
 
-import pg from "../driver/driver.js";
 import type {
   BlockedKeyFact,
   BulkFact,
@@ -22,7 +21,7 @@ import type {
   UnservedFact,
 } from "../health.js";
 import type { ScheduleHealth } from "../schedule-store.js";
-import { type Address, connectionOptions, types } from "./database.js";
+import { type Address, openClient, type Opened, types } from "./database.js";
 import { explain } from "./database-errors.js";
 import { quoteName } from "./literals.js";
 import { explainVersion, readVersion } from "./version.js";
@@ -251,10 +250,10 @@ function findPauses(query: Query): Promise<PauseFact[]> {
   );
 }
 
-/** Counts through runs_paused. */
+/** Counts through extras_paused. */
 async function countPausedRuns(query: Query): Promise<number> {
   const [row] = await query<{ runs: number }>(
-    "select count(*)::int4 as runs from (select 1 from runs r where (r.hold & 16) <> 0 limit 10000) p",
+    "select count(*)::int4 as runs from (select 1 from extras x where x.paused is not null limit 10000) p",
   );
   return row!.runs;
 }
@@ -274,33 +273,27 @@ async function findTroubledSchedules(query: Query): Promise<ScheduleHealth[]> {
   return rows.map(({ schedule }) => JSON.parse(schedule) as ScheduleHealth);
 }
 
-/** Runs in line for a slot: the condition of the index runs_slot_line. */
-const inLine =
-  "r.slot = 0 and case when r.status in ('runnable', 'awaiting_signal') then (r.hold & -33) = 0 else false end";
-/** Runs that hold a slot: the condition of the index runs_slots. */
-const holding = "r.concurrency is not null and r.locked_by is not null";
-
-/** A skip scan over the keys of an index: at most 1,000. */
+/** A skip scan over the keys of an index of slots: at most 1,000. */
 const keysOf = (name: string, where: string): string =>
   `${name}(key, n) as (
-      (select r.concurrency, 1 from runs r where ${where} order by r.concurrency limit 1)
+      (select s.concurrency, 1 from slots s where ${where} order by s.concurrency limit 1)
     union all
-      select (select r.concurrency from runs r where ${where} and r.concurrency > ${name}.key
-        order by r.concurrency limit 1), ${name}.n + 1
+      select (select s.concurrency from slots s where ${where} and s.concurrency > ${name}.key
+        order by s.concurrency limit 1), ${name}.n + 1
       from ${name} where ${name}.key is not null and ${name}.n < 1000)`;
 
 /** Keys whose first run has to wait, longest first, and keys that runs hold although nobody has set the limit. */
 async function findLimits(query: Query): Promise<LimitFact[]> {
   const rows = await query<Omit<LimitFact, "holders"> & { holders: string | null }>(
-    `with recursive ${keysOf("waiting", inLine)}, ${keysOf("held", holding)}
+    `with recursive ${keysOf("waiting", "s.slot = 0")}, ${keysOf("held", "s.slot > 0")}
     select k.key, l.concurrent::int4 as concurrent, h.held, h.holders, h.dead, f."waitingMs"
     from (select w.key from waiting w union select h.key from held h) k
     left join limits l on l.name = split_part(k.key, ':', 1)
     cross join lateral (
-      select count(*)::int4 as held, array_to_string((array_agg(r.id::text order by r.slot))[1 : 5], ' ') as holders,
-        count(*) filter (where not exists (
-          select 1 from workers w where w.id = r.locked_by and w.seen_at + w.lease > transaction_timestamp()))::int4 as dead
-      from (select t.id, t.slot, t.locked_by from runs t where t.concurrency = k.key and t.locked_by is not null limit 1000) r) h
+      select count(*)::int4 as held, array_to_string((array_agg(s.run_id::text order by s.slot))[1 : 5], ' ') as holders,
+        count(*) filter (where not exists (select 1 from workers w
+          where w.id = (select r.locked_by from runs r where r.id = s.run_id) and w.seen_at + w.lease > transaction_timestamp()))::int4 as dead
+      from (select t.run_id, t.slot from slots t where t.concurrency = k.key and t.slot > 0 limit 1000) s) h
     cross join lateral (
       select max(ms_until(clock(), r.eligible_at)) as "waitingMs" from first_in_lines(k.key, 1) f
       join runs r on r.id = f.id
@@ -348,10 +341,10 @@ async function compareClocks(
 }
 
 async function reading<T>(address: Address, read: (query: Query) => Promise<T>): Promise<T> {
-  const client = new pg.Client(connectionOptions(address.url));
-  client.on("error", () => {});
+  let opened: Opened | undefined;
   try {
-    await client.connect();
+    opened = await openClient(address.url);
+    const { client } = opened;
     await client.query("begin isolation level read committed read only");
     await client.query("set local statement_timeout = '10s'");
     const found = await read(async <Row>(text: string, values: readonly unknown[] = []) => {
@@ -363,6 +356,6 @@ async function reading<T>(address: Address, read: (query: Query) => Promise<T>):
   } catch (error) {
     throw explain(error, address);
   } finally {
-    await client.end().catch(() => {});
+    await opened?.end();
   }
 }

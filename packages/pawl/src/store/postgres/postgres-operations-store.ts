@@ -18,6 +18,9 @@ import type {
   StoredBulkResult,
 } from "../client-store.js";
 import type { PausedRuns, PauseStore, StoredPause } from "../pauses.js";
+import { type ChangeReader, changesOver } from "../reports/changes.js";
+import { reportsOver } from "../reports/postgres-reports.js";
+import type { Prefixes, ReportTransport } from "../reports/reports.js";
 import type { BulkBatch } from "../worker-store.js";
 import { toClaimable } from "./rows.js";
 import { actorText, column } from "./literals.js";
@@ -39,9 +42,17 @@ interface BulkRow {
 }
 
 export class PostgresOperationsStore extends PostgresQueueStore {
+  /** The reports for callers with these prefixes (null: all names and queues). */
+  reports(prefixes: Prefixes | null = null): ReportTransport {
+    return reportsOver((name, values) => this.callAside(name, values), prefixes);
+  }
+
+  /** Changes of runs, for streams of events. */
+  readonly changes: ChangeReader = changesOver((name, values) => this.callAside(name, values));
+
   async rerun(
     runId: string,
-    { from, input, state, version }: RerunRequest,
+    { from, input, state, version, idempotencyKey }: RerunRequest,
     by: Actor,
   ): Promise<RerunVerdict> {
     const [row] = await this.call<{
@@ -51,11 +62,22 @@ export class PostgresOperationsStore extends PostgresQueueStore {
       version: number;
       queue: string;
       steps: string | null;
-    }>("rerun", [column([runId], (id) => id), from, input, state, version, JSON.stringify(by)]);
+      created: boolean;
+    }>("rerun", [
+      column([runId], (id) => id),
+      from,
+      input,
+      state,
+      version,
+      JSON.stringify(by),
+      idempotencyKey,
+    ]);
     const { verdict, id, steps, ...run } = row!;
     switch (verdict) {
       case "rerun":
-        return { kind: verdict, runId: id, name: run.name, version: run.version, queue: run.queue };
+        return { kind: verdict, runId: id, ...run };
+      case "key_conflict":
+        return { kind: verdict, runId: id };
       case "unknown_step":
       case "waited_for_children":
       case "signals_lost":

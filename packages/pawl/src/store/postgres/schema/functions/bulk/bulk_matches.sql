@@ -22,7 +22,7 @@ begin
     where r.id > p_after and r.id <= p_upto
       and (v_parent_id is null or r.parent_id = v_parent_id) is true
       and (not p_filter ? 'paused' or (r.hold & 16) <> 0) is true
-      and (not p_filter ? 'correlationKey' or r.correlation_key = p_filter ->> 'correlationKey') is true
+      and (not p_filter ? 'correlationKey' or (r.has_extras and (select x.correlation_key from extras x where x.run_id = r.id) = p_filter ->> 'correlationKey')) is true
       and (not p_filter ? 'tags' or has_tags(r.id, p_filter -> 'tags')) is true
       and (v_error is null or (r.status = 'failed' and coalesce(r.error ->> 'code', r.error ->> 'name') = v_error)) is true
       and is_listed(r, p_filter ->> 'name', (p_filter ->> 'version')::int, v_status, p_filter ->> 'queue', p_filter ->> 'kind',

@@ -26,14 +26,22 @@ end $f$;
 
 -- Deletes runs that the caller has locked, with all that belongs to them. For sweep and delete_runs.
 create or replace function forget_runs(p_id bigint[]) returns void language plpgsql as $f$
+declare
+  v_marked bigint[];
 begin
+  perform count_deleted(p_id);
   delete from steps s using (select u.id from unnest(p_id) u(id) limit cardinality(p_id)) v
     where s.run_id = v.id;
   delete from signals s using (select u.id from unnest(p_id) u(id) limit cardinality(p_id)) v
     where s.run_id = v.id;
-  delete from tags t using (select u.id from unnest(p_id) u(id)
-      cross join lateral (select r.id from runs r where r.id = u.id and r.tagged is true limit 1) r limit cardinality(p_id)) v
-    where t.run_id = v.id;
+  v_marked := array(select u.id from unnest(p_id) u(id)
+    cross join lateral (select r.id from runs r where r.id = u.id and r.has_extras is true limit 1) r);
+  if v_marked <> '{}' then
+    delete from tags t using (select u.id from unnest(v_marked) u(id) limit cardinality(v_marked)) v
+      where t.run_id = v.id;
+    delete from extras x using (select u.id from unnest(v_marked) u(id) limit cardinality(v_marked)) v
+      where x.run_id = v.id;
+  end if;
   delete from runs r using (select u.id from unnest(p_id) u(id) limit cardinality(p_id)) v
     where r.id = v.id;
 end $f$;

@@ -14,7 +14,7 @@ declare
   v_id bigint;
   v_ended bigint[];
   v_keys text[];
-  v_slots text[];
+  v_slotted bigint[];        -- those that have a concurrency limit
   v_constraint text;
 begin
   begin
@@ -26,13 +26,13 @@ begin
       where r.id = v.id and (r.locked_by is not null) is true
       returning r.id, r.partition_key, r.concurrency)
     select array_agg(ended.id), array_agg(ended.partition_key) filter (where ended.partition_key is not null),
-        array_agg(ended.concurrency) filter (where ended.concurrency is not null)
-      into v_ended, v_keys, v_slots from ended;
+        array_agg(ended.id) filter (where ended.concurrency is not null)
+      into v_ended, v_keys, v_slotted from ended;
     if v_keys is not null then
       perform free_keys(v_keys, v_now);
     end if;
-    if v_slots is not null then
-      perform free_slots(v_slots, v_now);
+    if v_slotted is not null then
+      perform free_slots(leave_slots(v_slotted), v_now);
     end if;
     return query select unnest(v_ended);
     return;
@@ -49,13 +49,13 @@ begin
           unique_key = case when v_try = 1 then r.unique_key end
         from (select * from rows_after_claim(array[v_id], p_crashes, v_now) limit 1) v
         where r.id = v.id and (r.locked_by is not null) is true
-        returning array_remove(array[r.partition_key], null), array_remove(array[r.concurrency], null) into v_keys, v_slots;
+        returning array_remove(array[r.partition_key], null), case when r.concurrency is not null then array[r.id] end into v_keys, v_slotted;
         if found then
           if cardinality(v_keys) > 0 then
             perform free_keys(v_keys, v_now);
           end if;
-          if cardinality(v_slots) > 0 then
-            perform free_slots(v_slots, v_now);
+          if v_slotted is not null then
+            perform free_slots(leave_slots(v_slotted), v_now);
           end if;
           return next v_id;
         end if;

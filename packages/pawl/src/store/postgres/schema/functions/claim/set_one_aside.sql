@@ -19,7 +19,7 @@ begin
     perform note_keys_to_repair(array[v_key]);
   end if;
   if v_slot_key is not null then
-    perform note_slots_to_repair(array[v_slot_key]);
+    perform note_slots_to_repair(leave_slots(array[p_id]));
   end if;
   return true;
 end $f$;

@@ -40,13 +40,15 @@ declare
   v_passed int[];
   v_applied int[];
   v_waited bigint[];
+  v_marked bigint[];         -- those that ended and may have rows in extras
   v_cleared bigint[];
   v_parents bigint[];
   v_child_of int[];
   v_invoked bigint[];
   v_keys text[];
-  v_slots text[];            -- keys of concurrency limits that have a slot less in use
-  v_more_slots text[];
+  v_limited int[];           -- change their concurrency limit; null: none
+  v_slotted bigint[];        -- give back a slot of their concurrency limit
+  v_more_slotted bigint[];
   v_freed record;
 begin
   others := '[]';
@@ -67,10 +69,7 @@ begin
   end if;
   if p_detail is not null then
     v_more := decide_details(p_id, p_claim_id, p_turn, p_op, p_detail, v_locked, v_now);
-    -- read before the update: the limits that runs leave for another one
-    select array_agg(r.concurrency) filter (where r.concurrency is not null) into v_slots
-      from unnest(p_id, v_more) u(id, more)
-      cross join lateral (select t.concurrency from runs t where t.id = u.id limit 1) r where u.more ? 'concurrency';
+    select array_agg(u.o) into v_limited from unnest(v_more) with ordinality u(more, o) where u.more ? 'concurrency';
   end if;
 
   -- The claim is kept: no indexed column changes, so the update is HOT. It names status only
@@ -100,7 +99,7 @@ begin
         select u.o::int from unnest(p_id, p_claim_id, p_turn, p_op) with ordinality u(id, claim_id, turn, op, o)
         cross join lateral (select t.hold, t.queue, t.name, t.version from runs t where t.id = u.id
           and t.claim_id = u.claim_id and t.turn = u.turn and (t.status = 'executing' and t.locked_by is not null) is true limit 1) r
-        where u.op = 'keep' and ((r.hold & 16) <> 0 or v_has_pauses and is_paused(r.queue, r.name, r.version)));
+        where u.op = 'keep' and ((r.hold & 16) <> 0 or is_paused(r.queue, r.name, r.version)));
       for i in 1 .. cardinality(v_paused) loop
         p_op[v_paused[i]] := 'next';
         v_goes_on := true;
@@ -144,12 +143,11 @@ begin
       where r.id = v.id and r.claim_id = v.claim_id and r.turn = v.turn
         and (r.status = 'executing' and r.locked_by is not null) is true
         and (v_locked is null or r.id = any (v_locked))
-      returning v.o, v.op, r.status, r.queue, r.priority, r.concurrency)
+      returning v.o, v.op, r.id, r.status, r.queue, r.priority, r.concurrency)
     select array_agg(p.o), coalesce(jsonb_agg(jsonb_build_array(p.queue, p.priority, to_us(v_now)))
         filter (where p.op in ('await', 'spawn') and p.status = 'runnable'), '[]'),
-      array_agg(p.concurrency) filter (where p.concurrency is not null)
-    into v_passed, claimable, v_more_slots from passed p;
-    v_slots := v_slots || v_more_slots;
+      array_agg(p.id) filter (where p.concurrency is not null or p.o = any (v_limited))
+    into v_passed, claimable, v_slotted from passed p;
     if cardinality(v_paused) > 0 then
       others := others || (select coalesce(jsonb_agg(jsonb_build_object('position', u.o, 'verdict', 'stale', 'inboxSeq', 0, 'paused', true)), '[]')
         from unnest(v_paused) u(o) where u.o = any (v_passed));
@@ -174,14 +172,17 @@ begin
       where r.id = v.id and r.claim_id = v.claim_id and r.turn = v.turn
         and (r.status = 'executing' and r.locked_by is not null) is true
         and (v_locked is null or r.id = any (v_locked))
-      returning v.o, r.id, r.inbox_seq, r.parent_id, r.child_of, r.awaits, r.concurrency)
-    select array_agg(e.o), array_agg(e.id) filter (where e.awaits is not null), array_agg(e.id) filter (where e.inbox_seq > 0),
+      returning v.o, r.id, r.inbox_seq, r.parent_id, r.child_of, r.awaits, r.concurrency, r.has_extras)
+    select array_agg(e.o), array_agg(e.id) filter (where e.awaits is not null), array_agg(e.id) filter (where e.has_extras), array_agg(e.id) filter (where e.inbox_seq > 0),
       array_agg(e.parent_id) filter (where e.parent_id is not null),
       array_agg(e.child_of) filter (where e.parent_id is not null),
       array_agg(e.id) filter (where e.parent_id is not null and e.child_of is null),
-      array_agg(e.concurrency) filter (where e.concurrency is not null)
-    into v_ended, v_waited, v_cleared, v_parents, v_child_of, v_invoked, v_more_slots from ended e;
-    v_slots := v_slots || v_more_slots;
+      array_agg(e.id) filter (where e.concurrency is not null)
+    into v_ended, v_waited, v_marked, v_cleared, v_parents, v_child_of, v_invoked, v_more_slotted from ended e;
+    v_slotted := v_slotted || v_more_slotted;
+    if v_marked is not null then
+      perform end_extras(v_marked);
+    end if;
     if v_waited is not null then
       perform keep_awaited(v_waited);
     end if;
@@ -211,8 +212,8 @@ begin
     claimable := claimable || v_freed.claimable;
     handed := v_freed.handed;
   end if;
-  if v_slots is not null then
-    claimable := claimable || free_slots(v_slots, v_now);
+  if v_slotted is not null then
+    claimable := claimable || free_slots(leave_slots(v_slotted), v_now);
   end if;
 
   if cardinality(v_applied) = cardinality(p_id) then

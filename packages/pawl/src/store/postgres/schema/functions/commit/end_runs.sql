@@ -9,20 +9,21 @@ create or replace function end_runs(p_id bigint[], p_status run_status, p_error 
 language plpgsql as $f$
 declare
   v_waited bigint[];
+  v_marked bigint[];
   v_cleared bigint[];
   v_parents bigint[];
   v_child_of int[];
   v_invoked bigint[];
   v_keys text[];
-  v_slots text[];
+  v_slotted bigint[];
 begin
   -- read before the update: the keys that lose the first run of their line
   v_keys := array(
     select r.partition_key from unnest(p_id) u(id)
     cross join lateral (select t.partition_key, t.locked_by from runs t where t.id = u.id limit 1) r
     where r.partition_key is not null and r.locked_by is null);
-  v_slots := array(
-    select r.concurrency from unnest(p_id) u(id)
+  v_slotted := array(
+    select u.id from unnest(p_id) u(id)
     cross join lateral (select t.concurrency, t.locked_by from runs t where t.id = u.id limit 1) r
     where r.concurrency is not null and r.locked_by is null);
   -- A run whose scope includes the new status enters it now. It gives its key up if another run has
@@ -53,11 +54,12 @@ begin
         from (select u.id, least(interval '30 days', s.retention_ceiling) as retention
           from settings s, unnest(p_id) u(id) limit cardinality(p_id)) v
         where r.id = v.id
-        returning r.id, r.inbox_seq, r.parent_id, r.child_of, r.awaits)
-      select array_agg(e.id) filter (where e.awaits is not null), array_agg(e.id) filter (where e.inbox_seq > 0), array_agg(e.parent_id) filter (where e.parent_id is not null),
+        returning r.id, r.inbox_seq, r.parent_id, r.child_of, r.awaits, r.has_extras)
+      select array_agg(e.id) filter (where e.awaits is not null), array_agg(e.id) filter (where e.has_extras), array_agg(e.id) filter (where e.inbox_seq > 0),
+        array_agg(e.parent_id) filter (where e.parent_id is not null),
         array_agg(e.child_of) filter (where e.parent_id is not null),
         array_agg(e.id) filter (where e.parent_id is not null and e.child_of is null)
-      into v_waited, v_cleared, v_parents, v_child_of, v_invoked from ended e;
+      into v_waited, v_marked, v_cleared, v_parents, v_child_of, v_invoked from ended e;
       exit;
     exception when unique_violation then
       if v_try = 2 then
@@ -66,6 +68,9 @@ begin
     end;
   end loop;
 
+  if v_marked is not null then
+    perform end_extras(v_marked);
+  end if;
   if v_waited is not null then
     perform keep_awaited(v_waited);
   end if;
@@ -82,7 +87,7 @@ begin
   if cardinality(v_keys) > 0 then
     claimable := (claimable::jsonb || (select f.claimable from free_keys(v_keys, p_now) f))::text;
   end if;
-  if cardinality(v_slots) > 0 then
-    claimable := (claimable::jsonb || free_slots(v_slots, p_now))::text;
+  if v_slotted <> '{}' then
+    claimable := (claimable::jsonb || free_slots(leave_slots(v_slotted), p_now))::text;
   end if;
 end $f$;

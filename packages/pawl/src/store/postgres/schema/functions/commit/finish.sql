@@ -24,7 +24,7 @@ begin
       error = null, crashes = 0, completed_at = v_now, expires_at = v_now + r.retention, timed_out = false, awaits = null,
       shown = null, rate_limit = null, weight = null, children_pending = 0
     where r.id = p_id and r.claim_id = p_claim_id and r.turn = p_turn and (r.status = 'executing' and r.locked_by is not null) is true
-    returning r.inbox_seq, r.kind, r.concurrency into v_run;
+    returning r.inbox_seq, r.kind, r.concurrency, r.has_extras into v_run;
   if not found then
     return;
   end if;
@@ -33,6 +33,9 @@ begin
   end if;
   if v_run.inbox_seq > 0 then
     perform clear_inboxes(array[p_id], v_now);
+  end if;
+  if v_run.has_extras then
+    perform end_extras(array[p_id]);
   end if;
   if p_key is not null and not lock_key(key_lock(p_key)) then
     perform note_keys_to_repair(array[p_key]);
@@ -45,7 +48,7 @@ begin
     end if;
   end if;
   if v_run.concurrency is not null then
-    claimable := nullif(coalesce(claimable::jsonb, '[]') || free_slots(array[v_run.concurrency], v_now), '[]');
+    claimable := nullif(coalesce(claimable::jsonb, '[]') || free_slots(leave_slots(array[p_id]), v_now), '[]');
   end if;
   return next;
 end $f$;

@@ -14,6 +14,7 @@ create or replace function claim_limited(
   out throttled int)
 language plpgsql as $f$
 declare
+  v_slotted bigint[];
   v_run record;
   v_limit record;
   v_bucket buckets;
@@ -123,9 +124,15 @@ begin
   end if;
 
   -- whoever has no tokens leaves the line for a slot
-  update runs r set throttled = true, eligible_at = v.at, slot = null
-  from (select u.id, u.at from unnest(v_off, v_off_at) u(id, at) limit cardinality(v_off)) v
-  where r.id = v.id and (r.status in ('runnable', 'awaiting_signal')) is true;
+  with off as (
+    update runs r set throttled = true, eligible_at = v.at
+    from (select u.id, u.at from unnest(v_off, v_off_at) u(id, at) limit cardinality(v_off)) v
+    where r.id = v.id and (r.status in ('runnable', 'awaiting_signal')) is true
+    returning r.id, r.concurrency)
+  select array_agg(o.id) into v_slotted from off o where o.concurrency is not null;
+  if v_slotted is not null then
+    perform leave_slots(v_slotted);
+  end if;
   -- the runs that took tokens first, then runs without a limit up to p_want; in the order of p_id
   allowed := array(
     select c.id from (

@@ -16,22 +16,25 @@ declare
   v_now timestamptz := clock();
   v_locked bigint[];
   v_paused bigint[];
-  v_slots text[];
+  v_slotted bigint[];
 begin
   perform require_read_committed();
   perform require_durable_commit();
   v_locked := lock_runs(p_id);
   with paused as (
-    update runs r set hold = r.hold | 16, paused = v.pause
-    from (select u.id, jsonb_build_object('by', p_by, 'reason', p_reason, 'since', iso(v_now)) as pause
-      from unnest(v_locked) u(id) limit cardinality(v_locked)) v
+    update runs r set hold = r.hold | 16, has_extras = true
+    from (select u.id from unnest(v_locked) u(id) limit cardinality(v_locked)) v
     where r.id = v.id and (r.status not in ('done', 'failed', 'cancelled') and (r.hold & 16) = 0) is true
-    returning r.id, case when r.slot = 0 then r.concurrency end as slot_key)
-  select array_agg(p.id), array_agg(distinct p.slot_key) filter (where p.slot_key is not null) into v_paused, v_slots from paused p;
+    returning r.id, r.name, r.concurrency is not null and r.locked_by is null as is_limited
+  ), noted as (
+    insert into extras (run_id, name, paused)
+    select p.id, p.name, jsonb_build_object('by', p_by, 'reason', p_reason, 'since', iso(v_now)) from paused p
+    on conflict (run_id) do update set paused = excluded.paused)
+  select array_agg(p.id), array_agg(p.id) filter (where p.is_limited) into v_paused, v_slotted from paused p;
   perform note_action(p_actor, 'runs.pause', u.id::text, case when p_reason is not null then jsonb_build_object('reason', p_reason) end)
     from unnest(v_paused) u(id);
-  if v_slots is not null then
-    perform note_slots_to_repair(v_slots);
+  if v_slotted is not null then
+    perform note_slots_to_repair(leave_slots(v_slotted));
   end if;
   return query
     select u.id, case when r.status is null then 'not_found' when u.id = any (v_paused) then 'paused'

@@ -4,7 +4,7 @@
 --   p_unique_key       the run that holds it now
 --   p_correlation_key  all runs that were started with it
 -- Only of the definition p_name, unless that is null. Rides runs_idempotency, runs_unique or
--- runs_correlated.
+-- extras_correlated.
 create or replace function find(p_idempotency_key text, p_unique_key bytea, p_correlation_key text, p_name text, p_limit int)
 returns setof run_record language plpgsql stable as $f$
 declare
@@ -12,13 +12,11 @@ declare
 begin
   if p_correlation_key is not null then
     v_ids := array(
-      select l.id from unnest('{0,1}'::int[]) e(ended) cross join lateral (
-        select r.id from runs r
-        where r.correlation_key = p_correlation_key
-          and (case when r.status in ('done', 'failed', 'cancelled') then 1 else 0 end) = e.ended
-          and (p_name is null or r.name = p_name)
-        order by r.id desc limit p_limit) l
-      order by e.ended, l.id desc limit p_limit);
+      select l.run_id from unnest('{f,t}'::boolean[]) e(ended) cross join lateral (
+        select x.run_id from extras x
+        where x.correlation_key = p_correlation_key and x.ended = e.ended and (p_name is null or x.name = p_name)
+        order by x.run_id desc limit p_limit) l
+      order by e.ended, l.run_id desc limit p_limit);
   elsif p_unique_key is not null then
     v_ids := array(select r.id from runs r where r.unique_guard = p_unique_key and (p_name is null or r.name = p_name) limit p_limit);
   else

@@ -2,7 +2,7 @@
 -- The newest runs, up to p_limit (null: all), that have all tags or the correlation key of p_more
 -- and pass the other filters, for list and count_listed. Ids are in the order of inserted_at, so
 -- the id alone says where a page begins.
--- Rides tags_listing from the tag with the fewest runs on, or runs_correlated.
+-- Rides tags_listing from the tag with the fewest runs on, or extras_correlated.
 create or replace function list_labelled(
   p_name text, p_version int, p_status run_status[], p_queue text, p_kind text, p_error text, p_parent_id bigint,
   p_since timestamptz, p_until timestamptz, p_before_id bigint, p_input jsonb, p_limit int, p_more jsonb
@@ -10,18 +10,20 @@ create or replace function list_labelled(
 declare
   v_before bigint := coalesce(p_before_id, first_message_id());
   v_tags jsonb := coalesce(p_more -> 'tags', '{}');
+  v_own text[] := own_prefixes(p_more, 'names');
+  v_queues text[] := own_prefixes(p_more, 'queues');
   v_tag record;
 begin
   if p_more ? 'correlationKey' then
     return array(
-      select l.id from unnest('{0,1}'::int[]) e(ended) cross join lateral (
-        select r.id from runs r
-        where r.correlation_key = p_more ->> 'correlationKey' and r.id < v_before
-          and (case when r.status in ('done', 'failed', 'cancelled') then 1 else 0 end) = e.ended
+      select l.id from unnest('{f,t}'::boolean[]) e(ended) cross join lateral (
+        select r.id from extras x
+        cross join lateral (select u.* from runs u where u.id = x.run_id limit 1) r
+        where x.correlation_key = p_more ->> 'correlationKey' and x.ended = e.ended and x.run_id < v_before
           and (v_tags = '{}' or has_tags(r.id, v_tags)) and (not p_more ? 'paused' or (r.hold & 16) <> 0)
           and (p_parent_id is null or r.parent_id = p_parent_id) and (p_error is null or failed_with(r.status, r.error, p_error))
-          and is_listed(r, p_name, p_version, p_status, p_queue, p_kind, p_since, p_until, p_input, null, null)
-        order by r.id desc limit p_limit) l
+          and is_listed(r, p_name, p_version, p_status, p_queue, p_kind, p_since, p_until, p_input, null, null) and is_own(r.name, r.queue, v_own, v_queues)
+        order by x.run_id desc limit p_limit) l
       order by l.id desc limit p_limit);
   end if;
   select t.name, t.value into v_tag from jsonb_each_text(v_tags) t(name, value)
@@ -32,7 +34,7 @@ begin
     where t.name = v_tag.name and t.value = v_tag.value and t.run_id < v_before
       and has_tags(t.run_id, v_tags - v_tag.name) and (not p_more ? 'paused' or (r.hold & 16) <> 0)
       and (p_parent_id is null or r.parent_id = p_parent_id) and (p_error is null or failed_with(r.status, r.error, p_error))
-      and is_listed(r, p_name, p_version, p_status, p_queue, p_kind, p_since, p_until, p_input, null, null)
+      and is_listed(r, p_name, p_version, p_status, p_queue, p_kind, p_since, p_until, p_input, null, null) and is_own(r.name, r.queue, v_own, v_queues)
     order by t.run_id desc limit p_limit);
 end $f$;
 

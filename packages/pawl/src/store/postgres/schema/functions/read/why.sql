@@ -8,20 +8,22 @@ declare
   v_now timestamptz := clock();
   v_clock timestamptz := clock_timestamp();
   v_run runs;
+  v_extras extras;
 begin
   select r.* into v_run from runs r where r.id = p_id and r.id < first_message_id();
   if not found then
     return null;
   end if;
+  v_extras := extras_of(v_run);
   return jsonb_build_object(
     'name', v_run.name, 'version', v_run.version, 'phase', v_run.status, 'step', v_run.step, 'queue', v_run.queue,
     'attempt', v_run.attempt, 'crashes', v_run.crashes, 'hold', v_run.hold, 'databaseHeld', is_held(), 'throttled', v_run.throttled,
     'rateLimit', v_run.rate_limit, 'partitionKey', v_run.partition_key,
-    'deadlineAt', iso(v_run.deadline_at), 'debounceKey', v_run.debounce_key, 'debounceUntil', iso(v_run.debounce_until),
+    'deadlineAt', iso(v_extras.deadline_at), 'debounceKey', v_extras.debounce_key, 'debounceUntil', iso(v_extras.debounce_until),
     'now', iso(v_now), 'eligibleAt', iso(within_reach(nullif(v_run.eligible_at, 'infinity'))), 'completedAt', iso(v_run.completed_at),
     'error', v_run.error,
-    'schedule', schedule_of(v_run),
-    'rerunAs', (select n.id::text from runs n where n.rerun_of = p_id order by n.id desc limit 1),
+    'schedule', schedule_of(v_run.idempotency_key, v_extras.origin_id),
+    'rerunAs', (select n.run_id::text from extras n where n.rerun_of = p_id order by n.run_id desc limit 1),
     'awaits', v_run.awaits, 'childrenPending', v_run.children_pending,
     'inbox', (
       select coalesce(jsonb_object_agg(s.name, s.n), '{}') from (

@@ -24,7 +24,7 @@ begin
   with made as (
     insert into runs (id, status, hold, priority, version, timed_out, inbox_seq, shown, eligible_at, inserted_at, retention, queue, kind,
       name, step, awaits, partition_key, rate_limit, weight, input, state, trace,
-      origin_id, rerun_of, deadline_at, correlation_key, concurrency, tagged)
+      concurrency, has_extras)
     select m.new_id,
       case when m.is_same and r.awaits ->> 'was' = 'awaiting_signal' then 'awaiting_signal'::run_status else 'runnable'::run_status end,
       -- its definition was never registered: it waits for that like a start by name
@@ -40,7 +40,7 @@ begin
         || case when r.awaits ? 'children' and not r.awaits ? 'of' then jsonb_build_object('of', jsonb_build_array(r.id::text, r.spawn)) else '{}' end end,
       r.partition_key, r.rate_limit, r.weight, coalesce(p_input::jsonb, r.input),
       case when r.kind = 'machine' then coalesce(p_state::jsonb, case when not m.is_fresh then r.state end) end,
-      r.trace, coalesce(r.origin_id, r.id), r.id, v_now + (r.deadline_at - r.inserted_at), r.correlation_key, r.concurrency, r.tagged
+      r.trace, r.concurrency, true
     from unnest(p_id, new_id, v_fresh, v_same) m(id, new_id, is_fresh, is_same)
     cross join lateral (select t.* from runs t where t.id = m.id limit 1) r
     where m.new_id is not null
@@ -52,10 +52,17 @@ begin
     cross join lateral (select t.* from steps t where t.run_id = m.id and t.completed_at is not null
       and (m.cut is null or t.seq < m.cut) and (m.failed is null or t.error is null or t.seq < m.failed)) s
     where m.new_id is not null and not m.is_fresh
+  ), linked as (
+    insert into extras (run_id, name, origin_id, rerun_of, deadline_at, correlation_key)
+    select m.new_id, r.name, coalesce(x.origin_id, r.id), r.id, v_now + (x.deadline_at - r.inserted_at), x.correlation_key
+    from unnest(p_id, new_id) m(id, new_id)
+    cross join lateral (select t.id, t.name, t.inserted_at, t.has_extras from runs t where t.id = m.id limit 1) r
+    left join lateral (select t.* from extras t where t.run_id = r.id and r.has_extras limit 1) x on true
+    where m.new_id is not null
   ), labelled as (
     insert into tags (run_id, name, value)
     select m.new_id, t.name, t.value from unnest(p_id, new_id) m(id, new_id)
-    cross join lateral (select r.id from runs r where r.id = m.id and r.tagged is true limit 1) r
+    cross join lateral (select r.id from runs r where r.id = m.id and r.has_extras is true limit 1) r
     cross join lateral (select u.name, u.value from tags u where u.run_id = r.id) t
     where m.new_id is not null
   ), kept as (

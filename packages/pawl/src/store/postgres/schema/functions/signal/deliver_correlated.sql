@@ -3,7 +3,7 @@
 -- p_name is given), in one transaction. Answers one row per run, like signal, with its id; a run
 -- that has ended meanwhile has the verdict `ended`. Raises if there are more than 1,000 runs.
 -- Finds the runs without a lock, and signal locks them in id order. A run that another transaction
--- is just starting gets nothing. Rides runs_correlated.
+-- is just starting gets nothing. Rides extras_correlated.
 create or replace function deliver_correlated(
   p_key text, p_name text, p_signal text, p_payload text, p_dedup_key text, p_patient boolean
 ) returns table (run_id text, verdict text, run_name text, trace text, claimable text) language plpgsql as $f$
@@ -13,10 +13,9 @@ declare
   v_ids bigint[];
 begin
   v_ids := array(
-    select r.id from runs r
-    where r.correlation_key = p_key and (case when r.status in ('done', 'failed', 'cancelled') then 1 else 0 end) = 0
-      and (p_name is null or r.name = p_name)
-    order by r.id limit c_runs + 1);
+    select x.run_id from extras x
+    where x.correlation_key = p_key and x.ended = false and (p_name is null or x.name = p_name)
+    order by x.run_id limit c_runs + 1);
   if cardinality(v_ids) > c_runs then
     raise exception 'more than % live runs have the correlation key %: name a definition, or list the runs and signal each by its id',
       c_runs, quote_literal(left(p_key, 60)) using errcode = 'PW422';

@@ -3,13 +3,13 @@
 -- at the same positions the slots that they get (null: a run without a limit). The caller has locked
 -- the runs; p_key are the keys of their limits. A run may be taken if a slot of its key is free, and
 -- if no more runs are ahead of it in its line than slots are free.
--- The holders of the slots are the runs that a worker holds: a claim is the slot. The advisory lock
+-- take_claims writes the slots down, in the same transaction. The advisory lock
 -- only makes one transaction at a time look at a key. The caller took it before it locked the runs;
 -- here it is tried again for runs that got another key since.
--- The other runs of a key join its line (hold bit 32, slot 0), with up to 1,000 runs behind them in
+-- The other runs of a key join its line (hold bit 32, put_slots), with up to 1,000 runs behind them in
 -- the queue. They leave the claim index until a slot is free (admit). A run that waits for a slot
 -- waits for no tokens: it is not throttled any longer, so that it keeps them from no other run.
--- Rides runs_slots, runs_slot_line, and runs_claim for the runs behind.
+-- Rides slots_held, slots_line, and runs_claim for the runs behind.
 create or replace function claim_slots(
   p_id bigint[], p_key text[], p_now timestamptz, out allowed bigint[], out slots smallint[], out contended boolean)
 language plpgsql as $f$
@@ -27,6 +27,7 @@ declare
   v_ids bigint[] := '{}';
   v_slots smallint[] := '{}';
   v_refused bigint[] := '{}';
+  v_joined bigint[];
   v_busy bigint[] := '{}';
 begin
   v_mine := array(select k.key from unnest(p_key) k(key) where pg_try_advisory_xact_lock(slot_lock(k.key)));
@@ -52,10 +53,10 @@ begin
     end if;
     if v_taken < cardinality(v_free) and v_run.name || '@' || v_run.version is distinct from v_line then
       v_line := v_run.name || '@' || v_run.version;
-      select r.priority, r.eligible_at, r.id into v_last from runs r
-        where r.concurrency = v_key and r.queue = v_run.queue and r.name = v_run.name and r.version = v_run.version
-          and r.slot = 0 and case when r.status in ('runnable', 'awaiting_signal') then (r.hold & -33) = 0 else false end
-        order by r.priority, r.eligible_at, r.id offset cardinality(v_free) - 1 limit 1;
+      select s.priority, s.eligible_at, s.run_id as id into v_last from slots s
+        where s.concurrency = v_key and s.queue = v_run.queue and s.name = v_run.name and s.version = v_run.version
+          and s.slot = 0 and is_in_line(s.run_id)
+        order by s.priority, s.eligible_at, s.run_id offset cardinality(v_free) - 1 limit 1;
     end if;
     if v_taken < cardinality(v_free) and (v_last.id is null
         or (v_run.priority, v_run.eligible_at, v_run.id) <= (v_last.priority, v_last.eligible_at, v_last.id)) then
@@ -72,9 +73,13 @@ begin
     if cardinality(v_refused) >= c_many then
       v_refused := v_refused || behind_in_queue(v_refused[cardinality(v_refused)], v_full, p_now);
     end if;
-    update runs r set hold = 32, slot = 0, throttled = false
-    from (select u.id from unnest(v_refused) u(id) limit cardinality(v_refused)) v
-    where r.id = v.id and (r.hold = 0) is true;
+    with refused as (
+      update runs r set hold = 32, throttled = false
+      from (select u.id from unnest(v_refused) u(id) limit cardinality(v_refused)) v
+      where r.id = v.id and (r.hold = 0) is true
+      returning r.id)
+    select array_agg(r.id) into v_joined from refused r;
+    perform put_slots(v_joined, null);
   end if;
   select array_agg(u.id order by u.o), array_agg(v_slots[array_position(v_ids, u.id)] order by u.o) into allowed, slots
     from unnest(p_id) with ordinality u(id, o) where u.id <> all (v_refused) and u.id <> all (v_busy);

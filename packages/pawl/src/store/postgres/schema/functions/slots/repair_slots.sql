@@ -2,7 +2,8 @@
 -- Repair, part of recover: lets in runs of keys of concurrency limits that have a line and a free
 -- slot. So it also admits runs after a limit was raised.
 -- First it takes up to p_limit keys from slots_to_repair, whatever other keys have a line. Then it
--- takes up to p_limit keys after p_after by a skip scan over runs_slot_line.
+-- takes up to p_limit keys after p_after by a skip scan over slots_line. Of those it also takes back slots
+-- whose run nobody holds, should somebody have ended a claim by hand.
 -- Answers how many keys it looked at, where it stopped (null: at the end), the queues that got work
 -- as JSON, and whether more keys are left. Waits for no lock: a key that another transaction decides
 -- about stays for later.
@@ -13,6 +14,7 @@ declare
   v_now timestamptz := clock();
   v_left bigint[];
   v_keys text[];
+  v_lost text[];
   v_claimable jsonb := '[]';
 begin
   perform require_read_committed();
@@ -31,17 +33,20 @@ begin
 
   v_keys := array(
     with recursive lined(key, n) as (
-        (select r.concurrency, 1 from runs r where r.concurrency > coalesce(p_after, '')
-          and r.slot = 0 and case when r.status in ('runnable', 'awaiting_signal') then (r.hold & -33) = 0 else false end
-          order by r.concurrency limit 1)
+        (select s.concurrency, 1 from slots s where s.concurrency > coalesce(p_after, '') and s.slot = 0
+          order by s.concurrency limit 1)
       union all
-        select (select r.concurrency from runs r where r.concurrency > lined.key
-          and r.slot = 0 and case when r.status in ('runnable', 'awaiting_signal') then (r.hold & -33) = 0 else false end
-          order by r.concurrency limit 1), lined.n + 1
+        select (select s.concurrency from slots s where s.concurrency > lined.key and s.slot = 0
+          order by s.concurrency limit 1), lined.n + 1
         from lined where lined.key is not null and lined.n < p_limit)
     select l.key from lined l where l.key is not null);
   looked := looked + cardinality(v_keys);
   last := case when cardinality(v_keys) = p_limit then v_keys[p_limit] end;
+  v_lost := array(select k.key from unnest(v_keys) k(key) where lost_slots(k.key) <> '{}');
+  if v_lost <> '{}' then
+    v_lost := array(select k.key from unnest(v_lost) k(key) where pg_try_advisory_xact_lock(slot_lock(k.key)));
+    perform leave_slots(lost_slots(k.key)) from unnest(v_lost) k(key);
+  end if;
   -- two statements: in one, the planner would take the locks first, because that is cheaper
   v_keys := array(select k.key from unnest(v_keys) k(key) where free_slot_count(k.key) > 0);
   v_keys := array(select k.key from unnest(v_keys) k(key) where pg_try_advisory_xact_lock(slot_lock(k.key)));

@@ -1,6 +1,6 @@
 -- pawl: inner
 -- The hold of new runs, by position: 1 for due runs behind the first of their partition key, 32 for
--- due runs behind as many of their concurrency limit as it has slots (with slot 0). So a claim never
+-- due runs behind as many of their concurrency limit as it has slots (put_slots). So a claim never
 -- walks over a large batch of one key: the runs ahead of them, in the same transaction, let them in
 -- when they end. A run that no worker serves comes last if it was due more than a minute ago, as in
 -- first_of_key.

@@ -10,9 +10,10 @@ declare
   v_input text[];
   v_tags jsonb;              -- of the parents that have any, by id
 begin
-  select jsonb_object_agg(p.id, tags_of(p.id)) into v_tags
+  select jsonb_object_agg(t.id, t.tags) into v_tags
   from (select distinct u.id from unnest(p_parent_id) u(id)) v
-  cross join lateral (select r.id from runs r where r.id = v.id and r.tagged is true limit 1) p;
+  cross join lateral (select r.id, tags_of(r.id) as tags from runs r where r.id = v.id and r.has_extras is true limit 1) t
+  where t.tags is not null;
   select array_agg(jsonb_populate_record(null::new_run, u.run || jsonb_build_object(
       'parent_id', p_parent_id[u.n], 'child_of', p_child_of[u.n], 'position', p_position[u.n])) order by u.n),
     array_agg(u.run ->> 'input' order by u.n)

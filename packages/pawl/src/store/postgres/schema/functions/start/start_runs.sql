@@ -25,8 +25,12 @@ declare
   v_is_held boolean;
   v_given record;            -- how many of the runs have a field
   v_options jsonb[];         -- their rare options; null: none has any
+  v_concurrency text[];      -- their concurrency limits; null: none has any
+  v_timeout interval[];      -- how long they may take; null: none has rare facts
+  v_extra boolean[];         -- which have such facts or tags; null: none
   v_debounced int[] := '{}'; -- which have a debounce key
   v_ids bigint[];
+  v_direct boolean[];        -- which are inserted already claimed; null: none
   v_pending int[];           -- null: all
   v_only int[];              -- which of them to insert; null: all
   v_again int[];
@@ -41,17 +45,21 @@ begin
     -- a key of an open transaction must keep neither the other runs nor a connection waiting
     perform set_config('lock_timeout', '100ms', true);
   end if;
-  perform require_names(p_runs);
   select count(*) - count(u.kind) as without_kind, count(u.unique_key) + count(u.idempotency_key) as keys, count(u.unique_scope) as scopes,
-    count(u.partition_key) as partition_keys, count(u.rate_limit) as rate_limits, count(u.at) as times, count(u.options) as options
+    count(u.partition_key) as partition_keys, count(u.rate_limit) as rate_limits, count(u.at) as times, count(u.options) as options,
+    bool_or(is_misnamed(u)) as misnamed
   into v_given from unnest(p_runs) u;
+  if v_given.misnamed then
+    perform require_names(p_runs);
+  end if;
   if v_given.rate_limits > 0 then
     perform require_limits(array_agg(u.rate_limit), array_agg(u.weight)) from unnest(p_runs) u;
   end if;
   if v_given.options > 0 then
     v_options := read_options(p_runs);
     v_debounced := array(select u.o from unnest(v_options) with ordinality u(more, o) where u.more ? 'debounce');
-    perform require_concurrency(array_agg(u.more ->> 'concurrency')) from unnest(v_options) u(more);
+    v_concurrency := array(select u.more ->> 'concurrency' from unnest(v_options) with ordinality u(more, o) order by u.o);
+    perform require_concurrency(v_concurrency);
     -- only a claim gives slots
     perform 1 from unnest(p_runs) with ordinality u where u.direct and v_options[u.ordinality] ? 'concurrency';
     if found then
@@ -66,6 +74,9 @@ begin
       and exists (select 1 from unnest(p_runs) u where u.direct and is_paused(coalesce(u.queue, 'default'), u.name, u.version)) then
     p_worker := null;
   end if;
+  if p_worker is not null then
+    v_direct := array(select u.direct from unnest(p_runs) with ordinality u order by u.ordinality);
+  end if;
   v_ids := array(select nextval('run_ids') << 6 from generate_series(1, cardinality(p_runs)));
   -- starts by name: the definition to run, found once per name, or per name and version where one
   -- is given
@@ -75,10 +86,15 @@ begin
     cross join lateral resolve(n.name, n.version) d;
   end if;
 
+  if v_options is not null or v_known @? '$.* ? (@.timeout != null)' then
+    v_timeout := timeouts_of(p_runs, v_options, v_known);
+    v_extra := marks_of(v_options, v_timeout);
+  end if;
+
   if v_debounced <> '{}' then
     return query
       select d.position, d.id, d.created, 'runnable'::run_status, null::bigint
-      from start_debounced(v_debounced, v_ids, p_runs, p_input, v_options, v_known, v_now, v_ceiling) d;
+      from start_debounced(v_debounced, v_ids, p_runs, p_input, v_options, v_concurrency, v_timeout, v_known, v_now, v_ceiling) d;
     v_pending := array(select n from generate_series(1, cardinality(p_runs)) n where n <> all (v_debounced));
     if v_pending = '{}' then
       return;
@@ -93,15 +109,18 @@ begin
     end if;
     insert into runs (id, status, hold, name, version, kind, queue, priority, input, step,
       eligible_at, inserted_at, retention, idempotency_key, unique_key, unique_scope, partition_key, rate_limit, weight,
-      parent_id, child_of, position, trace, locked_by, claim_id,
-      deadline_at, debounce_until, debounce_key, correlation_key, concurrency, tagged, slot)
-    select n.* from new_rows(v_ids, p_runs, p_input, v_options, v_hold, v_pending, v_known, v_now, v_ceiling, p_worker, p_claim_id) n;
-    if v_options is not null then
-      perform add_tags(array(select case when u.o <> all (v_debounced) then u.id end from unnest(v_ids) with ordinality u(id, o) order by u.o), v_options);
+      parent_id, child_of, position, trace, locked_by, claim_id, concurrency, has_extras)
+    select n.* from new_rows(v_ids, p_runs, p_input, v_hold, v_concurrency, v_extra, v_pending, v_known, v_now, v_ceiling, p_worker, p_claim_id) n;
+    if 32 = any (v_hold) then
+      perform put_slots(array(select u.id from unnest(v_ids, v_hold) u(id, hold) where u.hold = 32), null);
+    end if;
+    if true = any (v_extra) then
+      perform add_extras(array(select case when u.o <> all (v_debounced) then u.id end from unnest(v_ids) with ordinality u(id, o) order by u.o),
+        v_options, v_timeout);
     end if;
     return query
-      select u.ordinality::int, v_ids[u.ordinality], true, first_status(u.direct, p_worker), null::bigint from unnest(p_runs) with ordinality u
-      where v_pending is null or u.ordinality = any (v_pending);
+      select u.o::int, u.id, true, first_status(v_direct[u.o], p_worker), null::bigint from unnest(v_ids) with ordinality u(id, o)
+      where v_pending is null or u.o = any (v_pending);
     return;
   end if;
 
@@ -117,9 +136,8 @@ begin
     end if;
     insert into runs (id, status, hold, name, version, kind, queue, priority, input, step,
       eligible_at, inserted_at, retention, idempotency_key, unique_key, unique_scope, partition_key, rate_limit, weight,
-      parent_id, child_of, position, trace, locked_by, claim_id,
-      deadline_at, debounce_until, debounce_key, correlation_key, concurrency, tagged, slot)
-    select n.* from new_rows(v_ids, p_runs, p_input, v_options, v_hold, v_only, v_known, v_now, v_ceiling, p_worker, p_claim_id) n
+      parent_id, child_of, position, trace, locked_by, claim_id, concurrency, has_extras)
+    select n.* from new_rows(v_ids, p_runs, p_input, v_hold, v_concurrency, v_extra, v_only, v_known, v_now, v_ceiling, p_worker, p_claim_id) n
     order by n.unique_key nulls first, n.name, n.idempotency_key nulls first, n.id
     on conflict do nothing;
     get diagnostics v_inserted = row_count;
@@ -162,11 +180,11 @@ begin
     raise exception 'a key was taken and freed too often, or this transaction cannot see its holder: start again in a new transaction'
       using errcode = 'serialization_failure';
   end if;
-  if v_options is not null then
-    perform add_tags(array(select case when u.o <> all (v_answered) then u.id end from unnest(v_ids) with ordinality u(id, o) order by u.o), v_options);
+  if true = any (v_extra) then
+    perform add_extras(array(select case when u.o <> all (v_answered) then u.id end from unnest(v_ids) with ordinality u(id, o) order by u.o),
+      v_options, v_timeout);
   end if;
   return query
-    select u.ordinality::int, v_ids[u.ordinality], true, first_status(u.direct, p_worker), null::bigint
-    from unnest(p_runs) with ordinality u
-    where u.ordinality <> all (v_answered);
+    select u.o::int, u.id, true, first_status(v_direct[u.o], p_worker), null::bigint from unnest(v_ids) with ordinality u(id, o)
+    where u.o <> all (v_answered);
 end $f$;

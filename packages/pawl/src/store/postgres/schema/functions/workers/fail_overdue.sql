@@ -8,7 +8,7 @@
 -- claimable runs made, by queue, and the milliseconds until the next deadline (null: none).
 -- Finds the runs without a lock, locks them and their parents in id order with SKIP LOCKED, and
 -- decides in later statements. If one run cannot be failed, tries each by itself. Rides
--- runs_deadline.
+-- extras_deadline.
 create or replace function fail_overdue(p_limit int, p_only bigint[] default null)
 returns table (failed text, claimable text, due_ms double precision) language plpgsql as $f$
 #variable_conflict use_column
@@ -28,9 +28,7 @@ begin
     return;
   end if;
   v_ids := case when p_only is not null then p_only else array(
-    select r.id from runs r
-    where r.deadline_at <= v_now and case when r.status in ('done', 'failed', 'cancelled') then false else true end
-    order by r.deadline_at limit p_limit) end;
+    select x.run_id from extras x where x.deadline_at <= v_now and not x.ended order by x.deadline_at limit p_limit) end;
   if v_ids <> '{}' then
     v_locked := array(
       select l.id from (
@@ -42,8 +40,9 @@ begin
       cross join lateral (select r.id from runs r where r.id = v.id limit 1 for no key update skip locked) l);
     v_ids := array(
       select r.id from unnest(v_ids) u(id)
-      cross join lateral (select t.id, t.parent_id from runs t where t.id = u.id and (t.deadline_at <= v_now) is true
+      cross join lateral (select t.id, t.parent_id from runs t where t.id = u.id
         and (t.status not in ('done', 'failed', 'cancelled')) is true limit 1) r
+      join lateral (select x.deadline_at from extras x where x.run_id = r.id limit 1) x on x.deadline_at <= v_now
       where r.id = any (v_locked) and (r.parent_id is null or r.parent_id = any (v_locked)
         or (select p.id from runs p where p.id = r.parent_id limit 1) is null)
       order by r.id);
@@ -79,12 +78,11 @@ begin
       from unnest(v_failed) u(id) cross join lateral (select t.* from runs t where t.id = u.id limit 1) r;
   end if;
   if p_only is not null then
-    due_ms := (select min(ms_until(r.deadline_at, v_now)) from unnest(p_only) u(id)
-      cross join lateral (select t.deadline_at from runs t where t.id = u.id and (t.status not in ('done', 'failed', 'cancelled')) is true limit 1) r);
+    due_ms := (select min(ms_until(x.deadline_at, v_now)) from unnest(p_only) u(id)
+      cross join lateral (select t.deadline_at, t.ended from extras t where t.run_id = u.id limit 1) x where not x.ended);
   else
-    due_ms := (select ms_until(r.deadline_at, v_now) from runs r
-      where r.deadline_at is not null and case when r.status in ('done', 'failed', 'cancelled') then false else true end
-      order by r.deadline_at limit 1);
+    due_ms := (select ms_until(x.deadline_at, v_now) from extras x
+      where x.deadline_at is not null and not x.ended order by x.deadline_at limit 1);
   end if;
   return next;
 end $f$;

@@ -42,12 +42,15 @@ begin
   with placed as (
     update runs r set hold = r.hold & ~2, kind = coalesce(r.kind, d.kind), queue = coalesce(r.queue, d.queue),
       priority = coalesce(r.priority, d.priority), retention = coalesce(r.retention, d.kept),
-      deadline_at = coalesce(r.deadline_at, r.eligible_at + d.timeout)
+      has_extras = case when d.timeout is not null then true else r.has_extras end
     from (select u.id, d.*, least(d.retention, s.retention_ceiling) as kept from settings s, unnest(v_ids) u(id)
       cross join lateral (select t.name, t.version from runs t where t.id = u.id limit 1) t
       join definitions d on d.name = t.name and d.version = t.version limit p_limit) d
     where r.id = d.id
-    returning r.queue)
+    returning r.id, r.name, r.queue, r.eligible_at + d.timeout as deadline_at
+  ), timed as (
+    insert into extras (run_id, name, deadline_at) select p.id, p.name, p.deadline_at from placed p where p.deadline_at is not null
+    on conflict (run_id) do update set deadline_at = coalesce(extras.deadline_at, excluded.deadline_at))
   select coalesce(jsonb_agg(distinct p.queue), '[]')::text into queues from placed p;
   return next;
 end $f$;
