@@ -23,6 +23,8 @@ export interface Caller {
   readonly tokenName: string | null;
   /** Whether the token carries prefixes of names or queues. */
   readonly hasPrefixes: boolean;
+  /** Those prefixes; null: all names and queues. */
+  readonly prefixes: Pick<Token, "names" | "queues"> | null;
   may(scope: Scope): boolean;
   /** Whether the prefixes of the token allow this. */
   allows(what: Named): boolean;
@@ -86,6 +88,7 @@ export function authenticate(auth: AuthMode, headers: IncomingHttpHeaders, scope
 const unknownCaller: Caller = {
   tokenName: null,
   hasPrefixes: false,
+  prefixes: null,
   may: () => true,
   allows: () => true,
   require: () => {},
@@ -105,6 +108,7 @@ function callerOf({ name: tokenName, scopes, names, queues }: Token): Caller {
   return {
     tokenName,
     hasPrefixes: names !== null || queues !== null,
+    prefixes: names !== null || queues !== null ? { names, queues } : null,
     may: (scope) => scopes.has(scope),
     allows,
     require: (what) => {
