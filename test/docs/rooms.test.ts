@@ -43,6 +43,7 @@ const serverRooms = [
   "doctor",
   "reports",
   "routes",
+  "embed",
   "",
   "command/terminal",
   "command/runs",
