@@ -8,7 +8,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type uPlot from "uplot";
 import { theme } from "../theme.js";
 
-export interface Line {
+interface Line {
   readonly label: string;
   /** The name of a color in the styles, such as "completed". */
   readonly color: string;
