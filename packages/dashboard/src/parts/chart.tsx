@@ -6,7 +6,7 @@
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type uPlot from "uplot";
-import { theme } from "../theme.js";
+import { theme } from "../api/theme.js";
 
 interface Line {
   readonly label: string;
