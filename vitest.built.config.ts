@@ -88,6 +88,15 @@ export default defineConfig({
           exclude: ["**/dist/**", "**/*.long.test.ts", "**/restart.quick.test.ts"],
         },
       },
+      {
+        // What users install: `npm run release:check`.
+        test: {
+          name: "release",
+          include: ["test/release/*.test.ts"],
+          testTimeout: 600_000,
+          hookTimeout: 600_000,
+        },
+      },
       { test: { ...shared, name: "long-faults", include: ["test/faults/**/*.long.test.ts"] } },
     ],
   },

@@ -29,6 +29,7 @@ export const laws = {
     "test/soak/**",
     "test/dashboard/**",
     "test/runtimes/installed/**",
+    "test/release/**",
   ],
 };
 

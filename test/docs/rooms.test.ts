@@ -43,10 +43,13 @@ const serverRooms = [
   "doctor",
   "reports",
   "routes",
+  "embed",
   "",
   "command/terminal",
   "command/runs",
   "command/dev",
+  "command/completion",
+  "command/init",
   "command",
 ];
 

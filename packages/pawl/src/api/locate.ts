@@ -5,6 +5,7 @@
  * release. Called by `connect`, `serve`, `migrate` and the server.
  */
 
+import { mkdirSync, writeFileSync } from "node:fs";
 import { InvalidOption } from "../values/errors.js";
 import { type GivenOptions, isObject } from "../values/options.js";
 import { checkConnection, isPool } from "../store/driver/source.js";
@@ -27,6 +28,7 @@ export interface Located<Source extends DatabaseSource = string> {
 interface LocalPostgresModule {
   readonly startLocalPostgres: (options: {
     directory: string;
+    port?: number;
   }) => Promise<{ url: string; stop(): Promise<void> }>;
 }
 
@@ -86,18 +88,32 @@ function foundUrl(url: unknown): [url: unknown, what: string] {
   throw new Refused("no database: pass a URL, or set PAWL_URL or DATABASE_URL (NODE_ENV is production)");
 }
 
-/** Where the database is. Starts a local Postgres if there is none. */
+/**
+ * Where the database is. Starts a local Postgres if there is none; `port`: also on this port of
+ * 127.0.0.1.
+ */
 export async function locate<Source extends DatabaseSource>(
   url: Source | undefined,
+  port?: number,
 ): Promise<Located<Source | string>> {
   if (url !== undefined) return { url, isLocal: false, close: async () => {} };
   const { startLocalPostgres } = await importLocalPostgres();
   try {
-    const local = await startLocalPostgres({ directory: ".pawl/postgres" });
+    makeLocalFolder();
+    const directory = `${localFolder}/postgres`;
+    const local = await startLocalPostgres({ directory, ...(port === undefined ? {} : { port }) });
     return { url: local.url, isLocal: true, close: () => local.stop() };
   } catch (error) {
     throw new Refused(`the local Postgres cannot start: ${(error as Error).message}`, { cause: error });
   }
+}
+
+const localFolder = ".pawl";
+
+/** A new folder ignores itself, so that nobody commits a database to git. */
+function makeLocalFolder(): void {
+  const made = mkdirSync(localFolder, { recursive: true });
+  if (made !== undefined) writeFileSync(`${localFolder}/.gitignore`, "*\n");
 }
 
 /** Finds the database of these options, calls `use`, and closes it again. */
