@@ -56,6 +56,15 @@ export default defineConfig({
         },
       },
       {
+        // In projects that npm installs from its registry: `npm run test:runtimes`.
+        test: {
+          ...shared,
+          name: "runtimes",
+          include: ["test/runtimes/**/*.test.ts"],
+          exclude: ["**/dist/**"],
+        },
+      },
+      {
         test: {
           ...shared,
           name: "quick-faults",
@@ -77,6 +86,15 @@ export default defineConfig({
           include: ["test/faults/**/*.test.ts"],
           // The quick restarts are part of the many.
           exclude: ["**/dist/**", "**/*.long.test.ts", "**/restart.quick.test.ts"],
+        },
+      },
+      {
+        // What users install: `npm run release:check`.
+        test: {
+          name: "release",
+          include: ["test/release/*.test.ts"],
+          testTimeout: 600_000,
+          hookTimeout: 600_000,
         },
       },
       { test: { ...shared, name: "long-faults", include: ["test/faults/**/*.long.test.ts"] } },

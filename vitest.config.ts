@@ -22,7 +22,15 @@ export const laws = {
   ...shared,
   name: "laws",
   include: ["packages/*/test/**/*.test.ts", "test/**/*.test.ts"],
-  exclude: ["**/dist/**", "**/node_modules/**", "test/faults/**", "test/soak/**", "test/dashboard/**"],
+  exclude: [
+    "**/dist/**",
+    "**/node_modules/**",
+    "test/faults/**",
+    "test/soak/**",
+    "test/dashboard/**",
+    "test/runtimes/installed/**",
+    "test/release/**",
+  ],
 };
 
 export default defineConfig({ plugins: [fromSource()], test: laws });

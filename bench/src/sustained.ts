@@ -182,7 +182,7 @@ async function look(observer: pg.Client, { retentionSeconds }: Plan) {
   const { rows: ended } = await observer.query<{ ms: number }>(
     `select (extract(epoch from r.completed_at - r.inserted_at) * 1000)::float8 as ms
      from pawl.runs r, (select clock_timestamp() + $1 * interval '1 second' as at) t
-     where r.expires_at > t.at - interval '1 second' and r.expires_at <= t.at`,
+     where r.retention = $1 * interval '1 second' and r.expires_at > t.at - interval '1 second' and r.expires_at <= t.at`,
     [retentionSeconds],
   );
   const { rows: tables } = await observer.query<{ live: number; dead: number; mb: number }>(

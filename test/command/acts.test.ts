@@ -109,7 +109,7 @@ describe("pawl steps and pawl limits", () => {
       "reserve",
       "run",
       "completed",
-      "0",
+      "1",
       expect.stringMatching(/Z$/),
       expect.stringMatching(/ms$/),
       '"R-ratchet"',

@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { describe, expect, inject, it } from "vitest";
 import { testDatabase } from "../support/database.js";
 import { startPooler } from "../support/proxies/pooler.js";
-import { judgeServer } from "../../packages/server/dist/command/findings.js";
+import { judgeServer } from "../../packages/server/dist/doctor/findings.js";
 import { pawl, pawlJson } from "./pawl.js";
 
 interface Finding {

@@ -78,8 +78,8 @@ describe("runs list", () => {
     expect(await list("--since", "1h")).toEqual([]);
     const { code, stderr } = await pawl(["runs", "list", "--since", "yesterday"], { url });
     expect([code, stderr]).toEqual([2, expect.stringMatching(/^pawl: since must be .*\n$/) as string]);
-    const wrong = await pawl(["runs", "list", "--status", "done"], { url });
-    expect(wrong.stderr).toContain("Allowed choices are running, completed, failed, cancelled");
+    const wrong = await pawl(["runs", "list", "--status", "over"], { url });
+    expect(wrong.stderr).toContain("Allowed choices are running, completed, failed, cancelled, runnable");
   });
 });
 

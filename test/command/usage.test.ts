@@ -41,7 +41,7 @@ describe("a wrong call", () => {
     [["runs", "start", "a", "--timeout", "1s"], "--timeout has no effect without --wait: add --wait"],
     [
       ["runs", "tail", "64", "--name", "a"],
-      "--name, --version, --status, --phase, --queue and --input filter all runs: leave out the id",
+      "options such as --name and --status filter all runs: leave out the id, or the filters",
     ],
   ])("%j is told in one line, and ends with 2", async (args, text) => {
     expect(await pawl(args, { url, cwd: directory })).toEqual(complains(text, 2));

@@ -8,14 +8,13 @@ import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import { afterAll, afterEach, expect } from "vitest";
 import type { ServerOptions } from "@pawl/server";
 import { testDatabase } from "../support/database.js";
-import { silent, testEngine, type TestEngine } from "../support/engine.js";
+import { silent, type TestEngine, testEngine } from "../support/engine.js";
 import { testServer } from "../support/server.js";
 import { launchBrowser } from "./browser.js";
 import { shop, stock, type Stocked } from "./shop.js";
 
-export interface Visited {
+export interface Visited extends Pick<TestEngine, "serve"> {
   readonly pawl: Pawl;
-  readonly serve: TestEngine["serve"];
   readonly url: string;
   /** The URL of the database. */
   readonly database: string;

@@ -52,6 +52,31 @@ describe("the OpenAPI document", () => {
     },
   );
 
+  it("names every answer in JSON as a component, and refers to it", () => {
+    const inlined = Object.entries(document.paths).flatMap(([path, methods]) =>
+      Object.entries(methods).flatMap(([method, { responses }]) =>
+        Object.entries(responses)
+          .filter(([, { content = {} }]) =>
+            Object.entries(content).some(([type, { schema }]) => /json/.test(type) && !("$ref" in schema)),
+          )
+          .map(([status]) => `${method} ${path} ${status}`),
+      ),
+    );
+    expect(inlined).toEqual([]);
+    const names = [
+      "Run",
+      "Step",
+      "Problem",
+      "Schedule",
+      "Limit",
+      "Worker",
+      "Definition",
+      "Series",
+      "Finding",
+    ];
+    expect(Object.keys(document.components.schemas)).toEqual(expect.arrayContaining(names));
+  });
+
   it.each(operations)("$method $path says what it answers, problems too", ({ operation: { responses } }) => {
     expect(Object.keys(responses)).toEqual(expect.arrayContaining(["4XX", "5XX"]));
     expect(Object.keys(responses["4XX"]!.content ?? {})).toEqual(["application/problem+json"]);
@@ -155,6 +180,14 @@ describe("an answer is what the document says", () => {
     ["GET", "/v1/actions", "/v1/actions", undefined],
     ["GET", "/v1/runs", "/v1/runs", undefined],
     ["GET", "/v1/workflows", "/v1/workflows", undefined],
+    ["GET", "/v1/series", "/v1/series?by=hour&name=greet", undefined],
+    ["GET", "/v1/failures", "/v1/failures", undefined],
+    ["GET", "/v1/waiting", "/v1/waiting", undefined],
+    ["GET", "/v1/keys", "/v1/keys", undefined],
+    ["GET", "/v1/limits/{name}/slots", "/v1/limits/mail/slots", undefined],
+    ["GET", "/v1/definitions", "/v1/definitions", undefined],
+    ["GET", "/v1/workers", "/v1/workers", undefined],
+    ["GET", "/v1/doctor", "/v1/doctor", undefined],
     ["PUT", "/v1/limits/{name}", "/v1/limits/mail", { allowed: 2, period: 5 }],
     ["GET", "/v1/limits", "/v1/limits", undefined],
     ["PUT", "/v1/schedules/{name}", "/v1/schedules/nightly", { cron: "@daily", start: "greet", input: 1 }],

@@ -1,7 +1,7 @@
 import { connect } from "pawl";
 import { afterAll, describe, expect, it } from "vitest";
 import { readSchemaHealth } from "../../packages/pawl/dist/store/postgres/health.js";
-import { judgeBulk, judgeLimits } from "../../packages/server/dist/command/operating-findings.js";
+import { judgeBulk, judgeLimits } from "../../packages/server/dist/doctor/operating-findings.js";
 import { testDatabase } from "../support/database.js";
 import { claim, register, start } from "../support/store.js";
 

@@ -43,6 +43,32 @@ export type { ScheduleTick } from "./define/schedule-key.js";
 export type { ScheduledStartOptions, ScheduleOptions, ScheduleTimes } from "./schedules/options.js";
 export type { Backfilled, BackfillOptions, Schedules } from "./schedules/schedules.js";
 export type { CatchUp, Overlap, Schedule, ScheduleDetail, TickRun } from "./store/schedule-store.js";
+export type {
+  DefinitionListOptions,
+  FailuresOptions,
+  ReportPageOptions,
+  Reports,
+  SeriesOptions,
+  WaitingOptions,
+} from "./operate/reports.js";
+export type {
+  Declared,
+  DefinitionPage,
+  FailureGroup,
+  Failures,
+  KeyRun,
+  Keys,
+  PartitionKey,
+  RegisteredDefinition,
+  Series,
+  SeriesPoint,
+  SlotKey,
+  Slots,
+  Waiting,
+  WaitingRun,
+  WorkerInfo,
+  Workers,
+} from "./store/reports/reports.js";
 export type { CountOptions, FindOptions, ListOptions, Page, Pause, Run } from "./api/runs.js";
 export type {
   Acked,

@@ -268,7 +268,7 @@ describe("why a run makes no progress", () => {
     expect(why).toMatchObject({ attempt: 1, crashes: 0, error: { message: "no network" } });
     expect(hours(why.until)).toBe(4);
     expect(why.text).toContain(
-      `is due at ${why.until.toISOString()}, attempt 1, after the error: no network`,
+      `is due at ${why.until.toISOString()}, attempt 2, after the error: no network`,
     );
   });
 

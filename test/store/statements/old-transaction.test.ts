@@ -104,6 +104,8 @@ it("to delete many runs does not walk again over those that are deleted", async 
   await sql("delete from runs where id > 3000000::bigint << 6 and id <= (3000000 + $1)::bigint << 6", [
     ended,
   ]);
+  // As if roll_up had counted them: sweep counts those that it has not.
+  await sql("update series_cursor set started_id = 4000000::bigint << 6, ended_at = clock_timestamp()");
   const { swept, last } = await store.sweep(2);
   expect(swept).toBe(2);
   expect(await buffersOf(`select * from sweep(2, ${last})`)).toBeLessThan(few);

@@ -75,7 +75,7 @@ function Table(props: {
           {workflows.map(({ name, counts }) => (
             <tr key={name}>
               <td>
-                <a class="run-link" href={pageAt("runs", { name })}>
+                <a class="run-link" href={pageAt(`definitions/${encodeURIComponent(name)}`)}>
                   {name}
                 </a>
                 <PausedBy pause={pauseOf(name)} />

@@ -9,6 +9,7 @@ import type { AnyDefinition, DefinitionOfRun, OutputOf, RunId } from "../define/
 import { checkLimit } from "../local/limits.js";
 import { actionsOver } from "../operate/actions.js";
 import { bulkOver, checkBulk, startBulk } from "../operate/bulk.js";
+import { reportsOver } from "../operate/reports.js";
 import { checkRerun, type RerunOptions, toRerun } from "../operate/rerun.js";
 import type { ClientTransport, RunQuery } from "../store/client-transport.js";
 import type { PauseTransport } from "../store/pauses.js";
@@ -56,6 +57,11 @@ export class Client implements Pawl {
   readonly topics: Pawl["topics"];
   readonly subscriptions: Pawl["subscriptions"];
   readonly definitions: Pawl["definitions"];
+  readonly series: Pawl["series"];
+  readonly failures: Pawl["failures"];
+  readonly waiting: Pawl["waiting"];
+  readonly keys: Pawl["keys"];
+  readonly workers: Pawl["workers"];
   readonly #settings: ClientSettings;
   #opening: Promise<ClientTransport> | undefined;
   #isClosed = false;
@@ -92,12 +98,14 @@ export class Client implements Pawl {
       rerun: (runId: string, options: RerunOptions = {}) => this.#rerun(runId, options),
       ...runPausesOver(pauses),
     };
+    const reports = reportsOver(async () => (await transport()).reports);
     this.limits = {
       set: async (name, limit) => {
         const checked = checkLimit(name, limit);
         return (await transport()).setLimit(checked);
       },
       list: async () => (await transport()).limits(),
+      slots: (name, options) => reports.slots(name, options),
     };
     this.bulk = bulkOver(transport);
     this.actions = actionsOver(transport);
@@ -105,7 +113,12 @@ export class Client implements Pawl {
       ...queuesOver(async () => (await transport()).queues, settings),
       ...queuePausesOver(pauses),
     };
-    this.definitions = definitionsOver(pauses);
+    this.definitions = { ...definitionsOver(pauses), list: (options) => reports.definitions(options) };
+    this.series = (options) => reports.series(options);
+    this.failures = (options) => reports.failures(options);
+    this.waiting = (options) => reports.waiting(options);
+    this.keys = (options) => reports.keys(options);
+    this.workers = (options) => reports.workers(options);
     this.schedules = schedulesOver(async () => (await transport()).schedules, settings);
     this.topics = topicsOver(async () => (await transport()).topics, settings);
     this.subscriptions = subscriptionsOver(async () => (await transport()).topics);

@@ -10,6 +10,7 @@ import type { Duration } from "../values/duration.js";
 import type { LimitOptions } from "../local/limits.js";
 import type { Actions } from "../operate/actions.js";
 import type { Bulk, BulkOperation, BulkOptions, BulkPreview } from "../operate/bulk.js";
+import type { Reports } from "../operate/reports.js";
 import type { RerunOptions } from "../operate/rerun.js";
 import type { Definitions, QueuePauses, RunPauses } from "./cancel-and-pause.js";
 import type { Queues } from "./queues.js";
@@ -50,7 +51,7 @@ export interface ResultOptions {
   readonly timeout?: Duration | undefined;
 }
 
-export interface Pawl {
+export interface Pawl extends Pick<Reports, "series" | "failures" | "waiting" | "keys" | "workers"> {
   /**
    * Starts a run of a definition, given as the definition or its name. Resolves when it is
    * committed.
@@ -122,11 +123,16 @@ export interface Pawl {
     set(name: string, limit: LimitOptions): Promise<void>;
     /** All rate limits, ordered by name. */
     list(): Promise<Limit[]>;
+    /** A page of the keys of a concurrency limit: who holds its slots, how many runs wait. */
+    slots: Reports["slots"];
   };
   /** Message queues, and pauses of queues. */
   readonly queues: Queues & QueuePauses;
-  /** Pauses of definitions. */
-  readonly definitions: Definitions;
+  /** The registered definitions, and their pauses. */
+  readonly definitions: Definitions & {
+    /** A page of the registered definitions, with what their code declares. */
+    list: Reports["definitions"];
+  };
   /** Start runs by cron or at an interval. */
   readonly schedules: Schedules;
   /** Publish to subscribers. */

@@ -36,10 +36,12 @@ import type {
 } from "../store/client-transport.js";
 import { currentActor } from "../operate/actor.js";
 import { LocalSchedules } from "../schedules/local-schedules.js";
+import type { DatabaseSource } from "../store/driver/source-types.js";
 import { addressKey } from "../store/postgres/database.js";
 import { isBusy, isOutage } from "../store/postgres/database-errors.js";
 import { PostgresStore } from "../store/postgres/postgres-store.js";
 import type { PauseTransport } from "../store/pauses.js";
+import type { ReportTransport } from "../store/reports/reports.js";
 import type { StoredSubscription } from "../store/queue-store.js";
 import type { NewRun, StartedRun, StoredLimit } from "../store/runs.js";
 import { LockLanes } from "../timing/slow-lanes.js";
@@ -57,7 +59,7 @@ const subscriptionPage = 1_000;
 
 export interface PostgresSettings {
   /** undefined: a local Postgres. */
-  readonly url: string | undefined;
+  readonly url: DatabaseSource | undefined;
   readonly schema: string;
   readonly poolSize: number;
   readonly logger: Logger;
@@ -74,7 +76,8 @@ class PostgresTransport implements ClientTransport {
   readonly bulk: BulkTransport;
   readonly pauses: PauseTransport;
   readonly schedules: ScheduleTransport;
-  readonly #database: Located;
+  readonly reports: ReportTransport;
+  readonly #database: Located<DatabaseSource>;
   readonly #store: PostgresStore;
   readonly #hub: Hub;
   readonly #lanes: LockLanes;
@@ -83,7 +86,7 @@ class PostgresTransport implements ClientTransport {
   readonly #receiver: Receiver;
   readonly #results: Results;
 
-  constructor(database: Located, { schema, poolSize, logger }: PostgresSettings) {
+  constructor(database: Located<DatabaseSource>, { schema, poolSize, logger }: PostgresSettings) {
     const address = { url: database.url, schema };
     const store = new PostgresStore(address, { connections: poolSize });
     const hub = hubOf(addressKey(address));
@@ -99,6 +102,7 @@ class PostgresTransport implements ClientTransport {
     this.queues = this.#queues(new Messages(store, hub, { isOutage, isBusy, lanes }));
     this.topics = this.#topics();
     this.bulk = this.#bulk();
+    this.reports = store.reports();
     this.schedules = new LocalSchedules(store, hub, currentActor);
     this.pauses = pausesOver(store.pausing, hub, currentActor);
   }

@@ -221,7 +221,7 @@ function describe(runId: string, why: WhyReason, facts: WhyFacts): string {
       return `is debounced until ${iso(why.until)}: another start with the key "${why.key}" moves that${latest}${also}`;
     }
     case "not_due": {
-      const again = why.attempt > 0 || why.crashes > 0 ? `, attempt ${why.attempt}` : "";
+      const again = why.attempt > 0 || why.crashes > 0 ? `, attempt ${why.attempt + 1}` : "";
       const error = why.error === null ? "" : `, after the error: ${why.error.message}`;
       return `is due at ${iso(why.until)}${again}${error}${also}`;
     }

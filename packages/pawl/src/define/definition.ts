@@ -72,6 +72,11 @@ export interface MachineDefinition extends DefinitionBase {
   readonly state: Schema | undefined;
   readonly steps: ReadonlyMap<string, (ctx: StepContext) => unknown>;
   readonly handle: ((error: unknown, ctx: StepContext) => unknown) | undefined;
+  /**
+   * Draws the machine as Mermaid text: its steps, and the transitions that the code of its steps
+   * names, such as `ctx.next("ship", …)`. Step names that the code computes are missing.
+   */
+  readonly diagram: () => string;
 }
 
 export interface WorkflowDefinition extends DefinitionBase {

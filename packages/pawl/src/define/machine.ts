@@ -11,6 +11,7 @@ import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { StepContext } from "./context.js";
 import { type Machine, type MachineDefinition, makeDefinition } from "./definition.js";
 import { checkDefinition, type DefinitionOptions } from "./definition-options.js";
+import { machineGraph, toMermaid } from "./machine-graph.js";
 import { InvalidOption } from "../values/errors.js";
 import type { Json, Jsonify, JsonSafe } from "../values/json-types.js";
 import { checkStepName } from "../values/names.js";
@@ -86,13 +87,11 @@ export function machine<
 export function machine(options: unknown): MachineDefinition {
   const { base, own } = checkDefinition("machine", options, ["initial", "state", "steps", "handle"]);
   const steps = checkSteps(own.steps);
-  return makeDefinition({
-    ...base,
-    initial: checkInitial(own.initial, steps),
-    state: checkSchema(own.state, "state"),
-    steps,
-    handle: own.handle === undefined ? undefined : checkFunction(own.handle, "handle"),
-  });
+  const initial = checkInitial(own.initial, steps);
+  const handle = own.handle === undefined ? undefined : checkFunction(own.handle, "handle");
+  const state = checkSchema(own.state, "state");
+  const diagram = (): string => toMermaid(machineGraph({ initial, steps, handle }));
+  return makeDefinition({ ...base, initial, state, steps, handle, diagram });
 }
 
 function checkSteps(given: unknown): MachineDefinition["steps"] {

@@ -1,6 +1,7 @@
 /** `check` of `pawl/engine`: the library's checks of options and names. Used by the server. */
 
 export { checkPattern as topicPattern } from "../values/names.js";
+export { checkRunId as runId } from "../values/run-id.js";
 export {
   checkInteger as integer,
   checkOptions as options,

@@ -19,6 +19,7 @@ import { Events } from "../observe/events.js";
 import { expositionType } from "../observe/exposition.js";
 import { Gauges } from "../observe/gauges.js";
 import { Metrics } from "../observe/metrics.js";
+import { type Reports, reportsOver } from "../operate/reports.js";
 import { effectsOf, sendHints } from "../run/effects.js";
 import { newRun } from "../run/new-run.js";
 import { ScheduleFirer } from "../schedules/firer.js";
@@ -30,6 +31,7 @@ import { isBusy, isOutage } from "../store/postgres/database-errors.js";
 import { PostgresStore } from "../store/postgres/postgres-store.js";
 import type { Commit, EndedRun, NewRun, RunPrefixes, StoredLimit, Verdict } from "../store/store.js";
 import type { Page } from "../store/views.js";
+import type { Prefixes } from "../store/reports/reports.js";
 import { LockLanes } from "../timing/slow-lanes.js";
 import type { Logger } from "../values/logger.js";
 import { copyWarning, heldWarning } from "../worker/database-watch.js";
@@ -89,6 +91,8 @@ export interface Engine {
   subscribe(pattern: string, target: SubscriptionTarget, owner: string | null): Promise<Subscribed>;
   /** Sets a rate limit and wakes the runs that it lets through. */
   setLimit(limit: StoredLimit): Promise<void>;
+  /** The reports for a token with these prefixes (null: of all names and queues). */
+  reports(prefixes: Prefixes | null): Reports;
   /** Schedules, straight in this database. Changes are lines of the action log. */
   readonly schedules: ScheduleTransport;
   /** Schedules that workers declare with their code: not in the action log. */
@@ -176,6 +180,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
       await setLimit(store, limit);
       hub.hint(null);
     },
+    reports: (prefixes) => reportsOver(async () => store.reports(prefixes)),
     schedules: new LocalSchedules(store, hub, currentActor),
     declaredSchedules: new LocalSchedules(store, hub, () => null),
     startFirer: () => new ScheduleFirer({ store, hub, events, logger, mayFire: () => true }),

@@ -37,4 +37,5 @@ export type { HeartbeatAnswer } from "../store/heartbeats.js";
 export type * from "../store/health.js";
 export type * from "../store/journal.js";
 export type * from "../store/queue-store.js";
+export type * from "../store/reports/changes.js";
 export type * from "../store/store.js";

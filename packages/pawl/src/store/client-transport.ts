@@ -36,6 +36,7 @@ import type {
   ReceiveFilter,
 } from "./queue-store.js";
 import type { PauseTransport } from "./pauses.js";
+import type { ReportTransport } from "./reports/reports.js";
 import type { NewRun, StartedRun, StoredLimit } from "./runs.js";
 import type { NewSchedule, Schedule, ScheduleDetail, TickRun } from "./schedule-store.js";
 import type { Message, Page, Run, StepPage, Why } from "./views.js";
@@ -155,6 +156,7 @@ export interface ClientTransport extends SendTransport {
   readonly topics: TopicTransport;
   readonly pauses: PauseTransport;
   readonly schedules: ScheduleTransport;
+  readonly reports: ReportTransport;
   cancel(
     runId: string,
     options: { reason: string | null; cascade: boolean },

@@ -86,6 +86,8 @@ export interface Registration {
     readonly retentionMs: number;
     /** Missing or null: no deadline. */
     readonly timeoutMs?: number | null;
+    /** What its code declares, as JSON; missing: nothing. */
+    readonly declared?: string | null;
   }[];
 }
 

@@ -8,6 +8,8 @@
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { Unavailable } from "../values/errors.js";
+import type { AnyDefinition } from "../define/definition.js";
+import { machineGraph } from "../define/machine-graph.js";
 import type { HeartbeatAddress } from "../heartbeat/connection.js";
 import type { WorkerStore } from "../store/store.js";
 import { type ConfirmedHeartbeat, Heartbeat, type Lease } from "../heartbeat/lease.js";
@@ -22,6 +24,17 @@ const steadyLeases = 10;
  * heartbeat.
  */
 const beginMs = 5_000;
+
+/** A longer graph is not registered. */
+const maxDeclared = 50_000;
+
+/** What the code of a definition declares, as JSON. */
+function declaredBy(definition: AnyDefinition): string | null {
+  if (definition.kind !== "machine") return null;
+  const declared = JSON.stringify(machineGraph(definition));
+  // PostgreSQL stores no text with a zero character.
+  return declared.length > maxDeclared || declared.includes(String.raw`\u0000`) ? null : declared;
+}
 
 export interface RegistrationHost {
   readonly store: Pick<WorkerStore, "register">;
@@ -69,7 +82,13 @@ export class Registration {
       onConfirmed: (confirmed, isBack) => this.#host.onHeartbeat(workerId, confirmed, isBack),
     });
     const sentAtMs = monotonicMs();
-    await store.register({ workerId, leaseMs, queues: [...queues.keys()], info, definitions });
+    await store.register({
+      workerId,
+      leaseMs,
+      queues: [...queues.keys()],
+      info,
+      definitions: definitions.map((definition) => ({ ...definition, declared: declaredBy(definition) })),
+    });
     lease?.registered(sentAtMs);
     this.#endWait = () => void lease?.end();
     if (this.#isClosing) this.#endWait();

@@ -23,6 +23,8 @@ export interface Backend {
   readonly closing: AbortSignal;
   /** How many connections the store of the engine may open. */
   readonly connections: number;
+  /** The schema of its database. */
+  readonly schema: string;
   readonly logger: Logger;
   /** Ends all waiting calls; call `close` once they are answered. */
   beginClosing(): void;
@@ -58,6 +60,7 @@ export async function openBackend(options: BackendOptions): Promise<Backend> {
     }),
     closing: closing.signal,
     connections,
+    schema,
     logger,
     beginClosing: () => closing.abort(),
     close: async () => {

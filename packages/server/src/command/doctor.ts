@@ -1,12 +1,11 @@
 /** `pawl doctor`: checks a database and says how to fix every problem. Only reads. */
 
 import type { Command } from "commander";
-import { databaseState } from "pawl";
 import { database as databases, values } from "pawl/engine";
 import { findSchema, findUrl, addDatabaseOptions } from "./terminal/connection.js";
 import { describeFailure, exitCode } from "./terminal/failure.js";
-import { type Finding, judgeRuns, judgeServer, judgeState } from "./findings.js";
-import { judgeBulk, judgeLimits } from "./operating-findings.js";
+import { examineDatabase } from "../doctor/examine.js";
+import type { Finding } from "../doctor/findings.js";
 import { action, addCommand, type Session } from "./terminal/session.js";
 import type { Shell } from "./terminal/shell.js";
 import { plural, prettyJson } from "./terminal/text.js";
@@ -38,60 +37,13 @@ export function addDoctor(program: Command, session: Session): void {
   );
 }
 
-async function examine(flags: Flags): Promise<Finding[]> {
+async function examine(flags: Flags): Promise<readonly Finding[]> {
   const schema = findSchema(flags.schema) ?? "pawl";
   const given = databases.givenUrl(findUrl(flags.url));
   const patienceMs = values.toMilliseconds(flags.patience ?? "1m", "--patience");
-  const findings: Finding[] = [];
-  /** A check that cannot run is a finding, too. */
-  const attempt = async <T>(check: string, ask: () => Promise<T>, fix: string): Promise<T | undefined> => {
-    try {
-      return await ask();
-    } catch (error) {
-      findings.push({ check, level: "wrong", text: describeFailure(error), fix });
-      return undefined;
-    }
-  };
   const database = await databases.locate(given);
   try {
-    const address = { url: database.url, schema };
-    const unreachable = "check host, port, user, password and database of the URL, and that the server runs";
-    const server = await attempt(
-      "connection",
-      () => databases.readServerHealth(address, { oldMs: patienceMs }),
-      unreachable,
-    );
-    if (server === undefined) return findings;
-    findings.push({ check: "connection", level: "ok", text: databases.describeAddress(database.url) });
-    const pooling = await attempt("pooler", () => databases.findPooling(address), unreachable);
-    findings.push(...judgeServer(server, pooling ?? "none", patienceMs));
-    const version = await attempt(
-      "schema",
-      () => databases.requireSchema(address),
-      "run: pawl migrate, with the same URL and schema",
-    );
-    if (version === undefined) return findings;
-    findings.push({
-      check: "schema",
-      level: "ok",
-      text: `"${schema}" is at version ${version}, which this release needs`,
-    });
-    const state = await attempt(
-      "identity",
-      () => databaseState(address),
-      "run: pawl migrate, with the same URL and schema",
-    );
-    if (state !== undefined) findings.push(...judgeState(state));
-    const runs = await attempt(
-      "runs",
-      () => databases.readSchemaHealth(address),
-      "grant the role of the URL its rights on the schema: pawl migrate --grant <role>",
-    );
-    if (runs !== undefined) {
-      findings.push(...judgeRuns(runs, server.settings, patienceMs));
-      findings.push(...judgeLimits(runs, patienceMs), ...judgeBulk(runs, patienceMs));
-    }
-    return findings;
+    return await examineDatabase({ url: database.url, schema }, { patienceMs, describe: describeFailure });
   } finally {
     await database.close();
   }

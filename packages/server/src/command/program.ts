@@ -4,10 +4,12 @@ import type { Command } from "commander";
 import { addActions } from "./actions.js";
 import { addBulk } from "./bulk.js";
 import { addCheck } from "./check.js";
+import { addCompletion } from "./completion/completion.js";
 import { addDev } from "./dev/dev.js";
 import { addDoctor } from "./doctor.js";
 import { addFork } from "./fork.js";
 import { addHold } from "./hold.js";
+import { addInit } from "./init/init.js";
 import { addLimits } from "./limits.js";
 import { addMigrate } from "./migrate.js";
 import { addPauses } from "./pauses.js";
@@ -21,6 +23,7 @@ import { version } from "./terminal/version.js";
 
 export function createProgram(session: Session): Command {
   const program = newProgram(session, "Pawl: durable execution on PostgreSQL", version);
+  addInit(program, session);
   addDev(program, session);
   addServer(program, session);
   addToken(program, session);
@@ -36,5 +39,6 @@ export function createProgram(session: Session): Command {
   addDoctor(program, session);
   addFork(program, session);
   addHold(program, session);
+  addCompletion(program, session);
   return program;
 }

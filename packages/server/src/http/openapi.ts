@@ -5,6 +5,7 @@
 
 import swagger from "@fastify/swagger";
 import type { FastifySchema } from "fastify";
+import { values } from "pawl/engine";
 import { Type } from "typebox";
 import type { App } from "./app.js";
 import { nameComponents } from "./openapi-components.js";
@@ -52,16 +53,29 @@ export async function documentApi(app: App, basePath: string): Promise<void> {
   );
 }
 
-/** Adds what a route does not have: an id and a summary from its path, and problems as answers. */
+/**
+ * Adds what a route does not have: an id and a summary from its path, names of its answers, and
+ * problems as answers.
+ */
 function complete(schema: FastifySchema | undefined, method: string, url: string): FastifySchema {
   const words = url.split(/[^a-z]+/i).filter((word) => word !== "" && word !== "v");
   const id = words.map((word) => word.slice(0, 1).toUpperCase() + word.slice(1)).join("");
   const given = { ...(schema?.response as object | undefined) };
   const succeeds = Object.keys(given).some((status) => status.startsWith("2"));
+  const { operationId = `${method.toLowerCase()}${id}` } = (schema ?? {}) as { operationId?: string };
+  const named = Object.entries(given).map(([status, answer]) => [status, nameAnswer(answer, operationId)]);
   return {
-    operationId: `${method.toLowerCase()}${id}`,
     summary: words.join(" "),
     ...schema,
-    response: answers(succeeds ? given : { 200: Type.Unknown({ description: "Done" }), ...given }),
+    operationId,
+    response: answers(
+      succeeds ? Object.fromEntries(named) : { 200: Type.Unknown({ description: "Done" }), ...given },
+    ),
   };
+}
+
+/** An answer without a title gets that of its operation, so that generated code has a type for it. */
+function nameAnswer(answer: unknown, operationId: string): unknown {
+  if (!values.isObject(answer) || "content" in answer || "title" in answer) return answer;
+  return { ...answer, title: `${operationId.slice(0, 1).toUpperCase()}${operationId.slice(1)}Answer` };
 }

@@ -72,6 +72,33 @@ export const errorRecord = Type.Unsafe<ErrorRecord>(
   ),
 );
 
+const stepNames = (description: string) => Type.Optional(Type.Array(Type.String(), { description }));
+/** What the code of a definition declares. */
+export const declaredSchema = strict(
+  {
+    initial: Type.Optional(Type.String({ description: "The first step of a machine" })),
+    steps: stepNames("All steps"),
+    transitions: Type.Optional(
+      Type.Array(
+        strict({
+          from: Type.String(),
+          to: Type.String(),
+          by: oneOf(["next", "retry", "awaitSignal", "spawn"] as const),
+          signals: Type.Optional(Type.Array(Type.String())),
+        }),
+        { description: "The steps that the code of a step names" },
+      ),
+    ),
+    ends: Type.Optional(
+      Type.Array(strict({ from: Type.String(), by: oneOf(["done", "stop"] as const) }), {
+        description: "The steps that end the run",
+      }),
+    ),
+    onError: stepNames("Where the handler of errors continues"),
+  },
+  { title: "Declared", description: "The graph of a machine; nothing for jobs and workflows" },
+);
+
 /** Of an answer: where the next page begins. */
 export const nextCursor = nullable(Type.String({ description: "For the next page; null at the end" }));
 /** Of a request: the page to read. */

@@ -11,6 +11,8 @@ import { listingRoutes } from "./listings.js";
 import { metricsRoutes } from "./metrics.js";
 import { pauseRoutes } from "./pauses.js";
 import { queueRoutes } from "./queues.js";
+import { eventRoutes } from "../reports/event-routes.js";
+import { reportRoutes } from "../reports/report-routes.js";
 import { runRoutes } from "./runs.js";
 import { scheduleRoutes } from "./schedules.js";
 import { startRoutes } from "./starts.js";
@@ -26,6 +28,8 @@ export function addRoutes(app: App, backend: Backend, { metricsOpen }: { metrics
   bulkRoutes(app, backend);
   actionRoutes(app, backend);
   pauseRoutes(app, backend);
+  reportRoutes(app, backend);
+  eventRoutes(app, backend);
   scheduleRoutes(app, backend);
   metricsRoutes(app, backend, metricsOpen);
   queueRoutes(app, backend);

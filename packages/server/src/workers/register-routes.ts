@@ -51,7 +51,11 @@ export function registerRoutes({ app, backend, waiters }: Protocol, hurry: () =>
       if (text.length > 10_000)
         throw new InvalidOption("body.info must be at most 10,000 characters of JSON");
       checkListedOnce(body.definitions);
-      await refuseBadValues(() => storeOf(backend, request).register({ ...body, info: text }));
+      const definitions = body.definitions.map(({ declared, ...definition }, index) => ({
+        ...definition,
+        declared: declared === undefined ? null : declaredText(declared, index),
+      }));
+      await refuseBadValues(() => storeOf(backend, request).register({ ...body, info: text, definitions }));
       hurry();
       return {};
     },
@@ -119,5 +123,14 @@ export function registerRoutes({ app, backend, waiters }: Protocol, hurry: () =>
       await backend.engine.setLimit({ ...body, concurrent: body.concurrent ?? null });
       return {};
     },
+  );
+}
+
+/** What the code of a definition declares. It only explains the definition: keep it small. */
+function declaredText(declared: object, index: number): string {
+  const { text } = values.toJson(declared, `body.definitions[${index}].declared`);
+  if (text.length <= 50_000) return text;
+  throw new InvalidOption(
+    `body.definitions[${index}].declared must be at most 50,000 characters of JSON, not ${text.length}: leave it out`,
   );
 }

@@ -5,7 +5,7 @@
  */
 
 import { type TSchema, Type } from "typebox";
-import { nullable, strict } from "../http/schemas.js";
+import { declaredSchema, nullable, strict } from "../http/schemas.js";
 
 /** One of several objects; the value of one member says which. */
 export function oneOfKinds<Schemas extends TSchema[]>(
@@ -79,6 +79,7 @@ export const definition = strict(
     priority,
     retentionMs: ms,
     timeoutMs: Type.Optional(nullable(Type.Number({ minimum: 1, maximum: maxMs }))),
+    declared: Type.Optional(declaredSchema),
   },
   { title: "ServedDefinition", description: "With the defaults for starts by name" },
 );

@@ -32,6 +32,7 @@ import { type DatesAsText, readRun, readStep, readWhy } from "./dates.js";
 import type { Hints } from "./hints.js";
 import { httpActions, httpBulk } from "./http-operations.js";
 import { httpPauses } from "./http-pauses.js";
+import { httpReports } from "./http-reports.js";
 import { httpQueues, httpTopics } from "./http-queues.js";
 import { httpSchedules } from "./http-schedules.js";
 import { HttpResults } from "./http-results.js";
@@ -75,6 +76,7 @@ export class HttpTransport implements ClientTransport {
   readonly bulk: ClientTransport["bulk"];
   readonly pauses: ClientTransport["pauses"];
   readonly schedules: ClientTransport["schedules"];
+  readonly reports: ClientTransport["reports"];
   readonly #caller: Caller;
   readonly #hints: Hints;
   readonly #trace: NonNullable<HttpTransportOptions["trace"]>;
@@ -91,6 +93,7 @@ export class HttpTransport implements ClientTransport {
     this.bulk = httpBulk(this.#caller);
     this.pauses = httpPauses(this.#caller);
     this.schedules = httpSchedules(this.#caller);
+    this.reports = httpReports(this.#caller);
     this.#results = new HttpResults((...asked) => this.#ended(...asked), hints, logger);
     this.#starts = new Batcher({
       send: (runs) => this.#startEach(runs),

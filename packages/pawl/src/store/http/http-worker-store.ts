@@ -65,8 +65,9 @@ export class HttpWorkerStore implements WorkerStore {
   async register(registration: Registration): Promise<void> {
     const { workerId, leaseMs, queues, info } = registration;
     const definitions = registration.definitions.map(
-      ({ name, version, kind, queue, priority, retentionMs, timeoutMs = null }) => {
-        return { name, version, kind, queue, priority, retentionMs, timeoutMs };
+      ({ name, version, kind, queue, priority, retentionMs, timeoutMs = null, declared }) => {
+        const graph = declared ? { declared: JSON.parse(declared) as unknown } : {};
+        return { name, version, kind, queue, priority, retentionMs, timeoutMs, ...graph };
       },
     );
     await this.#post("register", {

@@ -18,6 +18,9 @@ import type {
   StoredBulkResult,
 } from "../client-store.js";
 import type { PausedRuns, PauseStore, StoredPause } from "../pauses.js";
+import { type ChangeReader, changesOver } from "../reports/changes.js";
+import { reportsOver } from "../reports/postgres-reports.js";
+import type { Prefixes, ReportTransport } from "../reports/reports.js";
 import type { BulkBatch } from "../worker-store.js";
 import { toClaimable } from "./rows.js";
 import { actorText, column } from "./literals.js";
@@ -39,6 +42,14 @@ interface BulkRow {
 }
 
 export class PostgresOperationsStore extends PostgresQueueStore {
+  /** The reports for callers with these prefixes (null: all names and queues). */
+  reports(prefixes: Prefixes | null = null): ReportTransport {
+    return reportsOver((name, values) => this.callAside(name, values), prefixes);
+  }
+
+  /** Changes of runs, for streams of events. */
+  readonly changes: ChangeReader = changesOver((name, values) => this.callAside(name, values));
+
   async rerun(
     runId: string,
     { from, input, state, version, idempotencyKey }: RerunRequest,

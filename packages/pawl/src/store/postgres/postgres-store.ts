@@ -331,6 +331,7 @@ export class PostgresStore extends PostgresClientStore implements WorkerStore {
       column(definitions, (definition) => definition.priority),
       column(definitions, (definition) => definition.retentionMs),
       column(definitions, (definition) => definition.timeoutMs ?? null),
+      column(definitions, (definition) => definition.declared ?? null),
       this.#owner,
     ]);
   }

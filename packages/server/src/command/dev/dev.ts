@@ -10,10 +10,11 @@ import type { Command } from "commander";
 import { migrate } from "pawl";
 import { database as databases, type Located } from "pawl/engine";
 import type { ServerOptions } from "../../index.js";
-import { findSchema, localDirectory, addDatabaseOptions } from "../terminal/connection.js";
+import { findSchema, localDirectory, addDatabaseOptions, withPawl } from "../terminal/connection.js";
+import { nextSteps } from "./next-steps.js";
 import { type Watch, watchFile } from "./watch.js";
 import { Refusal, UsageError } from "../terminal/failure.js";
-import { portNumber } from "../terminal/input.js";
+import { fixedPort, portNumber } from "../terminal/input.js";
 import { lineLogger } from "../terminal/line-logger.js";
 import { waitForInterrupt } from "../terminal/interrupts.js";
 import { action, addCommand, type Session } from "../terminal/session.js";
@@ -25,6 +26,7 @@ interface Flags {
   readonly url?: string;
   readonly schema?: string;
   readonly port?: number;
+  readonly postgresPort?: number;
   readonly watch?: string;
 }
 
@@ -37,6 +39,7 @@ export function addDev(program: Command, session: Session): void {
     examples: [
       "pawl dev",
       "pawl dev --watch src/definitions.ts",
+      "pawl dev --postgres-port 5433",
       "pawl dev --watch src/definitions.ts --url postgres://localhost/app --port 9000",
     ],
   })
@@ -45,6 +48,11 @@ export function addDev(program: Command, session: Session): void {
       "--port <number>",
       "the port of the server (default: 8080, or a free one if that is in use)",
       portNumber,
+    )
+    .option(
+      "--postgres-port <number>",
+      "open the local Postgres on this port of 127.0.0.1 too, for psql and other tools",
+      fixedPort,
     );
   addDatabaseOptions(command).action(action(session, (flags: Flags) => dev(flags, session.shell)));
 }
@@ -54,7 +62,7 @@ async function dev(flags: Flags, shell: Shell): Promise<void> {
   const schema = findSchema(flags.schema) ?? "pawl";
   let watch: Watch | undefined;
   const interrupted = waitForInterrupt(() => watch?.kill());
-  const database = await databases.locate(databases.givenUrl(flags.url));
+  const database = await openDatabase(flags);
   try {
     const { to } = await migrate({ url: database.url, schema });
     const server = await listen({ database: database.url, schema, logger: lineLogger(shell) }, flags.port);
@@ -68,9 +76,11 @@ async function dev(flags: Flags, shell: Shell): Promise<void> {
       if (file === undefined)
         places.push(["worker", "none: --watch definitions.ts serves the definitions of that file"]);
       shell.print(properties(places, shell));
-      watch = file === undefined ? undefined : startWatch(file, database.url, schema, shell);
+      const serves: string[] = [];
+      watch = file === undefined ? undefined : startWatch(file, database.url, schema, shell, serves);
       await Promise.race([watch?.begun, interrupted]);
-      shell.print(nextSteps(file, server.url));
+      const isEmpty = await hasNoRuns(database.url, schema);
+      shell.print(nextSteps({ url: server.url, hasFile: file !== undefined, serves, isEmpty }));
       await interrupted;
       shell.print("stopping; Ctrl-C again stops at once");
       await watch?.stop();
@@ -82,15 +92,42 @@ async function dev(flags: Flags, shell: Shell): Promise<void> {
   }
 }
 
-function startWatch(file: string, url: string, schema: string, shell: Shell): Watch {
+/** The database of the URL, or the local one, on a port of its own if that is wanted. */
+async function openDatabase({ url, postgresPort }: Flags): Promise<Located> {
+  const given = databases.givenUrl(url);
+  if (given !== undefined && postgresPort !== undefined) {
+    throw new UsageError(
+      `--postgres-port is for the local Postgres, but ${url === undefined ? "PAWL_URL or DATABASE_URL" : "--url"} ` +
+        "names a database: leave out one of them",
+    );
+  }
+  try {
+    return await databases.locate(given, postgresPort);
+  } catch (error) {
+    const { code } = ((error as Error).cause ?? {}) as { code?: unknown };
+    if (code !== "PortTaken") throw error;
+    throw new Refusal(
+      `port ${postgresPort} is in use: give another with --postgres-port, or end the program that listens there`,
+      { cause: error },
+    );
+  }
+}
+
+const hasNoRuns = (url: string, schema: string): Promise<boolean> =>
+  withPawl({ url, schema }, async (pawl) => (await pawl.runs.list({ limit: 1 })).runs.length === 0);
+
+/** Adds to `names` what it serves. */
+function startWatch(file: string, url: string, schema: string, shell: Shell, names: string[]): Watch {
   const { colors } = shell;
   const say = (text: string): void => shell.print(properties([["worker  ", text]], shell));
   return watchFile({
     file,
     url,
     schema,
-    onServing: (serves, isAgain) =>
-      say(`${isAgain ? "changed: now " : ""}serves ${serves.join(", ")} of ${shortPath(file)}`),
+    onServing: (serves, isAgain) => {
+      names.push(...serves);
+      say(`${isAgain ? "changed: now " : ""}serves ${serves.join(", ")} of ${shortPath(file)}`);
+    },
     onBroken: (text, goesOn) =>
       say(
         `${colors.red(text)}; ${goesOn ? "the previous code keeps running" : "nothing is served"} until you fix this`,
@@ -116,20 +153,6 @@ async function listen(
     }
   }
   throw new Refusal(`port ${asked} is in use: give another with --port, or 0 for any free port`);
-}
-
-function nextSteps(file: string | undefined, url: string): string {
-  const calls =
-    file === undefined
-      ? ["npx pawl runs list"]
-      : ["npx pawl runs start <name> '<input as JSON>' --wait", "npx pawl runs list"];
-  return `
-The dashboard: ${url}/
-
-Next, in another terminal in this directory:
-${[...calls, "npx pawl --help"].map((call) => `  ${call}`).join("\n")}
-Ctrl-C stops everything; the data stay.
-`;
 }
 
 const placeOf = (database: Located): string =>

@@ -3,17 +3,14 @@
 import { Argument, type Command } from "commander";
 import type { BulkOperation, BulkPreview, CountOptions, Pawl } from "pawl";
 import { type ConnectionOptions, addConnectionOptions, withPawl } from "../terminal/connection.js";
-import { integer, pastDate, readJson } from "../terminal/input.js";
+import { integer, readJson } from "../terminal/input.js";
 import { action, addCommand, type Session } from "../terminal/session.js";
 import { plural, prettyJson } from "../terminal/text.js";
-import { addFilterOptions, type FilterFlags, filterOf } from "./list.js";
+import { addFilterOptions, addTimeOptions, type FilterFlags, filterOf, type TimeFlags } from "./filter.js";
 
 const actions = ["cancel", "rerun", "pause", "resume", "signal", "delete"];
 
-interface Flags extends ConnectionOptions, FilterFlags {
-  readonly since?: string;
-  readonly until?: string;
-  readonly error?: string;
+interface Flags extends ConnectionOptions, FilterFlags, TimeFlags {
   readonly all?: true;
   readonly dryRun?: true;
   readonly reason?: string;
@@ -35,10 +32,7 @@ export function addRunsBulk(runs: Command, session: Session): void {
       "pawl runs bulk cancel --name signup --phase runnable --reason obsolete",
     ],
   }).addArgument(new Argument("<action>", "what to do with each run").choices(actions));
-  addFilterOptions(command)
-    .option("--since <time>", "started at this time or later: ISO 8601, or a duration before now", pastDate)
-    .option("--until <time>", "started before this time, in the same formats", pastDate)
-    .option("--error <code>", "only runs that failed with this error code or name")
+  addTimeOptions(addFilterOptions(command))
     .option("--all", "act on all runs, without any filter")
     .option("--dry-run", "only count the runs and show the first ten")
     .option("--reason <text>", "for cancel and pause: recorded with the runs")
@@ -50,8 +44,7 @@ export function addRunsBulk(runs: Command, session: Session): void {
     .option("--json", "print JSON: the operation, or { count, runs } of a dry run");
   addConnectionOptions(command).action(
     action(session, async (given: string, flags: Flags) => {
-      const { since, until, error } = flags;
-      const where = { ...(await filterOf(flags, session.shell)), since, until, error };
+      const where = await filterOf(flags, session.shell);
       const options = { action: given, where, ...(await optionsOf(flags, session)) };
       const answer = await withPawl(flags, (pawl) => start(pawl, options));
       session.shell.print(flags.json === true ? prettyJson(answer) : describe(answer, given));

@@ -38,9 +38,13 @@ export async function* follow(pawl: Pawl, runId: string): AsyncGenerator<RunEven
 
 /** All runs that begin from now on. */
 export async function* followAll(pawl: Pawl, filter: ListOptions): AsyncGenerator<RunEvent> {
-  const { status, phase, ...choice } = filter;
+  // Filters on what changes choose among the events, the others among the runs.
+  const { status, phase, error, paused, ...choice } = filter;
   const isWanted = (run: Run): boolean =>
-    (status === undefined || run.status === status) && (phase === undefined || run.phase === phase);
+    (status === undefined || run.status === status) &&
+    (phase === undefined || run.phase === phase) &&
+    (error === undefined || (run.status === "failed" && (run.error?.code ?? run.error?.name) === error)) &&
+    (paused === undefined || run.paused?.scope === "run");
   const old = await pawl.runs.list({ ...choice, limit: pageSize });
   const since = old.runs[0]?.startedAt;
   const known = new Set(old.runs.map(({ runId }) => runId));
@@ -62,7 +66,7 @@ export async function* followAll(pawl: Pawl, filter: ListOptions): AsyncGenerato
   }
 }
 
-const signature = (run: Run): unknown[] => [run.status, run.phase, run.step, run.attempt];
+const signature = (run: Run): unknown[] => [run.status, run.phase, run.step, run.attempt, run.paused?.scope];
 
 function hasChanged(seen: Map<string, string>, key: string, state: readonly unknown[]): boolean {
   const text = JSON.stringify(state);

@@ -64,7 +64,7 @@ function showRun(run: Run, why: Why | null, shell: Shell): string {
       ["status", state(run.status, colors) + (run.status === "running" ? ` (${run.phase})` : "")],
       ["why", why === null ? "" : printable(why.text)],
       ["step", run.step ?? ""],
-      ["attempt", run.attempt === 0 ? "" : String(run.attempt)],
+      ["attempt", run.attempt === 0 ? "" : String(run.attempt + 1)],
       ["queue", run.queue],
       ["priority", run.priority === 0 ? "" : String(run.priority)],
       ["parent", run.parentId ?? ""],

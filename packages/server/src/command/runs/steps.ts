@@ -32,7 +32,7 @@ function showSteps(steps: readonly Step[], shell: Shell): string {
       step.name,
       step.kind,
       state(step.status, shell.colors),
-      String(step.attempt),
+      String(step.attempt + 1),
       moment(step.startedAt, shell),
       step.completedAt === null ? "" : duration(step.completedAt.getTime() - step.startedAt.getTime()),
       outcomeOf(step, shell),

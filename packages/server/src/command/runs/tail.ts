@@ -5,7 +5,7 @@ import type { Run, Step } from "pawl";
 import { type ConnectionOptions, addConnectionOptions, withPawl } from "../terminal/connection.js";
 import { type ExitCode, exitCode, UsageError } from "../terminal/failure.js";
 import { follow, followAll, type RunEvent } from "./follow.js";
-import { type FilterFlags, filterOf, addFilterOptions } from "./list.js";
+import { type FilterFlags, filterOf, addFilterOptions } from "./filter.js";
 import { action, addCommand, type Session } from "../terminal/session.js";
 import type { Shell } from "../terminal/shell.js";
 import { compactJson, describeError, duration, state } from "../terminal/text.js";
@@ -25,7 +25,7 @@ export function addRunsTail(runs: Command, session: Session): void {
       const filter = await filterOf(flags, session.shell);
       if (runId !== undefined && Object.values(filter).some((value) => value !== undefined)) {
         throw new UsageError(
-          "--name, --version, --status, --phase, --queue and --input filter all runs: leave out the id",
+          "options such as --name and --status filter all runs: leave out the id, or the filters",
         );
       }
       return withPawl(flags, (pawl) =>
@@ -57,7 +57,7 @@ function describeRun(run: Run, { colors }: Shell): string {
   const name = `${run.name}@${run.version}`;
   const word = run.status === "running" ? run.phase : run.status;
   const where = run.status === "running" && run.step !== null ? ` at step "${run.step}"` : "";
-  const attempt = run.attempt > 0 ? `, attempt ${run.attempt}` : "";
+  const attempt = run.attempt > 0 ? `, attempt ${run.attempt + 1}` : "";
   const took =
     run.completedAt === null ? "" : ` after ${duration(run.completedAt.getTime() - run.startedAt.getTime())}`;
   const end =
@@ -75,7 +75,7 @@ function describeStep(step: Step, shell: Shell): string {
       ? ""
       : ` after ${duration(step.completedAt.getTime() - step.startedAt.getTime())}`;
   const until = step.dueAt === null ? "" : `, until ${step.dueAt.toISOString()}`;
-  const attempt = step.attempt > 0 ? `, attempt ${step.attempt}` : "";
+  const attempt = step.attempt > 0 ? `, attempt ${step.attempt + 1}` : "";
   const error = step.error === null ? "" : `: ${shell.colors.red(describeError(step.error))}`;
   return `step "${step.name}" (${step.kind}) ${state(step.status, shell.colors)}${attempt}${took}${until}${error}`;
 }

@@ -61,6 +61,12 @@ export function portNumber(text: string): number {
   throw new InvalidArgumentError("It must be a port from 1 to 65535, or 0 for any free port.");
 }
 
+/** For commander: a port that others can be told. */
+export function fixedPort(text: string): number {
+  if (/^\d{1,5}$/.test(text) && Number(text) >= 1 && Number(text) <= 65_535) return Number(text);
+  throw new InvalidArgumentError("It must be a port from 1 to 65535.");
+}
+
 /** For commander: a time, or how long ago it was. */
 export function pastDate(text: string): string {
   if (!/^\d+(\.\d+)?(ms|[smhdw])$/.test(text)) return text;

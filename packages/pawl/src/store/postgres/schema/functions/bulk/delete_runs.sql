@@ -29,6 +29,7 @@ create or replace function forget_runs(p_id bigint[]) returns void language plpg
 declare
   v_marked bigint[];
 begin
+  perform count_deleted(p_id);
   delete from steps s using (select u.id from unnest(p_id) u(id) limit cardinality(p_id)) v
     where s.run_id = v.id;
   delete from signals s using (select u.id from unnest(p_id) u(id) limit cardinality(p_id)) v

@@ -1,47 +1,20 @@
 -- pawl: call
 -- The gauges of a database for the metrics, one row each: `gauge`, its labels, its value. Counts
 -- stop at p_most: a longer queue shows by its age.
--- Reads each off an index that has just these runs: by queue and definition (runs_claim), by
--- definition (runs_unplaced) or by limit (runs_throttled, slots_held, slots_line). Each is a skip scan over at most 1,000
--- or 200 entries, so that other runs never slow it down.
+-- Reads each off an index that has just these runs: by queue and definition (due_lines), by
+-- definition (runs_unplaced) or by limit (runs_throttled, slots_held, slots_line). Each is a skip
+-- scan over at most 1,000 or 200 entries, so that other runs never slow it down.
 -- `unserved` counts due runs of definitions that no live worker serves in their queue, and runs
 -- whose definition no worker has ever registered.
 create or replace function gauges(p_most int) returns table (gauge text, first text, second text, value double precision)
 language plpgsql stable as $f$
 #variable_conflict use_column
 declare
-  c_lines constant int := 1000;
   c_names constant int := 200;
   v_now timestamptz := clock();
 begin
   return query
-    with recursive line(queue, name, version, n) as (
-        (select r.queue, r.name, r.version, 1 from runs r where case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end
-          order by r.queue, r.name, r.version limit 1)
-      union all
-        select x.queue, x.name, x.version, l.n + case when x.name < '~' then 1 else 0 end from line l cross join lateral (
-          select r.queue, r.name, r.version from runs r where (r.queue, r.name, r.version) > (l.queue, l.name, l.version)
-            and case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end
-          order by r.queue, r.name, r.version limit 1) x
-        where l.n < c_lines
-    ), level(queue, name, version, priority, n) as (
-        select l.queue, l.name, l.version, -32769, 0 from line l where l.name < '~'  -- not messages
-      union all
-        select l.queue, l.name, l.version, x.priority::int, l.n + 1 from level l cross join lateral (
-          select r.priority from runs r where r.queue = l.queue and r.name = l.name and r.version = l.version
-            and r.priority > l.priority
-            and case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end
-          order by r.priority limit 1) x
-        where l.n < c_names
-    ), due as materialized (
-      select l.queue, l.name, l.version, sum(d.runs) as runs, min(d.since) as since from level l cross join lateral (
-        select count(*) as runs, min(b.eligible_at) as since from (
-          select r.eligible_at from runs r
-          where r.queue = l.queue and r.name = l.name and r.version = l.version and r.priority = l.priority
-            and case when r.status in ('runnable', 'awaiting_signal') then r.hold = 0 else false end and r.eligible_at <= v_now
-          order by r.eligible_at limit p_most) b) d
-      group by l.queue, l.name, l.version
-    )
+    with due as materialized (select * from due_lines(p_most, v_now))
     select g.gauge, d.queue, null::text,
       case when g.gauge = 'depth' then least(d.runs, p_most) else coalesce(ms_until(v_now, d.since) / 1000, 0) end
     from (select due.queue, sum(due.runs) as runs, min(due.since) as since from due group by due.queue) d, (values ('depth'), ('age')) g(gauge)
@@ -100,7 +73,7 @@ begin
     select g.gauge, o.action, null::text,
       case when g.gauge = 'bulk_left' then sum(greatest(o.counted - o.done - o.skipped - o.failed, 0))::double precision
         else max(ms_until(v_now, coalesce(o.worked_at, o.started_at))) / 1000 end
-    from (select b.* from bulk_operations b where b.completed_at is null order by b.id limit c_lines) o, (values ('bulk_left'), ('bulk_idle')) g(gauge)
+    from (select b.* from bulk_operations b where b.completed_at is null order by b.id limit c_names) o, (values ('bulk_left'), ('bulk_idle')) g(gauge)
     group by g.gauge, o.action;
 
   return query

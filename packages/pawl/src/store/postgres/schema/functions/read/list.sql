@@ -3,7 +3,7 @@
 -- p_error is the code of the error, or its name if it has none. p_input is JSON that the input
 -- contains. p_more has the filters of later versions, and the prefixes ("names", "queues") of a token
 -- that may see only some. The filters decide which index finds the runs:
---   tags, correlationKey  tags_listing or runs_correlated (list_labelled)
+--   tags, correlationKey  tags_listing or extras_correlated (list_labelled)
 --   paused       extras_paused: runs that are paused themselves
 --   p_input      runs_input, if the operator has made it (docs/operations.md) and hits are rare
 --   p_parent_id  runs_children

@@ -4,7 +4,8 @@
 -- (expire). With p_repairs it also ends the claims
 -- of workers without a row, and places runs whose definition is registered by now (place_runs). It
 -- moves runs that a changed limit lets through sooner (bring_forward), and lets in blocked runs of
--- partition keys (repair_keys) and of concurrency limits (repair_slots).
+-- partition keys (repair_keys) and of concurrency limits (repair_slots), and counts runs for charts
+-- (roll_up).
 -- The first of these that has written anything ends the call, and `again` asks for another call at
 -- once. So no transaction keeps the rows of one locked while the next one looks. If one fails
 -- because of a row, it is reported as a warning and the next one runs.
@@ -101,6 +102,16 @@ begin
         v_marks := v_marks || jsonb_build_object('slot', v_slots.last);
       end if;
     end if;
+  end if;
+  if p_repairs and not again then
+    begin
+      again := roll_up(p_limit * 10);
+    exception when others then
+      if not is_row_fault(sqlstate) then
+        raise;
+      end if;
+      raise warning 'pawl: runs cannot be counted for charts: %', sqlerrm;
+    end;
   end if;
   if exists (select 1 from bulk_operations o where o.completed_at is null) then
     v_marks := v_marks || '{"bulk": true}';

@@ -1,7 +1,7 @@
 -- pawl: call
 -- Retention: deletes up to p_limit terminal runs past their time, with journal, inbox and tags; finds
 -- ids first, then deletes by key (forget_runs). Also old lines of the action log (sweep_log). Rides
--- runs_expiry, locks with SKIP LOCKED. A run that a worker still
+-- runs_expiry once per retention, locks with SKIP LOCKED. A run that a worker still
 -- holds (cancelled, its step not returned yet) waits. So does a child until its parent has gone on
 -- from the step that sees it; if that step failed, a rerun may still want to see it.
 -- Begins at p_after_us, where the last call stopped (microseconds; null: at the head), so that a
@@ -12,6 +12,7 @@ language plpgsql as $f$
 declare
   v_now timestamptz := clock();
   v_after timestamptz := coalesce(timestamptz 'epoch' + p_after_us * interval '1 microsecond', '-infinity');
+  v_found bigint[];
   v_ids bigint[];
 begin
   perform require_read_committed();
@@ -20,13 +21,18 @@ begin
     return next;
     return;
   end if;
-  v_ids := array(select r.id from runs r
-    where r.expires_at >= v_after and r.expires_at <= v_now and (r.status in ('done', 'failed', 'cancelled')) is true and (r.locked_by is null) is true
-      and (r.parent_id is null or (select p.id from runs p where p.id = r.parent_id
-        and (p.spawn = r.child_of and p.awaits ? 'children' and p.status <> 'cancelled') is true limit 1) is null)
-    order by r.expires_at limit p_limit for update skip locked);
-  if cardinality(v_ids) = p_limit then
-    select to_us(r.expires_at) into last from runs r where r.id = v_ids[p_limit];
+  v_found := array(select f.id from ended_retentions() k(kept)
+    cross join lateral (select r.id, r.expires_at from runs r
+      where r.retention = k.kept and r.expires_at >= v_after and r.expires_at <= v_now
+        and (r.status in ('done', 'failed', 'cancelled')) is true and (r.locked_by is null) is true
+        and (r.parent_id is null or (select p.id from runs p where p.id = r.parent_id
+          and (p.spawn = r.child_of and p.awaits ? 'children' and p.status <> 'cancelled') is true limit 1) is null)
+      order by r.expires_at limit p_limit) f
+    order by f.expires_at limit p_limit);
+  v_ids := array(select l.id from unnest(v_found) u(id)
+    cross join lateral (select r.id from runs r where r.id = u.id and (r.locked_by is null) is true limit 1 for update skip locked) l);
+  if cardinality(v_found) = p_limit then
+    select to_us(r.expires_at) into last from runs r where r.id = v_found[p_limit];
   end if;
   perform forget_runs(v_ids);
   -- a bucket that is full by now carries no information
