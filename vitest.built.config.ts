@@ -56,6 +56,15 @@ export default defineConfig({
         },
       },
       {
+        // In projects that npm installs from its registry: `npm run test:runtimes`.
+        test: {
+          ...shared,
+          name: "runtimes",
+          include: ["test/runtimes/**/*.test.ts"],
+          exclude: ["**/dist/**"],
+        },
+      },
+      {
         test: {
           ...shared,
           name: "quick-faults",

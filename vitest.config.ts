@@ -28,6 +28,7 @@ export const laws = {
     "test/faults/**",
     "test/soak/**",
     "test/dashboard/**",
+    "test/runtimes/installed/**",
     "test/release/**",
   ],
 };

@@ -52,18 +52,20 @@ export const usage = `usage: npm run bench -- <bench> [options]
   scale      what a step costs as something grows: curves, printed and kept in bench/results
   sustained  whether everything stays as it is for minutes at 70 % of what a worker can do
   list       how long it takes to look at runs beside a million of them: pages of runs.list, a count, what /metrics asks
+  dashboard  how soon each page of the dashboard shows content beside a million runs, its slowest request, and what
+             live updates cost: memory of the page, CPU of the server (needs Chromium)
   plans      the plans of the statements inside the hot functions
 
   --json             the last line is one JSON object
   --quick            small counts: seconds instead of minutes, less exact
   --repeat <n>       measure n times and report medians (default 1, at most 20)
-  --count <n>        how many runs (default: others 100, list 1000000, sleepers 100000, jobs, keys, queues and server 50000, counting 30000, redrive 20000, machines 5000, workflows, latency, across
+  --count <n>        how many runs (default: others 100, list and dashboard 1000000, sleepers 100000, jobs, keys, queues and server 50000, counting 30000, redrive 20000, machines 5000, workflows, latency, across
                      and remote 1000, scale 60000 steps a point, signals and children 2000), timers (500), ticks (400), or runs that the limit admits
                      in its window (2200)
   --concurrency <n>  runs that a worker executes at once (default: 2000; latency, across and remote 10, server 128 requests, queues 16
                      senders and as many receivers, workflows, timers, schedules and limits 100, scale 500)
   --part <name>      scale: only this curve (${partNames.join(", ")})
-  --minutes <n>      sustained: how long (default 10; with --quick half a minute)
+  --minutes <n>      sustained, dashboard: how long (default 10; with --quick half a minute)
   --profile <dir>    write CPU profiles into this directory and print what took the time; slows the measurement
   --help
 
@@ -91,6 +93,7 @@ const names: readonly BenchName[] = [
   "scale",
   "sustained",
   "list",
+  "dashboard",
   "plans",
 ];
 

@@ -30,6 +30,7 @@ export type BenchName =
   | "scale"
   | "sustained"
   | "list"
+  | "dashboard"
   | "plans";
 
 export interface Figure {

@@ -1,6 +1,6 @@
 /**
  * Inserts runs by SQL, in the shape that `start` and the engine leave them in, so that a million
- * takes seconds. Used by `scale`, where only the number of rows matters.
+ * takes seconds. Used by `scale`, `list` and `dashboard`, where the number of rows matters.
  */
 
 import type pg from "pg";
@@ -47,6 +47,32 @@ export async function fillTerminal(observer: pg.Client, count: number): Promise<
       values: [Math.min(left, batch), JSON.stringify(input), left],
     });
   }
+}
+
+/** How many definitions the mixed runs have. */
+export const mixedNames = 20;
+
+/** Runs of every status, kind and age. Sets the search path of the session. */
+export async function fillMixed(observer: pg.Client, count: number): Promise<void> {
+  await observer.query("set search_path = pawl, public");
+  // Twenty definitions; most runs are done, one of a hundred has failed, with one of ten codes,
+  // as many were cancelled, and wait.
+  await observer.query(
+    `insert into runs (id, status, priority, eligible_at, inserted_at, completed_at, expires_at, retention, queue, kind, name, version,
+       input, result, error, parent_id, child_of, position)
+     select nextval('run_ids') << 6,
+       (case when n % 100 = 7 then 'failed' when n % 100 = 11 then 'cancelled' when n % 100 = 13 then 'runnable'
+         when n % 100 = 17 then 'awaiting_signal' else 'done' end)::run_status,
+       0, t.at, t.at, t.at, t.at + interval '30 days', '30 days', 'queue-' || n % 5,
+       case when n % ${mixedNames} = 3 then 'machine' when n % ${mixedNames} = 5 then 'workflow' else 'job' end, 'name-' || n % ${mixedNames}, 1,
+       jsonb_build_object('n', n), '1',
+       case when n % 100 = 7 then jsonb_build_object('name', 'Error', 'code', 'E_' || n % 1000 / 100, 'message', 'no') end,
+       case when n % 50 = 0 then 64 end, case when n % 50 = 0 then n / 5000 end, case when n % 50 = 0 then n % 5000 end
+     from generate_series(1, $1::int) n, lateral (select clock_timestamp() - ($1 - n) * interval '100 milliseconds' as at) t
+     where n % 50 <> 0 or n < 5000`,
+    [count],
+  );
+  await observer.query("vacuum analyze runs");
 }
 
 /**

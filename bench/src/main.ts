@@ -18,6 +18,7 @@ import { machines } from "./machines.js";
 import { others } from "./others.js";
 import { plans } from "./plans.js";
 import { Profiling } from "./profiling.js";
+import { dashboard } from "./dashboard.js";
 import { counting } from "./counting.js";
 import { restStarts } from "./rest.js";
 import { queues } from "./queues.js";
@@ -55,6 +56,7 @@ const benches: Record<BenchName, Bench> = {
   scale,
   sustained,
   list,
+  dashboard,
   plans,
 };
 

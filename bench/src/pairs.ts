@@ -1,7 +1,7 @@
 /**
  * Compares the database's CPU time per operation between two checkouts, old and new. Both have a
- * database on the same throw-away server, and one connection each. They take turns, many rounds, so
- * that other load on the machine hits both alike. The CPU time of a connection's server process
+ * database on the same throw-away server, and one connection each. They take turns, block by block
+ * for many rounds, so that other load on the machine hits both alike. The CPU time of a connection's server process
  * comes from /proc/<pid>/schedstat (nanoseconds), so this works only on Linux with a local server.
  *
  *     npm run bench:pairs -- --old ../pawl-before [--new .] [--rounds 15] [--sql "drop index …"]
@@ -15,11 +15,12 @@ import path from "node:path";
 import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
 import { type BenchDatabase, type BenchServer, openServer } from "./server.js";
-import { median } from "./statistics.js";
+import { median, percentile } from "./statistics.js";
 
 const batch = 500;
 const batches = 4;
-const singles = 500;
+/** Operations of a block of lone ones. */
+const singles = 50;
 const workerId = "bench-pairs";
 const queue = "default";
 
@@ -28,13 +29,12 @@ interface Store {
   register(registration: object): Promise<void>;
   start(runs: readonly object[], options: object): Promise<readonly { readonly runId: string }[]>;
   claim(request: object): Promise<{ readonly runs: readonly { readonly runId: string }[] }>;
-  commit(commits: readonly object[], options: object): Promise<{ readonly verdicts: readonly Verdict[] }>;
+  commit(
+    commits: readonly object[],
+    options: object,
+  ): Promise<{ readonly verdicts: readonly { kind: string }[] }>;
   signal(signals: readonly object[], options: object): Promise<{ readonly handed: object | null }>;
   close(): Promise<void>;
-}
-
-interface Verdict {
-  readonly kind: string;
 }
 
 interface Checkout {
@@ -42,8 +42,13 @@ interface Checkout {
   readonly database: BenchDatabase;
   /** The server process of the store's one connection. */
   readonly pid: number;
-  /** Milliseconds per operation, one value a round. */
-  readonly costs: Map<string, number[]>;
+  readonly claims: Claims[];
+}
+
+/** Milliseconds per operation in one block. */
+interface Cost {
+  readonly old: number;
+  readonly new: number;
 }
 
 async function open(directory: string, server: BenchServer, sql: string | undefined): Promise<Checkout> {
@@ -73,7 +78,7 @@ async function open(directory: string, server: BenchServer, sql: string | undefi
     "select pid from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'",
   );
   if (rows.length !== 1) throw new Error(`the store has ${rows.length} connections, not one`);
-  return { store, database, pid: rows[0]!.pid, costs: new Map() };
+  return { store, database, pid: rows[0]!.pid, claims: [] };
 }
 
 /** The CPU time of a process so far. */
@@ -81,65 +86,37 @@ function cpuMsOf(pid: number): number {
   return Number(readFileSync(`/proc/${pid}/schedstat`, "utf8").split(" ")[0]) / 1e6;
 }
 
-async function measure(
-  { pid, costs }: Checkout,
-  name: string,
-  count: number,
-  work: () => Promise<void>,
-): Promise<void> {
-  const before = cpuMsOf(pid);
-  await work();
-  const cost = (cpuMsOf(pid) - before) / count;
-  costs.set(name, [...(costs.get(name) ?? []), cost]);
-}
-
+const unset = ["delayMs", "at", "idempotencyKey", "uniqueKey", "uniqueScope", "partitionKey", "rateLimit"];
 const newRun = {
+  ...Object.fromEntries([...unset, "weight", "trace", "options"].map((name) => [name, null])),
   version: 1,
   queue,
   priority: 0,
-  input: '{"orderId": 42}',
-  delayMs: null,
-  at: null,
   retentionMs: 86_400_000,
-  idempotencyKey: null,
-  uniqueKey: null,
-  uniqueScope: null,
-  partitionKey: null,
-  rateLimit: null,
-  weight: null,
-  trace: null,
   direct: false,
-  options: null,
+  input: '{"orderId": 42}',
 };
 const job = { ...newRun, name: "bench-job", kind: "job", step: null };
 const machine = { ...newRun, name: "bench-machine", kind: "machine", step: "begin" };
 const starts = { allOrNothing: false, claim: null };
-const done = { kind: "done", step: null, result: '{"shipped": true}' };
 
 let lastClaim = 1_000_000n;
 
-/** Claims due runs of one definition, and says under which claim id. */
-async function claim(
-  { store }: Checkout,
-  name: string,
-): Promise<{ claimId: string; turn: number; runIds: string[] }> {
-  const claimId = String((lastClaim += 1n));
-  const request = {
-    queue,
-    workerId,
-    claimId,
-    limit: batch,
-    names: [name],
-    versions: [1],
-    floor: null,
-    bounded: false,
-  };
-  const { runs } = await store.claim(request);
-  if (runs.length !== batch) throw new Error(`claimed ${runs.length} runs, not ${batch}`);
-  return { claimId, turn: 0, runIds: runs.map(({ runId }) => runId) };
+/** Claims of one call. */
+interface Claims {
+  readonly claimId: string;
+  readonly turn: number;
+  readonly runIds: readonly string[];
 }
 
-type Claims = Awaited<ReturnType<typeof claim>>;
+/** Claims due runs of one definition. The newest claims come first. */
+async function claim({ store, claims }: Checkout, name: string): Promise<void> {
+  const claimId = String((lastClaim += 1n));
+  const served = { names: [name], versions: [1], floor: null, bounded: false };
+  const { runs } = await store.claim({ queue, workerId, claimId, limit: batch, ...served });
+  if (runs.length !== batch) throw new Error(`claimed ${runs.length} runs, not ${batch}`);
+  claims.unshift({ claimId, turn: 0, runIds: runs.map(({ runId }) => runId) });
+}
 
 async function commit(
   { store }: Checkout,
@@ -153,63 +130,84 @@ async function commit(
   if (wrong !== undefined) throw new Error(`a transition was not committed: ${JSON.stringify(wrong)}`);
 }
 
-/** One turn of one checkout: every operation, and the table as empty as before. */
-async function takeTurn(checkout: Checkout): Promise<void> {
-  const { store, database } = checkout;
-  const some = batch * batches;
-  const jobs = Array.from({ length: batch }, () => job);
-  const machines = Array.from({ length: batch }, () => machine);
-  const claims: Claims[] = [];
-  await measure(checkout, "enqueue", some, async () => {
-    for (let n = 0; n < batches; n++) await store.start(jobs, starts);
-  });
-  await measure(checkout, "claims", some, async () => {
-    for (let n = 0; n < batches; n++) claims.push(await claim(checkout, "bench-job"));
-  });
-  await measure(checkout, "ends", some, async () => {
-    for (const one of claims) await commit(checkout, one, done);
-  });
+/** A step of a round, on each checkout block by block. Without a name it is not measured. */
+interface Step {
+  readonly name?: string;
+  /** Operations per block. */
+  readonly count: number;
+  readonly blocks: number;
+  work(checkout: Checkout, block: number): Promise<unknown>;
+}
 
-  await measure(checkout, "lone start", singles, async () => {
-    for (let n = 0; n < singles; n++) await store.start([job], starts);
-  });
-  const lone = await claim(checkout, "bench-job");
-  await measure(checkout, "lone end", singles, async () => {
-    for (const runId of lone.runIds) await commit(checkout, { ...lone, runIds: [runId] }, done);
-  });
+const many = (name: string, work: Step["work"]): Step => ({ name, count: batch, blocks: batches, work });
+const aside = (work: Step["work"]): Step => ({ count: 1, blocks: 1, work });
+/** Works on the runs of the newest claims, one call each. */
+const lone = (name: string, call: (checkout: Checkout, claims: Claims) => Promise<unknown>): Step => ({
+  name,
+  count: singles,
+  blocks: batch / singles,
+  async work(checkout, block) {
+    const { runIds, ...claims } = checkout.claims[0]!;
+    for (const runId of runIds.slice(block * singles, (block + 1) * singles))
+      await call(checkout, { ...claims, runIds: [runId] });
+  },
+});
 
-  await store.start(machines, starts);
-  let kept = await claim(checkout, "bench-machine");
-  await measure(checkout, "kept claims", some, async () => {
-    for (let n = 0; n < batches; n++) {
-      await commit(checkout, kept, { kind: "keep", step: "go", state: `{"n": ${n}}`, consumed: [] });
-      kept = { ...kept, turn: kept.turn + 1 };
+const jobs = Array.from({ length: batch }, () => job);
+const machines = Array.from({ length: batch }, () => machine);
+const done = { kind: "done", step: null, result: '{"shipped": true}' };
+const keep = { kind: "keep", step: "go", state: '{"n": 1}', consumed: [] };
+const wait = {
+  kind: "await",
+  step: "go",
+  state: null,
+  names: ["paid"],
+  match: null,
+  delayMs: null,
+  shown: [],
+};
+
+const steps: readonly Step[] = [
+  many("enqueue", ({ store }) => store.start(jobs, starts)),
+  many("claims", (checkout) => claim(checkout, "bench-job")),
+  many("ends", (checkout, block) => commit(checkout, checkout.claims[block]!, done)),
+  lone("lone start", ({ store }) => store.start([job], starts)),
+  aside((checkout) => claim(checkout, "bench-job")),
+  lone("lone end", (checkout, claims) => commit(checkout, claims, done)),
+  aside(({ store }) => store.start(machines, starts)),
+  aside((checkout) => claim(checkout, "bench-machine")),
+  many("kept claims", (checkout, turn) => commit(checkout, { ...checkout.claims[0]!, turn }, keep)),
+  lone("lone kept claim", (checkout, claims) => commit(checkout, { ...claims, turn: batches }, keep)),
+  aside((checkout) => commit(checkout, { ...checkout.claims[0]!, turn: batches + 1 }, wait)),
+  lone("lone signal", async ({ store }, { runIds }) => {
+    const offer = { workerId, claimId: String((lastClaim += 1n)), queues: [queue] };
+    const signal = { runId: runIds[0], name: "paid", payload: "{}", dedupKey: null };
+    const { handed } = await store.signal([signal], { patient: true, offer });
+    if (handed === null) throw new Error("the signal did not hand its run over");
+  }),
+  aside(async ({ database, claims }) => {
+    claims.length = 0;
+    await database.observer.query("delete from pawl.runs");
+    await database.observer.query("delete from pawl.signals");
+    await database.observer.query("vacuum analyze pawl.runs, pawl.signals");
+  }),
+];
+
+/** Every step once, both checkouts block by block in turns. */
+async function measureRound(before: Checkout, after: Checkout, costs: Map<string, Cost[]>): Promise<void> {
+  for (const { name, count, blocks, work } of steps) {
+    for (let block = 0; block < blocks; block++) {
+      const took = new Map<Checkout, number>();
+      for (const one of block % 2 === 0 ? [before, after] : [after, before]) {
+        const begin = cpuMsOf(one.pid);
+        await work(one, block);
+        took.set(one, cpuMsOf(one.pid) - begin);
+      }
+      if (name === undefined) continue;
+      const cost = { old: took.get(before)! / count, new: took.get(after)! / count };
+      costs.set(name, [...(costs.get(name) ?? []), cost]);
     }
-  });
-  await measure(checkout, "lone kept claim", singles, async () => {
-    for (const runId of kept.runIds)
-      await commit(
-        checkout,
-        { ...kept, runIds: [runId] },
-        { kind: "keep", step: "go", state: "{}", consumed: [] },
-      );
-  });
-  kept = { ...kept, turn: kept.turn + 1 };
-  const wait = { step: "go", state: null, names: ["paid"], match: null, delayMs: null, shown: [] };
-  await commit(checkout, kept, { kind: "await", ...wait });
-  const claimId = String((lastClaim += 1n));
-  await measure(checkout, "lone signal", singles, async () => {
-    for (const runId of kept.runIds) {
-      const { handed } = await store.signal([{ runId, name: "paid", payload: "{}", dedupKey: null }], {
-        patient: true,
-        offer: { workerId, claimId, queues: [queue] },
-      });
-      if (handed === null) throw new Error("the signal did not hand its run over");
-    }
-  });
-  await database.observer.query("delete from pawl.runs");
-  await database.observer.query("delete from pawl.signals");
-  await database.observer.query("vacuum analyze pawl.runs, pawl.signals");
+  }
 }
 
 const { values } = parseArgs({
@@ -232,19 +230,23 @@ try {
   await before.database.observer.query("alter system set fsync = off");
   await before.database.observer.query("select pg_reload_conf()");
   const rounds = Number(values.rounds);
-  // the first two rounds only warm up
-  for (let round = -2; round < rounds; round++) {
-    for (const one of round % 2 === 0 ? [before, after] : [after, before]) await takeTurn(one);
-    if (round === -1) for (const { costs } of checkouts) costs.clear();
+  const costs = new Map<string, Cost[]>();
+  for (let round = 1; round <= rounds + 2; round++) {
+    await measureRound(before, after, costs);
+    if (round === 2) costs.clear(); // they only warmed up
   }
-  console.log("operation         old µs   new µs   ratio (median of rounds)   ratio of the least");
-  for (const [name, old] of before.costs) {
-    const now = after.costs.get(name)!;
-    const ratio = median(now.map((cost, round) => cost / old[round]!));
-    const least = Math.min(...now) / Math.min(...old);
-    const us = [median(old), median(now)].map((ms) => (ms * 1_000).toFixed(1).padStart(8));
+  console.log("operation         old µs   new µs   ratio: median of blocks, of the quicker quarter");
+  for (const [name, pairs] of costs) {
+    const ratio = median(pairs.map((cost) => cost.new / cost.old));
+    const quick = [pairs.map((cost) => cost.old), pairs.map((cost) => cost.new)].map((one) =>
+      percentile(one, 25),
+    );
+    const us = [median(pairs.map((cost) => cost.old)), median(pairs.map((cost) => cost.new))];
     console.log(
-      `${name.padEnd(15)} ${us.join(" ")}   ${ratio.toFixed(3).padStart(6)} ${least.toFixed(3).padStart(25)}`,
+      name.padEnd(15),
+      ...us.map((ms) => (ms * 1_000).toFixed(1).padStart(8)),
+      ratio.toFixed(3).padStart(12),
+      (quick[1]! / quick[0]!).toFixed(3).padStart(15),
     );
   }
 } finally {

@@ -12,6 +12,8 @@ export default defineConfig({
     outDir: "dist/app",
     emptyOutDir: true,
     target: "es2022",
+    // The first browsers with light-dark().
+    cssTarget: ["chrome123", "firefox120", "safari17.5"],
     modulePreload: { polyfill: false },
     // A data: address would be refused by the content security policy.
     assetsInlineLimit: 0,

@@ -39,13 +39,22 @@ const charge = job({
 
 const order = machine({
   name: "order",
-  state: type<{ item: string; reservation?: string }>(),
+  state: type<{ item: string; reservation?: string; euros?: number }>(),
   signals: { paid: signal<{ euros: number }>() },
   initial: "reserve",
   steps: {
-    reserve: (ctx) => ctx.next("await-payment", { ...ctx.state, reservation: `R-${ctx.runId}` }),
-    "await-payment": (ctx) => ctx.awaitSignal("paid", "ship", ctx.state, { timeout: "1h" }),
-    ship: (ctx) => ctx.done({ item: ctx.state.item, euros: ctx.awaited[0]?.payload.euros ?? 0 }),
+    reserve: (ctx) =>
+      ctx.state.item === ""
+        ? ctx.next("refuse", ctx.state)
+        : ctx.next("await-payment", { ...ctx.state, reservation: `R-${ctx.runId}` }),
+    "await-payment": (ctx) => ctx.awaitSignal("paid", "check", ctx.state, { timeout: "1h" }),
+    check: (ctx) => {
+      if (ctx.timedOut) return ctx.next("remind", ctx.state);
+      return ctx.next("ship", { ...ctx.state, euros: ctx.awaited[0]?.payload.euros ?? 0 });
+    },
+    remind: (ctx) => ctx.next(ctx.attempt > 3 ? "refuse" : "await-payment", ctx.state),
+    ship: (ctx) => ctx.done({ item: ctx.state.item, euros: ctx.state.euros ?? 0 }),
+    refuse: (ctx) => ctx.stop("not paid"),
   },
 });
 
@@ -94,11 +103,17 @@ export const everyPage = (runs: Stocked): string[] => [
   `runs/${runs.signup}`,
   `runs/${runs.failed}`,
   `runs/${runs.album}`,
+  `runs/${runs.order}`,
+  "waiting",
   "definitions",
+  "definitions/order",
   "schedules",
   "schedules/nightly-charge",
   "queues",
+  "keys",
   "limits",
+  "workers",
+  "doctor",
   "actions",
 ];
 

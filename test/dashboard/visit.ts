@@ -8,12 +8,12 @@ import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import { afterAll, afterEach, expect } from "vitest";
 import type { ServerOptions } from "@pawl/server";
 import { testDatabase } from "../support/database.js";
-import { silent, testEngine } from "../support/engine.js";
+import { silent, type TestEngine, testEngine } from "../support/engine.js";
 import { testServer } from "../support/server.js";
 import { launchBrowser } from "./browser.js";
 import { shop, stock, type Stocked } from "./shop.js";
 
-export interface Visited {
+export interface Visited extends Pick<TestEngine, "serve"> {
   readonly pawl: Pawl;
   readonly url: string;
   readonly runs: Stocked;
@@ -39,6 +39,7 @@ export async function visitShop(options: ServerOptions & { empty?: boolean } = {
   });
   return {
     pawl: engine.pawl,
+    serve: engine.serve,
     url,
     runs,
     visit: async (path, contextOptions = {}) => {

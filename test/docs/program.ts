@@ -29,14 +29,14 @@ const environment = { ...process.env };
 delete environment["PAWL_URL"];
 delete environment["DATABASE_URL"];
 
-/** Starts `node file` in a directory. */
+/** Starts `node file` in a directory; `runtime`: another program than this node. */
 export function startProgram(
   file: string,
-  options: { cwd?: string; env?: Record<string, string>; args?: readonly string[] } = {},
+  options: { cwd?: string; env?: Record<string, string>; args?: readonly string[]; runtime?: string } = {},
 ): Program {
   requireBuild();
-  const { cwd = root, env = {}, args = [] } = options;
-  const child = spawn(process.execPath, [file, ...args], { cwd, env: { ...environment, ...env } });
+  const { cwd = root, env = {}, args = [], runtime = process.execPath } = options;
+  const child = spawn(runtime, [file, ...args], { cwd, env: { ...environment, ...env } });
   let stdout = "";
   let stderr = "";
   child.stdout.setEncoding("utf8").on("data", (text: string) => (stdout += text));

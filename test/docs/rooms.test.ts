@@ -29,6 +29,7 @@ const rooms = [
   "worker",
   "operate",
   "api",
+  "serverless",
   "testing",
   "engine",
   "",

@@ -45,7 +45,7 @@ describe("docs/server.md", () => {
       .filter((route) => !route.includes(below));
     // Those of workers, queues and topics have pages of their own.
     const own = routes.filter(
-      (route) => !/ \/(metrics|v1\/(workers|queues|topics|subscriptions))/.test(route),
+      (route) => !/ \/(metrics|v1\/(workers\/|queues|topics|subscriptions))/.test(route),
     );
     expect([...listed].toSorted()).toEqual(own.toSorted());
   });

@@ -63,7 +63,17 @@ describe("the OpenAPI document", () => {
       ),
     );
     expect(inlined).toEqual([]);
-    const names = ["Run", "Step", "Problem", "Schedule", "Limit", "Worker", "Definition", "Series", "Finding"];
+    const names = [
+      "Run",
+      "Step",
+      "Problem",
+      "Schedule",
+      "Limit",
+      "Worker",
+      "Definition",
+      "Series",
+      "Finding",
+    ];
     expect(Object.keys(document.components.schemas)).toEqual(expect.arrayContaining(names));
   });
 

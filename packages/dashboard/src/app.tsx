@@ -3,17 +3,23 @@
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { setToken, token, tokenWanted } from "./api/client.js";
+import { isStreaming } from "./api/events.js";
 import { isLive } from "./api/resource.js";
 import { goTo, pageAt, path } from "./api/router.js";
 import { ActionsPage } from "./pages/actions.js";
 import { BulkPage } from "./pages/bulk.js";
+import { DefinitionPage } from "./pages/definition.js";
 import { DefinitionsPage } from "./pages/definitions.js";
+import { DoctorPage } from "./pages/doctor.js";
+import { KeysPage } from "./pages/keys.js";
 import { LimitsPage } from "./pages/limits.js";
 import { OverviewPage } from "./pages/overview.js";
 import { QueuesPage } from "./pages/queues.js";
 import { SchedulePage } from "./pages/schedule.js";
 import { SchedulesPage } from "./pages/schedules.js";
 import { RunsPage } from "./pages/runs.js";
+import { WaitingPage } from "./pages/waiting.js";
+import { WorkersPage } from "./pages/workers.js";
 import { icons, Mark } from "./parts/icons.js";
 import { Empty, Page } from "./parts/page.js";
 import { TokenPage } from "./parts/token.js";
@@ -23,10 +29,14 @@ import { nextTheme, theme } from "./theme.js";
 const places = [
   ["", "Overview", icons.overview],
   ["runs", "Runs", icons.runs],
+  ["waiting", "Waiting", icons.person],
   ["definitions", "Definitions", icons.definitions],
   ["schedules", "Schedules", icons.schedules],
   ["queues", "Queues", icons.queues],
+  ["keys", "Keys", icons.key],
   ["limits", "Limits", icons.limits],
+  ["workers", "Workers", icons.workers],
+  ["doctor", "Doctor", icons.doctor],
   ["actions", "Action log", icons.actions],
 ] as const;
 
@@ -64,7 +74,7 @@ export function App(): JSX.Element {
               type="button"
               class="quiet live"
               aria-pressed={isLive.value}
-              title={isLive.value ? "The page updates itself" : "The page does not update itself"}
+              title={liveTitle()}
               onClick={() => (isLive.value = !isLive.value)}
             >
               <span class={isLive.value ? "dot on" : "dot"} />
@@ -98,6 +108,11 @@ function Shown(): JSX.Element {
     const name = decodeURIComponent(schedule);
     return <SchedulePage key={name} name={name} />;
   }
+  const [, definition] = /^definitions\/([^/]+)$/.exec(at) ?? [];
+  if (definition !== undefined) {
+    const name = decodeURIComponent(definition);
+    return <DefinitionPage key={name} name={name} />;
+  }
   const [, bulk] = /^bulk\/([^/]+)$/.exec(at) ?? [];
   if (bulk !== undefined) return <BulkPage key={bulk} id={bulk} />;
   switch (at) {
@@ -111,6 +126,14 @@ function Shown(): JSX.Element {
       return <SchedulesPage />;
     case "queues":
       return <QueuesPage />;
+    case "waiting":
+      return <WaitingPage />;
+    case "keys":
+      return <KeysPage />;
+    case "workers":
+      return <WorkersPage />;
+    case "doctor":
+      return <DoctorPage />;
     case "actions":
       return <ActionsPage />;
     case "limits":
@@ -159,6 +182,11 @@ function FindRun(): JSX.Element {
       <kbd>/</kbd>
     </form>
   );
+}
+
+function liveTitle(): string {
+  if (!isLive.value) return "The page does not update itself";
+  return isStreaming.value ? "Changes appear at once" : "The page updates itself every few seconds";
 }
 
 function isAt(to: string): boolean {

@@ -6,7 +6,9 @@ import { App } from "./app.js";
 import "./styles/base.css";
 import "./styles/frame.css";
 import "./styles/parts.css";
+import "uplot/dist/uPlot.min.css";
 import "./styles/run.css";
+import "./styles/charts.css";
 
 followLinks();
 const room = document.querySelector("#app");

@@ -4,6 +4,7 @@
 
 export * from "./exports.js";
 export { connect, type ConnectOptions } from "./api/connect.js";
+export type { ConnectionOptions, DatabaseSource, PgPool } from "./store/driver/source-types.js";
 export { child, type Child } from "./define/child.js";
 export type { BatchContext, BatchFailure, BatchItem, BatchOptions } from "./define/batch.js";
 export type { ChildRun, JobContext, StepContext } from "./define/context.js";
@@ -45,6 +46,7 @@ export type { DeclaredSchedule, DeclaredSchedules } from "./schedules/declared.j
 export type { MetricsOptions, ServeOptions } from "./worker/options.js";
 export { migrate, type MigrateOptions } from "./api/migrate.js";
 export { serve, type Worker } from "./api/serve.js";
+export { runUntilIdle, type IdleReport, type RunUntilIdleOptions } from "./serverless/run-until-idle.js";
 export type { OpenTransaction } from "./store/postgres/callers.js";
 export type { DatabaseState, MigrationResult } from "./store/store.js";
 export type { Within } from "./api/within.js";

@@ -122,6 +122,7 @@ async function hotCalls(database: TestDatabase): Promise<string[]> {
     claimFrom("hot", 76),
     "select * from claim('hot', 'w', 75, 5, '{counter,foreign,nobody}', '{1,1,1}', null, null)",
     "select * from gauges(1000)",
+    "select * from next_due('{hot,keyed}', '{counter,foreign}', '{1,1}')",
     "update runs set name = 'counter', hold = 0, status = 'runnable', locked_by = null where queue = 'hot' and eligible_at < clock_timestamp()",
     `select * from start_runs(${all("'(counter,1,machine,hot2,,,,,,,,,,,,,,,,,)'::new_run")}, ${all("'{}'::text")}, false, true, null, null)`,
     `select * from start_runs('{"(counter,1,machine,hot2,,,,,,i,u,,,,,,,,,,)"}', array['{}'], false, true, null, null)`,

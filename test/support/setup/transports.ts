@@ -11,8 +11,10 @@ const counted =
 
 /** By file, as a path from `test/laws`. */
 export const filesApart: Readonly<Record<string, string>> = {
+  "databases/connections.test.ts": database,
   "databases/least-privilege.test.ts": database,
   "databases/migrate.test.ts": database,
+  "workers/run-until-idle.test.ts": database,
   "transactions/transaction.test.ts": sql,
   "transactions/transaction-context.test.ts": sql,
   "transactions/transaction-ended.test.ts": sql,

@@ -62,9 +62,20 @@ export async function callText(path: string, options: Call = {}): Promise<string
   return (await send(path, options)).text();
 }
 
-async function send(path: string, options: Call): Promise<Response> {
+/** A stream of server-sent events, from after the event with this id on. */
+export async function callStream(
+  path: string,
+  options: Call,
+  lastEventId: string | null,
+): Promise<ReadableStream<Uint8Array<ArrayBuffer>>> {
+  const { body } = await send(path, options, lastEventId === null ? {} : { "last-event-id": lastEventId });
+  if (body === null) throw new ApiProblem(0, "Unreachable", "The stream of changes has ended.");
+  return body;
+}
+
+async function send(path: string, options: Call, more: Record<string, string> = {}): Promise<Response> {
   const { method = "GET", query, body, dedupKey, signal: aborted } = options;
-  const headers: Record<string, string> = {};
+  const headers: Record<string, string> = { ...more };
   if (token.value !== null) headers["authorization"] = `Bearer ${token.value}`;
   if (body !== undefined) headers["content-type"] = "application/json";
   if (dedupKey !== undefined) headers["idempotency-key"] = dedupKey;

@@ -4,14 +4,25 @@ import type {
   Action as LibraryAction,
   BulkOperation as LibraryBulkOperation,
   BulkResult,
+  Declared,
+  DefinitionPage as LibraryDefinitionPage,
   ErrorRecord,
+  FailureGroup as LibraryFailureGroup,
+  Keys,
   Limit,
+  PartitionKey,
   QueueStats,
+  RegisteredDefinition,
   Run as LibraryRun,
   Schedule as LibrarySchedule,
   ScheduleDetail as LibraryScheduleDetail,
+  Series as LibrarySeries,
+  SeriesPoint,
+  Slots,
   Step as LibraryStep,
+  Waiting as LibraryWaiting,
   Why as LibraryWhy,
+  Workers as LibraryWorkers,
 } from "pawl";
 
 /** A value as JSON carries it: dates are texts. */
@@ -20,7 +31,7 @@ type Sent<T> = T extends Date
   : T extends readonly (infer Item)[]
     ? readonly Sent<Item>[]
     : T extends object
-      ? { readonly [Key in keyof T]: Sent<T[Key]> }
+      ? { readonly [Member in keyof T]: Sent<T[Member]> }
       : T;
 
 type WithJson<T, Names extends keyof T> = Sent<Omit<T, Names>> & { readonly [Name in Names]: unknown };
@@ -56,8 +67,21 @@ export interface StepPage {
   readonly steps: readonly Step[];
   readonly cursor: string | null;
 }
-export interface Workflow {
-  readonly name: string;
-  readonly counts: Readonly<Record<Run["status"], number>>;
+/** The steps of a machine, with the transitions that its code names. */
+export type MachineGraph = Required<Declared>;
+export type Definition = Sent<RegisteredDefinition>;
+export type DefinitionPage = Sent<LibraryDefinitionPage>;
+export type FailureGroup = Sent<LibraryFailureGroup>;
+export type Point = Sent<SeriesPoint>;
+export type Series = Sent<LibrarySeries>;
+export type Waiting = Sent<LibraryWaiting>;
+export type WaitingRun = Waiting["runs"][number];
+export type Workers = Sent<LibraryWorkers>;
+export type Worker = Workers["workers"][number];
+export interface Finding {
+  readonly check: string;
+  readonly level: "ok" | "note" | "wrong";
+  readonly text: string;
+  readonly fix: string | null;
 }
-export type { BulkResult, ErrorRecord, Limit, QueueStats };
+export type { BulkResult, ErrorRecord, Keys, Limit, PartitionKey, QueueStats, Slots };

@@ -4,32 +4,23 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { call, callText } from "../api/client.js";
 import { usePolled } from "../api/resource.js";
+import { pageAt, query } from "../api/router.js";
 import type { Limit } from "../api/types.js";
 import { cli } from "../format/command.js";
 import { readMetrics } from "../format/metrics.js";
 import { number } from "../format/number.js";
 import { duration } from "../format/time.js";
 import { Code } from "../parts/copy.js";
-import { Dialog, Field } from "../parts/dialog.js";
 import { icons } from "../parts/icons.js";
+import { type Draft, draftOf, LimitDialog, newDraft } from "../parts/limit-dialog.js";
 import { Await, Empty, Page } from "../parts/page.js";
+import { SlotsPanel } from "./slots.js";
 
 const freshMs = 10_000;
 
-/** The fields of the dialog. An empty text sets no such limit. */
-interface Draft {
-  readonly name: string;
-  readonly allowed: string;
-  readonly period: string;
-  readonly burst: string;
-  readonly concurrent: string;
-  readonly isNew: boolean;
-}
-
-const newDraft: Draft = { name: "", allowed: "10", period: "1s", burst: "", concurrent: "", isNew: true };
-
 export function LimitsPage(): JSX.Element {
   const [draft, setDraft] = useState<Draft | null>(null);
+  const shown = query.value.get("limit");
   const loaded = usePolled(
     "limits",
     async (signal) => {
@@ -97,7 +88,14 @@ export function LimitsPage(): JSX.Element {
                         <td class="right number">{rateOf(limit)}</td>
                         <td class="right number">{limit.burst === null ? "–" : number(limit.burst)}</td>
                         <td class="right number">
-                          {limit.concurrent === null ? "–" : number(limit.concurrent)}
+                          {limit.concurrent === null ? (
+                            "–"
+                          ) : (
+                            <a href={pageAt("limits", { limit: limit.name })}>
+                              {number(limit.concurrent)}
+                              <span class="unseen"> at once: show who holds {limit.name}</span>
+                            </a>
+                          )}
                         </td>
                         <td class="right number">{number(throttled.get(limit.name) ?? 0)}</td>
                         <td class="right">
@@ -118,6 +116,7 @@ export function LimitsPage(): JSX.Element {
           }
         </Await>
       </section>
+      {shown !== null && <SlotsPanel key={shown} limit={shown} />}
       {draft !== null && <LimitDialog draft={draft} onClose={() => setDraft(null)} onDone={loaded.reload} />}
     </Page>
   );
@@ -125,77 +124,3 @@ export function LimitsPage(): JSX.Element {
 
 const rateOf = ({ allowed, periodMs }: Limit): string =>
   allowed === null || periodMs === null ? "–" : `${number(allowed)} per ${duration(periodMs)}`;
-
-const textOf = (value: number | null): string => (value === null ? "" : String(value));
-
-const draftOf = ({ name, allowed, periodMs, burst, concurrent }: Limit): Draft => ({
-  name,
-  allowed: textOf(allowed),
-  period: periodMs === null ? "" : periodMs % 1_000 === 0 ? `${periodMs / 1_000}s` : `${periodMs}ms`,
-  // The default follows the rate.
-  burst: burst === null || burst === Math.max(1, allowed ?? 0) ? "" : String(burst),
-  concurrent: textOf(concurrent),
-  isNew: false,
-});
-
-const fields = [
-  ["allowed", "Allowed", "number"],
-  ["period", "per period", "text"],
-  ["burst", "Burst", "number"],
-  ["concurrent", "At once", "number"],
-] as const;
-
-function LimitDialog(props: { draft: Draft; onClose: () => void; onDone: () => void }): JSX.Element {
-  const { isNew } = props.draft;
-  const [draft, setDraft] = useState(props.draft);
-  const { name } = draft;
-  const set = (changes: Partial<Draft>): void => setDraft((before) => ({ ...before, ...changes }));
-  const given = fields.filter(([field]) => draft[field] !== "");
-  return (
-    <Dialog
-      title={isNew ? "Add a limit" : `Change the limit ${name}`}
-      verb={isNew ? "Add the limit" : "Change the limit"}
-      command={cli(
-        "limits",
-        "set",
-        name === "" ? "name" : name,
-        ...given.flatMap(([field]) => [`--${field}`, draft[field]]),
-      )}
-      onClose={props.onClose}
-      act={async () => {
-        const body = Object.fromEntries(
-          given.map(([field, , type]) => [field, type === "number" ? Number(draft[field]) : draft[field]]),
-        );
-        await call(`v1/limits/${encodeURIComponent(name)}`, { method: "PUT", body });
-        props.onDone();
-      }}
-    >
-      <p>It holds for all workers at once. Give a rate, how many runs execute at once, or both.</p>
-      {isNew && (
-        <Field label="Name">
-          <input
-            name="name"
-            required
-            autofocus
-            spellcheck={false}
-            value={name}
-            onInput={(event) => set({ name: event.currentTarget.value })}
-          />
-        </Field>
-      )}
-      <div class="pair">
-        {fields.map(([field, label, type]) => (
-          <Field key={field} label={label}>
-            <input
-              name={field}
-              inputMode={type === "number" ? "decimal" : "text"}
-              spellcheck={false}
-              value={draft[field]}
-              onInput={(event) => set({ [field]: event.currentTarget.value })}
-            />
-          </Field>
-        ))}
-      </div>
-    </Dialog>
-  );
-}

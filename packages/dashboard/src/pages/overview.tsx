@@ -5,7 +5,7 @@ import { call, callText } from "../api/client.js";
 import { now } from "../api/clock.js";
 import { usePolled } from "../api/resource.js";
 import { pageAt } from "../api/router.js";
-import type { RunPage } from "../api/types.js";
+import type { FailureGroup, RunPage } from "../api/types.js";
 import { type Metrics, readMetrics, total } from "../format/metrics.js";
 import { number, plural } from "../format/number.js";
 import { duration } from "../format/time.js";
@@ -13,23 +13,23 @@ import { icons } from "../parts/icons.js";
 import { Await, Page, Panel } from "../parts/page.js";
 import { RunTable } from "../parts/run-table.js";
 import { Time } from "../parts/time.js";
-import { type FailureGroup, groupFailures } from "./failures.js";
+import { Charts } from "./charts.js";
 import { FirstRun, StartButton } from "./start.js";
 
 const freshMs = 5_000;
 const dayMs = 86_400_000;
-const maxFailures = 100;
+const shownFailures = 20;
 /** The server stops counting a backlog there. */
 const maxCounted = 10_000;
 
 interface Now {
   readonly metrics: Metrics;
-  readonly failed: RunPage;
+  readonly failures: readonly FailureGroup[];
   readonly latest: RunPage;
 }
 
 export function OverviewPage(): JSX.Element {
-  const loaded = usePolled("overview", readNow, () => freshMs);
+  const loaded = usePolled("overview", readNow, () => freshMs, {});
   return (
     <Page title="Overview" actions={<StartButton />}>
       <Await loaded={loaded} lines={10}>
@@ -47,11 +47,10 @@ export function OverviewPage(): JSX.Element {
   );
 }
 
-function Health({ metrics, failed, latest }: Now): JSX.Element {
+function Health({ metrics, failures, latest }: Now): JSX.Element {
   const due = total(metrics, "pawl_queue_depth");
   const oldest = Math.max(0, ...(metrics.get("pawl_queue_age_seconds") ?? []).map(({ value }) => value));
-  const failures = failed.runs.length;
-  const groups = groupFailures(failed.runs);
+  const failed = failures.reduce((sum, { count }) => sum + count, 0);
   return (
     <>
       <div class="figures">
@@ -81,15 +80,15 @@ function Health({ metrics, failed, latest }: Now): JSX.Element {
         />
         <Figure
           label="Failed"
-          value={failures}
-          isLeast={failed.cursor !== null}
-          look={failures > 0 ? "failed" : ""}
+          value={failed}
+          look={failed > 0 ? "failed" : ""}
           note="in 24 hours"
           href={pageAt("runs", { status: "failed", started: "24h" })}
         />
       </div>
       <Attention metrics={metrics} oldestSeconds={oldest} due={due} />
-      <Failures groups={groups} isPartial={failed.cursor !== null} />
+      <Charts />
+      <Failures groups={failures.slice(0, shownFailures)} />
       <Panel title="Latest runs" flush note={<a href={pageAt("runs")}>All runs</a>}>
         <RunTable runs={latest.runs} label="Latest runs" />
       </Panel>
@@ -169,19 +168,9 @@ function Attention(props: { metrics: Metrics; oldestSeconds: number; due: number
   );
 }
 
-function Failures({
-  groups,
-  isPartial,
-}: {
-  groups: readonly FailureGroup[];
-  isPartial: boolean;
-}): JSX.Element {
+function Failures({ groups }: { groups: readonly FailureGroup[] }): JSX.Element {
   return (
-    <Panel
-      title="Failures"
-      flush={groups.length > 0}
-      note={isPartial ? `of the latest ${maxFailures}` : "of runs started in the last 24 hours"}
-    >
+    <Panel title="Failures" flush={groups.length > 0} note="in the last 24 hours, the most frequent first">
       {groups.length === 0 ? (
         <p class="calm">
           <span class="is-completed">{icons.completed}</span> No run has failed.
@@ -219,7 +208,11 @@ function Failures({
                   </td>
                   <td class="message-cell">
                     <code>{group.code}</code>{" "}
-                    <a class="error-line" href={pageAt(`runs/${group.lastRunId}`)} title={group.message}>
+                    <a
+                      class="error-line"
+                      href={pageAt(`runs/${group.lastRunId}`)}
+                      title={group.message ?? ""}
+                    >
                       {group.message}
                     </a>
                   </td>
@@ -241,10 +234,10 @@ function Failures({
 
 async function readNow(signal: AbortSignal): Promise<Now> {
   const since = new Date(now.peek() - dayMs).toISOString();
-  const [text, failed, latest] = await Promise.all([
+  const [text, { failures }, latest] = await Promise.all([
     callText("metrics", { signal }),
-    call<RunPage>("v1/runs", { signal, query: { status: "failed", since, limit: maxFailures } }),
+    call<{ failures: readonly FailureGroup[] }>("v1/failures", { signal, query: { since, limit: 200 } }),
     call<RunPage>("v1/runs", { signal, query: { limit: 8 } }),
   ]);
-  return { metrics: readMetrics(text), failed, latest };
+  return { metrics: readMetrics(text), failures, latest };
 }

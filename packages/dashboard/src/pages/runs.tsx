@@ -4,6 +4,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { call } from "../api/client.js";
 import { now } from "../api/clock.js";
+import type { Watched } from "../api/events.js";
 import { usePolled } from "../api/resource.js";
 import { goTo, pageAt, query } from "../api/router.js";
 import type { RunPage } from "../api/types.js";
@@ -27,11 +28,14 @@ export function RunsPage(): JSX.Element {
   const address = query.value;
   const filters = toApiQuery(address, now.peek());
   const cursor = address.get("cursor");
+  const only = (name: "name" | "queue" | "status"): Watched =>
+    filters[name] === undefined ? {} : { [name]: filters[name] };
   const loaded = usePolled(
     `runs ${address.toString()}`,
     (signal) =>
       call<RunPage>("v1/runs", { signal, query: { ...toApiQuery(address, now.peek()), limit: pageSize } }),
     () => (cursor === null ? freshMs : olderMs),
+    { ...only("name"), ...only("queue"), ...only("status") },
   );
   return (
     <Page

@@ -24,6 +24,16 @@ export function CopyButton({ text, label = "Copy" }: { text: string; label?: str
   );
 }
 
+/** A long id within a line, with its button. */
+export function CopyableCode({ text }: { text: string }): JSX.Element {
+  return (
+    <span class="copyable">
+      <code>{text}</code>
+      <CopyButton text={text} label={`Copy ${text}`} />
+    </span>
+  );
+}
+
 /** A command or a program, as it is typed. */
 export function Code({ text, label }: { text: string; label?: string }): JSX.Element {
   return (

@@ -117,6 +117,35 @@ export const icons = {
       <path d="M1.8 6.6h12.4M5 1.6V4M11 1.6V4" {...line} />
     </Icon>
   ),
+  note: (
+    <Icon>
+      <circle cx="8" cy="8" r="6.2" {...line} />
+      <path d="M8 7.4v3.4M8 5v.1" {...line} />
+    </Icon>
+  ),
+  person: (
+    <Icon>
+      <circle cx="8" cy="5" r="3" {...line} />
+      <path d="M2.4 14.2a5.6 5.6 0 0111.2 0" {...line} />
+    </Icon>
+  ),
+  key: (
+    <Icon>
+      <circle cx="5" cy="11" r="3.2" {...line} />
+      <path d="M7.4 8.6L14 2M11.4 4.6l2.2 2.2" {...line} />
+    </Icon>
+  ),
+  workers: (
+    <Icon>
+      <rect x="1.8" y="2.4" width="12.4" height="8.4" rx="1.4" {...line} />
+      <path d="M5 13.8h6M8 10.8v3" {...line} />
+    </Icon>
+  ),
+  doctor: (
+    <Icon>
+      <path d="M1.4 8.4h3l2-5 3.2 9 2-4h3" {...line} />
+    </Icon>
+  ),
   copy: (
     <Icon>
       <rect x="5.4" y="5.4" width="8.6" height="8.6" rx="1.6" {...line} />
@@ -137,6 +166,11 @@ export const icons = {
   close: (
     <Icon>
       <path d="M4 4l8 8M12 4l-8 8" {...line} />
+    </Icon>
+  ),
+  twist: (
+    <Icon>
+      <path d="M6 3.5L10.5 8 6 12.5" {...line} />
     </Icon>
   ),
   plus: (

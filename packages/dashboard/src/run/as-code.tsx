@@ -2,9 +2,9 @@
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import type { Run } from "../api/types.js";
+import type { Run, Why } from "../api/types.js";
 import { Code } from "../parts/copy.js";
-import { readWays, startWays, type Ways } from "./commands.js";
+import { readWays, signalWays, startWays, type Ways } from "./commands.js";
 
 const kinds = [
   ["cli", "CLI"],
@@ -12,7 +12,10 @@ const kinds = [
   ["typescript", "TypeScript"],
 ] as const satisfies readonly (readonly [keyof Ways, string])[];
 
-export function AsCode({ run }: { run: Run }): JSX.Element {
+export function AsCode({ run, why }: { run: Run; why: Why }): JSX.Element {
+  const awaited = Array.isArray(why["names"])
+    ? why["names"].find((one) => typeof one === "string")
+    : undefined;
   const [kind, setKind] = useState<keyof Ways>("cli");
   return (
     <div class="as-code">
@@ -27,6 +30,12 @@ export function AsCode({ run }: { run: Run }): JSX.Element {
       <Code text={startWays(run.name, run.input)[kind]} label="Start another run" />
       <p class="muted">Read this run</p>
       <Code text={readWays(run.runId)[kind]} label="Read this run" />
+      {typeof awaited === "string" && (
+        <>
+          <p class="muted">Send the signal it waits for</p>
+          <Code text={signalWays(run.runId, awaited, {})[kind]} label="Send the signal" />
+        </>
+      )}
     </div>
   );
 }

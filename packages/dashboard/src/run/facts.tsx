@@ -3,6 +3,7 @@
 import type { ComponentChildren, JSX } from "preact";
 import { pageAt } from "../api/router.js";
 import type { Run } from "../api/types.js";
+import { CopyableCode } from "../parts/copy.js";
 import { Time, Took } from "../parts/time.js";
 
 export function Facts({ run }: { run: Run }): JSX.Element {
@@ -15,7 +16,7 @@ export function Facts({ run }: { run: Run }): JSX.Element {
   if (run.completedAt !== null) facts.push(["Took", <Took from={run.startedAt} to={run.completedAt} />]);
   facts.push([
     "Definition",
-    <a href={pageAt("runs", { name: run.name, version: String(run.version) })}>
+    <a href={pageAt(`definitions/${encodeURIComponent(run.name)}`, { version: String(run.version) })}>
       {run.name}@{run.version}
     </a>,
   ]);
@@ -48,6 +49,9 @@ export function Facts({ run }: { run: Run }): JSX.Element {
   for (const [name, value] of Object.entries(run.tags))
     facts.push([`Tag ${name}`, <a href={pageAt("runs", { [`tag.${name}`]: value })}>{value}</a>]);
   if (run.deadlineAt !== null) facts.push(["Deadline", <Time at={run.deadlineAt} />]);
+  if (run.originRunId !== run.runId && run.originRunId !== run.rerunOf)
+    facts.push(["First run", <a href={pageAt(`runs/${run.originRunId}`)}>run {run.originRunId}</a>]);
+  if (run.traceId !== null) facts.push(["Trace", <CopyableCode text={run.traceId} />]);
   if (run.idempotencyKey !== null) facts.push(["Idempotency key", <code>{run.idempotencyKey}</code>]);
   if (run.expiresAt !== null) facts.push(["Kept until", <Time at={run.expiresAt} />]);
   return (

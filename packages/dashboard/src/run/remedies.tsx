@@ -7,11 +7,13 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { call } from "../api/client.js";
 import { pageAt } from "../api/router.js";
-import type { Run, Why } from "../api/types.js";
-import { Dialog, Field, readJson } from "../parts/dialog.js";
+import type { Limit, Run, Why } from "../api/types.js";
+import { Dialog, Field } from "../parts/dialog.js";
+import { draftOf, LimitDialog } from "../parts/limit-dialog.js";
 import { PauseButton } from "../parts/pause-buttons.js";
+import { SignalDialog } from "../parts/signal-dialog.js";
 import { RerunButton } from "./rerun.js";
-import { cancelCommand, signalWays } from "./commands.js";
+import { cancelCommand } from "./commands.js";
 
 interface Props {
   readonly run: Run;
@@ -28,6 +30,9 @@ export function Remedies({ run, why, steps, onDone }: Props): JSX.Element {
   const [open, setOpen] = useState<Open | null>(null);
   const close = (): void => setOpen(null);
   const isRunning = run.status === "running";
+  // The name of the limit comes before the key of its bucket or slots.
+  const named = why["rateLimit"] ?? why["concurrency"];
+  const [limit = ""] = typeof named === "string" ? named.split(":") : [];
   return (
     <>
       <div class="remedies">
@@ -46,11 +51,17 @@ export function Remedies({ run, why, steps, onDone }: Props): JSX.Element {
             Show who holds the key
           </a>
         )}
-        {(why.reason === "throttled" || why.reason === "limit_full") && (
-          <a class="button" href={pageAt("limits")}>
-            Show the limits
+        {why.reason === "key_taken" && (
+          <a class="button" href={pageAt("keys")}>
+            Show the keys
           </a>
         )}
+        {why.reason === "limit_full" && (
+          <a class="button" href={pageAt("limits", { limit })}>
+            Show who holds the limit
+          </a>
+        )}
+        {limit !== "" && <RaiseLimit name={limit} onDone={onDone} />}
         {why.reason === "claimable" && (
           <a class="button" href={pageAt("queues")}>
             Show the queue
@@ -94,56 +105,22 @@ export function Remedies({ run, why, steps, onDone }: Props): JSX.Element {
   );
 }
 
-function SignalDialog(props: {
-  runId: string;
-  name: string;
-  onClose: () => void;
-  onDone: () => void;
-}): JSX.Element {
-  const { runId, onClose, onDone } = props;
-  const [name, setName] = useState(props.name);
-  const [text, setText] = useState("{}");
-  // One key for this dialog: a second click after a lost answer sends nothing twice.
-  const [dedupKey] = useState(() => `dashboard-${crypto.randomUUID()}`);
+/** Changes the limit that the run waits for. */
+function RaiseLimit({ name, onDone }: { name: string; onDone: () => void }): JSX.Element {
+  const [limit, setLimit] = useState<Limit | null>(null);
+  const read = async (): Promise<void> => {
+    const { limits } = await call<{ limits: readonly Limit[] }>("v1/limits");
+    setLimit(limits.find((one) => one.name === name) ?? null);
+  };
   return (
-    <Dialog
-      title={props.name === "" ? `Send a signal to run ${runId}` : `Send “${name}” to run ${runId}`}
-      verb="Send the signal"
-      command={signalWays(runId, name === "" ? "name" : name, parsed(text)).cli}
-      onClose={onClose}
-      act={async () => {
-        const body = readJson(text, "payload");
-        await call(`v1/runs/${runId}/signals/${encodeURIComponent(name)}`, {
-          method: "POST",
-          body,
-          dedupKey,
-        });
-        onDone();
-      }}
-    >
-      {props.name === "" && (
-        <Field label="Name">
-          <input
-            name="name"
-            required
-            autofocus
-            spellcheck={false}
-            value={name}
-            onInput={(event) => setName(event.currentTarget.value)}
-          />
-        </Field>
+    <>
+      <button type="button" class="primary" onClick={() => void read().catch(() => {})}>
+        Raise the limit {name}…
+      </button>
+      {limit !== null && (
+        <LimitDialog draft={draftOf(limit)} onClose={() => setLimit(null)} onDone={onDone} />
       )}
-      <Field label="Payload" hint="Any JSON but null. The run reads it.">
-        <textarea
-          name="payload"
-          rows={5}
-          spellcheck={false}
-          autofocus={props.name !== ""}
-          value={text}
-          onInput={(event) => setText(event.currentTarget.value)}
-        />
-      </Field>
-    </Dialog>
+    </>
   );
 }
 
@@ -199,13 +176,4 @@ const maxShown = 6;
 
 function textsOf(value: unknown): string[] {
   return Array.isArray(value) ? value.filter((one) => typeof one === "string").slice(0, maxShown) : [];
-}
-
-/** For the command that is shown while somebody types. */
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return {};
-  }
 }

@@ -8,22 +8,34 @@ import type { Run } from "../api/types.js";
 import { cli } from "../format/command.js";
 import { Dialog, Field, readJson } from "../parts/dialog.js";
 
-export function RerunButton({ run, steps }: { run: Run; steps: readonly string[] }): JSX.Element {
+interface Props {
+  readonly run: Run;
+  readonly steps: readonly string[];
+  /** The step to begin with, unless somebody chooses another. */
+  readonly from?: string;
+}
+
+export function RerunButton(props: Props): JSX.Element {
   const [isOpen, setOpen] = useState(false);
+  const isMain = props.from === undefined;
   return (
     <>
-      <button type="button" class={run.status === "failed" ? "primary" : ""} onClick={() => setOpen(true)}>
-        Rerun…
+      <button
+        type="button"
+        class={isMain && props.run.status === "failed" ? "primary" : ""}
+        onClick={() => setOpen(true)}
+      >
+        {isMain ? "Rerun…" : "Rerun from here…"}
       </button>
-      {isOpen && <RerunDialog run={run} steps={steps} onClose={() => setOpen(false)} />}
+      {isOpen && <RerunDialog {...props} onClose={() => setOpen(false)} />}
     </>
   );
 }
 
-function RerunDialog(props: { run: Run; steps: readonly string[]; onClose: () => void }): JSX.Element {
+function RerunDialog(props: Props & { onClose: () => void }): JSX.Element {
   const { run, steps, onClose } = props;
   const before = JSON.stringify(run.input, null, 2);
-  const [from, setFrom] = useState("");
+  const [from, setFrom] = useState(props.from ?? "");
   const [input, setInput] = useState(before);
   const isChanged = input !== before;
   return (

@@ -21,12 +21,30 @@ export interface Row extends Span {
   readonly dueAt: string | null;
   readonly startedAt: string;
   readonly completedAt: string | null;
+  /** How far inside: 0 for the run itself, 1 for its open children. */
+  readonly depth: number;
+}
+
+/** These rows, with the rows of each open run below its own. */
+export function inline(
+  rows: readonly Row[],
+  inside: ReadonlyMap<string, readonly Row[]>,
+  opened: readonly string[],
+  depth = 0,
+): Row[] {
+  return rows.flatMap((row) => {
+    const own = depth === 0 ? row : { ...row, key: `${depth} ${row.key}`, depth };
+    if (row.runId === null || !opened.includes(row.runId)) return [own];
+    const others = opened.filter((one) => one !== row.runId);
+    return [own, ...inline(inside.get(row.runId) ?? [], inside, others, depth + 1)];
+  });
 }
 
 export function rowsOfSteps(steps: readonly Step[], run: Run, nowMs: number): Row[] {
   const endMs = run.completedAt === null ? nowMs : Date.parse(run.completedAt);
   return steps.map((step, index) => ({
-    key: `${index} ${step.name}`,
+    key: `${run.runId} ${index}`,
+    depth: 0,
     name: step.name,
     kind: step.kind,
     look: run.status !== "running" && step.status === "pending" ? "cancelled" : lookOfStep(step),
@@ -59,6 +77,7 @@ export function rowsOfRun(run: Run, children: readonly Run[], nowMs: number): Ro
 function rowOf(run: Run, name: string, kind: string, nowMs: number): Row {
   return {
     key: run.runId,
+    depth: 0,
     name,
     kind,
     look: lookOf(run),

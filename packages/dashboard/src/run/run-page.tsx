@@ -5,12 +5,10 @@
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import { ApiProblem, call } from "../api/client.js";
-import { now } from "../api/clock.js";
 import { usePolled } from "../api/resource.js";
 import { pageAt } from "../api/router.js";
-import type { Run, RunPage as Runs, Step, StepPage, Why } from "../api/types.js";
-import { plural } from "../format/number.js";
-import { duration } from "../format/time.js";
+import type { DefinitionPage, Run } from "../api/types.js";
+import { graphOf, MachineDrawing } from "../graph/drawing.js";
 import { Json } from "../parts/json.js";
 import { Empty, Page, Panel, Problem, Skeleton } from "../parts/page.js";
 import { RunTable } from "../parts/run-table.js";
@@ -19,27 +17,22 @@ import { AsCode } from "./as-code.js";
 import { ErrorView } from "./error-view.js";
 import { Facts } from "./facts.js";
 import { Headline } from "./headline.js";
+import { type ExplainedStory, readExplained, type RunStory } from "./read.js";
 import { Remedies } from "./remedies.js";
-import { rowsOfRun, rowsOfSteps } from "./rows.js";
-import { Waterfall } from "./waterfall.js";
-
-interface Story {
-  readonly run: Run;
-  readonly why: Why;
-  readonly steps: readonly Step[];
-  readonly children: Runs;
-}
+import { Story } from "./story.js";
 
 const runningMs = 2_000;
 const endedMs = 15_000;
-/** Pages of steps, each up to 16 MiB; the page shows at most this many steps. */
-const maxSteps = 10_000;
+/** A long journal is read whole: not so often. */
+const longJournal = 1_000;
+const longMs = 10_000;
 
 export function RunPage({ runId }: { runId: string }): JSX.Element {
   const loaded = usePolled(
     `run ${runId}`,
-    (aborted) => readStory(runId, aborted),
-    (story) => (story?.run.status === "running" ? runningMs : endedMs),
+    (aborted) => readExplained(runId, aborted),
+    (story) => paceOf(story),
+    { runId },
   );
   const { data, problem, reload } = loaded;
   if (data === undefined) {
@@ -63,7 +56,7 @@ export function RunPage({ runId }: { runId: string }): JSX.Element {
       </Page>
     );
   }
-  const { run, why, steps, children } = data;
+  const { run, why, children } = data;
   const look = lookOf(run);
   return (
     <Page
@@ -89,7 +82,8 @@ export function RunPage({ runId }: { runId: string }): JSX.Element {
         )}
         <Remedies run={run} why={why} steps={stepsOf(data)} onDone={reload} />
       </section>
-      <Story run={run} steps={steps} children={children.runs} />
+      <Story story={data} />
+      {run.kind === "machine" && <MachinePanel run={run} />}
       <div class="columns">
         <div class="column">
           {run.error !== null && (
@@ -116,7 +110,7 @@ export function RunPage({ runId }: { runId: string }): JSX.Element {
             <Facts run={run} />
           </Panel>
           <Panel title="As code">
-            <AsCode run={run} />
+            <AsCode run={run} why={why} />
           </Panel>
         </div>
       </div>
@@ -133,69 +127,34 @@ export function RunPage({ runId }: { runId: string }): JSX.Element {
   );
 }
 
-function Story({
-  run,
-  steps,
-  children,
-}: {
-  run: Run;
-  steps: readonly Step[];
-  children: readonly Run[];
-}): JSX.Element {
-  const fromMs = Date.parse(run.startedAt);
-  const endMs = run.completedAt === null ? now.value : Date.parse(run.completedAt);
-  const isJournal = run.kind === "workflow" || steps.length > 0;
-  const rows = useMemo(
-    () => (isJournal ? rowsOfSteps(steps, run, endMs) : rowsOfRun(run, children, endMs)),
-    [run, steps, children, endMs],
+function paceOf(story: ExplainedStory | undefined): number {
+  if (story === undefined || story.run.status !== "running") return endedMs;
+  return story.steps.length > longJournal ? longMs : runningMs;
+}
+
+const atOf = ({ status, phase }: Run): string =>
+  status !== "running" ? "ended in" : phase.startsWith("awaiting") ? "waits, then executes" : "is at";
+
+/** The machine, with the present step of this run. */
+function MachinePanel({ run }: { run: Run }): JSX.Element | null {
+  const { data } = usePolled(
+    `machine ${run.name}`,
+    (signal) => call<DefinitionPage>("v1/definitions", { signal, query: { name: run.name } }),
+    () => null,
   );
-  const last = rows.reduce((latest, { toMs }) => Math.max(latest, toMs), endMs);
+  const declared = data?.definitions.find(({ version }) => version === run.version)?.declared ?? {};
+  const graph = useMemo(() => graphOf(declared), [data]);
+  if (graph === null) return null;
+  const { step } = run;
   return (
-    <Panel
-      title={isJournal ? "Steps" : "Timeline"}
-      note={`${isJournal ? `${plural(rows.length, "step")} in ` : ""}${duration(last - fromMs)}`}
-      flush
-    >
-      {rows.length === 0 ? (
-        <Empty title="No step has begun yet" />
-      ) : (
-        <Waterfall rows={rows} fromMs={fromMs} toMs={last} />
-      )}
+    <Panel title="Machine" flush note={step === null ? undefined : `${atOf(run)} ${step}`}>
+      <MachineDrawing graph={graph} {...(step === null ? {} : { present: { step, look: lookOf(run) } })} />
     </Panel>
   );
 }
 
 /** A workflow begins again with any step of its journal, a machine with its present one. */
-function stepsOf({ run, steps }: Story): string[] {
+function stepsOf({ run, steps }: RunStory): string[] {
   if (run.kind === "machine") return run.step === null ? [] : [run.step];
   return steps.slice(0, 200).map(({ name }) => name);
-}
-
-async function readStory(runId: string, signal: AbortSignal): Promise<Story> {
-  const path = `v1/runs/${encodeURIComponent(runId)}`;
-  const [run, why, children, steps] = await Promise.all([
-    call<Run>(path, { signal }),
-    call<Why>(`${path}/why`, { signal }),
-    call<Runs>("v1/runs", { signal, query: { parentId: runId, limit: 100 } }).catch(noneIfForbidden),
-    readSteps(path, signal),
-  ]);
-  return { run, why, children, steps };
-}
-
-/** A token for some names may not list the children, which can have any name. */
-function noneIfForbidden(error: unknown): Runs {
-  if (error instanceof ApiProblem && error.status === 403) return { runs: [], cursor: null };
-  throw error;
-}
-
-async function readSteps(path: string, signal: AbortSignal): Promise<Step[]> {
-  const steps: Step[] = [];
-  let cursor: string | null = null;
-  do {
-    const query: Record<string, string> = cursor === null ? {} : { cursor };
-    const page: StepPage = await call<StepPage>(`${path}/steps`, { signal, query });
-    steps.push(...page.steps);
-    ({ cursor } = page);
-  } while (cursor !== null && steps.length < maxSteps);
-  return steps;
 }

@@ -3,7 +3,7 @@
  * Idle time is folded (`fold.ts`). Draws only the rows in view, so that ten thousand scroll well.
  */
 
-import type { JSX } from "preact";
+import type { ComponentChildren, JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { pageAt } from "../api/router.js";
 import { plural } from "../format/number.js";
@@ -20,15 +20,23 @@ const roomPx = 560;
 /** Rows drawn above and below the visible ones. */
 const spare = 10;
 
-export function Waterfall({
-  rows,
-  fromMs,
-  toMs,
-}: {
-  rows: readonly Row[];
-  fromMs: number;
-  toMs: number;
-}): JSX.Element {
+/** More bands than this make a picture of bands. */
+const maxFolds = 100;
+/** A band narrower than this has no room for its label. */
+const labelShare = 0.045;
+
+interface Props {
+  readonly rows: readonly Row[];
+  readonly fromMs: number;
+  readonly toMs: number;
+  /** The runs whose rows stand below their own. */
+  readonly opened: readonly string[];
+  readonly onToggle: (runId: string) => void;
+  /** Buttons for the row that somebody chose. */
+  readonly actionsOf: (row: Row) => ComponentChildren;
+}
+
+export function Waterfall({ rows, fromMs, toMs, opened, onToggle, actionsOf }: Props): JSX.Element {
   const [chosen, setChosen] = useState<string | null>(null);
   const [scrolled, setScrolled] = useState(0);
   const scale = useMemo(() => foldIdle(rows, fromMs, toMs), [rows, fromMs, toMs]);
@@ -43,6 +51,7 @@ export function Waterfall({
         class={isLong ? "rows long" : "rows"}
         onScroll={(event) => isLong && setScrolled(event.currentTarget.scrollTop)}
       >
+        <Folds scale={scale} heightPx={rows.length * rowPx} />
         <ol style={{ height: `${rows.length * rowPx}px`, paddingTop: `${first * rowPx}px` }}>
           {rows.slice(first, last).map((row) => (
             <Line
@@ -50,12 +59,34 @@ export function Waterfall({
               row={row}
               scale={scale}
               isChosen={row.key === chosen}
+              isOpen={row.runId !== null && opened.includes(row.runId)}
               onChoose={() => setChosen(row.key === chosen ? null : row.key)}
+              onToggle={onToggle}
             />
           ))}
         </ol>
       </div>
-      {detail !== undefined && <Detail row={detail} />}
+      {detail !== undefined && <Detail row={detail} actions={actionsOf(detail)} />}
+    </div>
+  );
+}
+
+/** The bands behind all rows. */
+function Folds({ scale, heightPx }: { scale: Scale; heightPx: number }): JSX.Element | null {
+  if (scale.folds.length === 0) return null;
+  return (
+    <div class="line folds" aria-hidden="true" style={{ height: `${heightPx}px` }}>
+      <span />
+      <div class="track">
+        {scale.folds.slice(0, maxFolds).map((fold) => (
+          <span
+            key={fold.fromMs}
+            class="fold"
+            style={{ left: `${fold.left * 100}%`, width: `${(fold.right - fold.left) * 100}%` }}
+          />
+        ))}
+      </div>
+      <span />
     </div>
   );
 }
@@ -72,24 +103,34 @@ function Axis({ scale, fromMs, toMs }: { scale: Scale; fromMs: number; toMs: num
             <span>{duration(toMs - fromMs)}</span>
           </>
         )}
-        {scale.folds.map((fold) => (
-          <span
-            key={fold.fromMs}
-            class="fold-label"
-            style={{ left: `${((fold.left + fold.right) / 2) * 100}%` }}
-            title={`${duration(fold.toMs - fold.fromMs)} without work`}
-          >
-            {duration(fold.toMs - fold.fromMs)}
-          </span>
-        ))}
+        {scale.folds
+          .filter(({ left, right }) => right - left >= labelShare)
+          .map((fold) => (
+            <span
+              key={fold.fromMs}
+              class="fold-label"
+              style={{ left: `${((fold.left + fold.right) / 2) * 100}%` }}
+              title={`${duration(fold.toMs - fold.fromMs)} without work`}
+            >
+              {duration(fold.toMs - fold.fromMs)}
+            </span>
+          ))}
       </div>
       <span />
     </div>
   );
 }
 
-function Line(props: { row: Row; scale: Scale; isChosen: boolean; onChoose: () => void }): JSX.Element {
-  const { row, scale, isChosen, onChoose } = props;
+function Line(props: {
+  row: Row;
+  scale: Scale;
+  isChosen: boolean;
+  isOpen: boolean;
+  onChoose: () => void;
+  onToggle: (runId: string) => void;
+}): JSX.Element {
+  const { row, scale, isChosen, isOpen, onChoose, onToggle } = props;
+  const { runId } = row;
   const left = scale.at(row.fromMs);
   const width = scale.at(row.toMs) - left;
   const took = duration(row.toMs - row.fromMs);
@@ -98,19 +139,25 @@ function Line(props: { row: Row; scale: Scale; isChosen: boolean; onChoose: () =
   const place = besideBar(left, left + width);
   return (
     <li class={`line is-${row.look}`}>
-      <button type="button" class="line-name" aria-expanded={isChosen} onClick={onChoose}>
-        {icons[row.look]}
-        <span class="line-text">{row.name}</span>
-        {row.kind !== "run" && <span class="kind">{row.kind}</span>}
-      </button>
+      <div class="line-head" style={{ paddingLeft: `${Math.min(row.depth, 6) * 16}px` }}>
+        {runId !== null && (
+          <button
+            type="button"
+            class="quiet twist"
+            aria-expanded={isOpen}
+            aria-label={`Steps of run ${runId}`}
+            onClick={() => onToggle(runId)}
+          >
+            {icons.twist}
+          </button>
+        )}
+        <button type="button" class="line-name" aria-expanded={isChosen} onClick={onChoose}>
+          {icons[row.look]}
+          <span class="line-text">{row.name}</span>
+          {row.kind !== "run" && <span class="kind">{row.kind}</span>}
+        </button>
+      </div>
       <div class="track" onClick={onChoose}>
-        {scale.folds.map((fold) => (
-          <span
-            key={fold.fromMs}
-            class="fold"
-            style={{ left: `${fold.left * 100}%`, width: `${(fold.right - fold.left) * 100}%` }}
-          />
-        ))}
         <span
           class={`bar${row.isIdle ? " idle" : ""}${row.isPending ? " pending" : ""}`}
           style={{ left: `${left * 100}%`, width: `max(4px, ${width * 100}%)` }}
@@ -123,9 +170,9 @@ function Line(props: { row: Row; scale: Scale; isChosen: boolean; onChoose: () =
       </div>
       <span class="line-end">
         {tries !== "" && <span class="tries">{tries}</span>}
-        {row.runId === null ? null : (
-          <a href={pageAt(`runs/${row.runId}`)} aria-label={`Show run ${row.runId}`}>
-            #{row.runId}
+        {runId === null ? null : (
+          <a href={pageAt(`runs/${runId}`)} aria-label={`Show run ${runId}`}>
+            #{runId}
           </a>
         )}
         <span class="number">{took}</span>
@@ -142,10 +189,13 @@ function besideBar(left: number, right: number): { name: string; style: Record<s
 }
 
 /** The row that somebody chose. */
-function Detail({ row }: { row: Row }): JSX.Element {
+function Detail({ row, actions }: { row: Row; actions: ComponentChildren }): JSX.Element {
   return (
     <div class="detail">
-      <h3>{row.name}</h3>
+      <header class="detail-head">
+        <h3>{row.name}</h3>
+        {actions}
+      </header>
       <p class="muted">
         Began <Time at={row.startedAt} />
         {row.completedAt !== null && (

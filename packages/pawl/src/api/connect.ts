@@ -14,6 +14,7 @@ import type { Pawl } from "./pawl.js";
 import { openPostgresTransport } from "./postgres-transport.js";
 import { within } from "./within.js";
 import { refuseOptions } from "../store/http/address.js";
+import type { DatabaseSource } from "../store/driver/source-types.js";
 import { addressKey } from "../store/postgres/database.js";
 
 export interface ConnectOptions {
@@ -31,10 +32,16 @@ export interface ConnectOptions {
 const defaults = { pool: 10 };
 
 /**
- * A client of a database (`postgres://…`) or of a server (`http://…`, `https://…`). Opens nothing
- * before its first call.
+ * A client of a database (`postgres://…`) or of a server (`http://…`, `https://…`). In place of the
+ * URL of a database, it takes connection options or your own pool. Opens nothing before its first
+ * call.
+ *
+ * @example
+ * const pawl = connect(process.env.DATABASE_URL);
+ * const pawl = connect({ host: "db.example.com", user: "app", password: () => signer.getAuthToken() });
+ * const pawl = connect(new pg.Pool({ max: 20 }));
  */
-export function connect(url?: string, options: ConnectOptions = {}): Pawl {
+export function connect(url?: DatabaseSource, options: ConnectOptions = {}): Pawl {
   const given = checkOptions(
     options,
     ["schema", "token", "pool", "maxPayloadBytes", "logger"],

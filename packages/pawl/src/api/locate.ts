@@ -7,7 +7,9 @@
 
 import { mkdirSync, writeFileSync } from "node:fs";
 import { InvalidOption } from "../values/errors.js";
-import type { GivenOptions } from "../values/options.js";
+import { type GivenOptions, isObject } from "../values/options.js";
+import { checkConnection, isPool } from "../store/driver/source.js";
+import type { DatabaseSource } from "../store/driver/source-types.js";
 import { checkSchemaName } from "../worker/options.js";
 import { checkServerUrl, isServerUrl, type ServerAddress } from "../store/http/address.js";
 import { type Address, checkUrl, openPool } from "../store/postgres/database.js";
@@ -16,8 +18,8 @@ import { migrateSchema } from "../store/postgres/migrate/migrate.js";
 import { explainVersion, readVersion, requireUtf8, schemaVersion } from "../store/postgres/version.js";
 import { Refused } from "../store/errors.js";
 
-export interface Located {
-  readonly url: string;
+export interface Located<Source extends DatabaseSource = string> {
+  readonly url: Source;
   readonly isLocal: boolean;
   close(): Promise<void>;
 }
@@ -33,7 +35,7 @@ interface LocalPostgresModule {
 /** A server, or a database (undefined: a local Postgres). */
 export type Target =
   | ({ readonly kind: "server" } & ServerAddress)
-  | { readonly kind: "database"; readonly url: string | undefined };
+  | { readonly kind: "database"; readonly url: DatabaseSource | undefined };
 
 /**
  * The given URL, or the one of the environment, checked. A token is only for a server. Opens
@@ -50,7 +52,21 @@ export function givenTarget(url: unknown, token: unknown): Target {
       "token is for a server; put the user and password into the PostgreSQL URL instead",
     );
   }
-  return { kind: "database", url: found === undefined ? undefined : checkUrl(found, what) };
+  return { kind: "database", url: found === undefined ? undefined : checkSource(found, what) };
+}
+
+/**
+ * The given database, or the one of the environment, checked; undefined: a local Postgres. Opens
+ * nothing.
+ */
+export function givenSource(url: unknown): DatabaseSource | undefined {
+  const [found, what] = foundUrl(url);
+  return found === undefined ? undefined : checkSource(found, what);
+}
+
+function checkSource(given: unknown, what: string): DatabaseSource {
+  if (isPool(given)) return given;
+  return isObject(given) ? checkConnection(given, what) : checkUrl(given, what);
 }
 
 /**
@@ -73,10 +89,13 @@ function foundUrl(url: unknown): [url: unknown, what: string] {
 }
 
 /**
- * The URL of the database. Starts a local Postgres if there is none; `port`: also on this port of
+ * Where the database is. Starts a local Postgres if there is none; `port`: also on this port of
  * 127.0.0.1.
  */
-export async function locate(url: string | undefined, port?: number): Promise<Located> {
+export async function locate<Source extends DatabaseSource>(
+  url: Source | undefined,
+  port?: number,
+): Promise<Located<Source | string>> {
   if (url !== undefined) return { url, isLocal: false, close: async () => {} };
   const { startLocalPostgres } = await importLocalPostgres();
   try {
@@ -100,7 +119,7 @@ function makeLocalFolder(): void {
 /** Finds the database of these options, calls `use`, and closes it again. */
 export async function atDatabase<T>(
   { url, schema }: GivenOptions<"url" | "schema">,
-  use: (address: Address) => Promise<T>,
+  use: (address: Address & { readonly url: string }) => Promise<T>,
 ): Promise<T> {
   const name = checkSchemaName(schema);
   const database = await locate(givenUrl(url));
@@ -114,7 +133,10 @@ export async function atDatabase<T>(
 /**
  * Like `locate`, and migrates the schema of a local Postgres, or checks the version of any other.
  */
-export async function locateSchema(url: string | undefined, schema: string): Promise<Located> {
+export async function locateSchema<Source extends DatabaseSource>(
+  url: Source | undefined,
+  schema: string,
+): Promise<Located<Source | string>> {
   const database = await locate(url);
   try {
     if (database.isLocal) await migrateSchema({ url: database.url, schema }, schemaVersion);
@@ -127,7 +149,7 @@ export async function locateSchema(url: string | undefined, schema: string): Pro
 }
 
 /** Throws unless the schema has the version that this release needs. */
-async function checkSchema(url: string, schema: string): Promise<void> {
+async function checkSchema(url: DatabaseSource, schema: string): Promise<void> {
   const pool = openPool(url, 1);
   try {
     const found = await readVersion((text) => pool.query(text), schema);

@@ -7,14 +7,15 @@ import { InvalidOption } from "../values/errors.js";
 import { checkInteger, checkOptions } from "../values/options.js";
 import { show } from "../values/show.js";
 import { checkSchemaName } from "../worker/options.js";
-import { givenUrl, locate } from "./locate.js";
+import { givenSource, locate } from "./locate.js";
+import type { DatabaseSource } from "../store/driver/source-types.js";
 import { migrateSchema, planSchema } from "../store/postgres/migrate/migrate.js";
 import { schemaVersion } from "../store/postgres/version.js";
 import type { MigrationResult } from "../store/store.js";
 
 export interface MigrateOptions {
   /** Default: as for `connect`. The role must own the schema, or be allowed to create it. */
-  readonly url?: string | undefined;
+  readonly url?: DatabaseSource | undefined;
   /** Default "pawl". */
   readonly schema?: string | undefined;
   /** The target version. Default: that of this release. */
@@ -50,7 +51,7 @@ async function run(options: MigrateOptions, defaultTo: number): Promise<Migratio
     throw new InvalidOption(`grant must be the name of a role, not ${show(grant)}`);
   }
   const move = dryRun ? planSchema : migrateSchema;
-  const database = await locate(givenUrl(given.url));
+  const database = await locate(givenSource(given.url));
   try {
     return await move({ url: database.url, schema }, to, grant);
   } finally {

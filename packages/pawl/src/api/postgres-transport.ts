@@ -36,6 +36,7 @@ import type {
 } from "../store/client-transport.js";
 import { currentActor } from "../operate/actor.js";
 import { LocalSchedules } from "../schedules/local-schedules.js";
+import type { DatabaseSource } from "../store/driver/source-types.js";
 import { addressKey } from "../store/postgres/database.js";
 import { isBusy, isOutage } from "../store/postgres/database-errors.js";
 import { PostgresStore } from "../store/postgres/postgres-store.js";
@@ -58,7 +59,7 @@ const subscriptionPage = 1_000;
 
 export interface PostgresSettings {
   /** undefined: a local Postgres. */
-  readonly url: string | undefined;
+  readonly url: DatabaseSource | undefined;
   readonly schema: string;
   readonly poolSize: number;
   readonly logger: Logger;
@@ -76,7 +77,7 @@ class PostgresTransport implements ClientTransport {
   readonly pauses: PauseTransport;
   readonly schedules: ScheduleTransport;
   readonly reports: ReportTransport;
-  readonly #database: Located;
+  readonly #database: Located<DatabaseSource>;
   readonly #store: PostgresStore;
   readonly #hub: Hub;
   readonly #lanes: LockLanes;
@@ -85,7 +86,7 @@ class PostgresTransport implements ClientTransport {
   readonly #receiver: Receiver;
   readonly #results: Results;
 
-  constructor(database: Located, { schema, poolSize, logger }: PostgresSettings) {
+  constructor(database: Located<DatabaseSource>, { schema, poolSize, logger }: PostgresSettings) {
     const address = { url: database.url, schema };
     const store = new PostgresStore(address, { connections: poolSize });
     const hub = hubOf(addressKey(address));

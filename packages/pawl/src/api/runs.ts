@@ -119,6 +119,7 @@ export function toRun(stored: StoredRun): Run {
     rerunOf: stored.extra.rerunOf ?? null,
     rerunAs: stored.extra.rerunAs ?? null,
     originRunId: stored.extra.originId ?? stored.runId,
+    traceId: stored.extra.trace?.split("-")[1] ?? null,
     paused: stored.paused,
   };
 }

@@ -17,6 +17,7 @@ import { LocalSchedules } from "../schedules/local-schedules.js";
 import { Caller } from "../store/http/caller.js";
 import { HttpWorkerStore, longestWaitMs } from "../store/http/http-worker-store.js";
 import { workerSchedules } from "../store/http/http-schedules.js";
+import type { DatabaseSource } from "../store/driver/source-types.js";
 import { addressKey } from "../store/postgres/database.js";
 import { PostgresStore } from "../store/postgres/postgres-store.js";
 
@@ -71,8 +72,15 @@ export function serve(definitions: readonly AnyDefinition[], options: ServeOptio
   return new EngineWorker(settings, () => openPostgres(target.url, settings.schema));
 }
 
+interface PostgresWorkerTransport extends WorkerTransport {
+  readonly store: PostgresStore;
+}
+
 /** The transport of a worker straight to Postgres. */
-async function openPostgres(url: string | undefined, schema: string): Promise<WorkerTransport> {
+export async function openPostgres(
+  url: DatabaseSource | undefined,
+  schema: string,
+): Promise<PostgresWorkerTransport> {
   const database = await locateSchema(url, schema);
   const address = { url: database.url, schema };
   const store = new PostgresStore(address, { connections });

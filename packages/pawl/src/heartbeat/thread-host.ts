@@ -13,6 +13,7 @@ import { Worker as Thread } from "node:worker_threads";
 import { threadSource } from "../generated/heartbeat-thread.js";
 import type { Logger } from "../values/logger.js";
 import { RetryDelay } from "../timing/retry-delay.js";
+import { passwordOf, toThread } from "./connection.js";
 import {
   beatAll,
   type Command,
@@ -114,15 +115,31 @@ export class ThreadHost {
 
   #begin(key: number, member: Member): void {
     const { options, isRegistered } = member;
+    const address = toThread(options.address);
     const command = { kind: "begin", key, options, isRegistered } as const;
-    member.isLocal ||= this.#hasNoThread;
+    // A user's own pool stays in the main loop, as the guide of connections says.
+    member.isLocal ||= this.#hasNoThread || address === null;
     try {
-      this.#send(member, command);
+      this.#send(
+        member,
+        member.isLocal ? command : { ...command, options: { ...options, address: address! } },
+      );
     } catch (error) {
       this.#warnOfMainLoop(error);
       member.isLocal = true;
       this.#send(member, command);
     }
+  }
+
+  /** A new connection of the thread needs a password that may expire. */
+  async #answer(thread: Thread, asks: number, request: number): Promise<void> {
+    let password: string | null = null;
+    try {
+      password = await passwordOf(asks);
+    } catch (error) {
+      this.#logger.error({ err: error }, "pawl: the function that returns the database password has failed");
+    }
+    thread.postMessage({ kind: "password", request, password } satisfies Command);
   }
 
   /** False: there is no thread at the moment. The next one gets all commands again. */
@@ -134,7 +151,7 @@ export class ThreadHost {
   }
 
   #onMessage(message: Message): void {
-    if (message.kind === "ready" || message.kind === "stopped") return;
+    if (message.kind === "ready" || message.kind === "stopped" || message.kind === "password") return;
     const member = this.#members.get(message.key);
     if (message.kind === "ended") member?.onEnded?.();
     else member?.onReport(message.report);
@@ -157,6 +174,7 @@ export class ThreadHost {
     thread.on("message", (message: Message) => {
       isReady ||= message.kind === "ready";
       if (message.kind === "stopped") void thread.terminate();
+      if (message.kind === "password") void this.#answer(thread, message.asks, message.request);
       this.#onMessage(message);
     });
     thread.on("error", (error) => (reason = error));

@@ -8,7 +8,7 @@
 import { HeartbeatPool } from "../store/heartbeat-pool.js";
 import { lowestClaimId } from "../values/claim-id.js";
 import { monotonicMs } from "../values/monotonic-clock.js";
-import { type HeartbeatAddress, openHeartbeat } from "./connection.js";
+import { type HeartbeatAddress, lineKey, openHeartbeat } from "./connection.js";
 
 /** Without a confirmed heartbeat, a lease counts as lost after this part of it. */
 export const lostAfter = 0.8;
@@ -58,6 +58,8 @@ export type Command =
       readonly isRegistered: boolean;
     }
   | { readonly kind: "registered" | "end"; readonly key: number }
+  /** The answer to a request for a password; null: there is none. */
+  | { readonly kind: "password"; readonly request: number; readonly password: string | null }
   /** End all, and then the thread. */
   | { readonly kind: "stop" };
 
@@ -65,6 +67,8 @@ export type Command =
 export type Message =
   | { readonly kind: "ready" }
   | { readonly kind: "stopped" }
+  /** A new connection needs the password that this function of the main loop returns. */
+  | { readonly kind: "password"; readonly asks: number; readonly request: number }
   | { readonly kind: "report"; readonly key: number; readonly report: HeartbeatReport }
   | { readonly kind: "ended"; readonly key: number };
 
@@ -185,12 +189,27 @@ function beat(
 export function beatAll(tell: (message: Message) => void): (command: Command) => Promise<void> {
   const all = new Map<number, { readonly beating: Beating; leave(): Promise<void> }>();
   const addresses = new Map<string, { readonly lines: HeartbeatPool; users: number }>();
+  const requests = new Map<number, (password: string | null) => void>();
+  let lastRequest = 0;
+
+  const ask = async (asks: number): Promise<string> => {
+    const request = ++lastRequest;
+    const answer = new Promise<string | null>((resolve) => requests.set(request, resolve));
+    tell({ kind: "password", asks, request });
+    const password = await answer;
+    if (password === null) throw new Error("the function that returns the password has failed");
+    return password;
+  };
+  const answer = (request: number, password: string | null): void => {
+    requests.get(request)?.(password);
+    requests.delete(request);
+  };
 
   const begin = (key: number, options: HeartbeatOptions, isRegistered: boolean): void => {
     const { address } = options;
-    const addressKey = JSON.stringify(address);
+    const addressKey = lineKey(address);
     const shared = addresses.get(addressKey) ?? {
-      lines: new HeartbeatPool((timeoutMs) => openHeartbeat(address, timeoutMs)),
+      lines: new HeartbeatPool((timeoutMs) => openHeartbeat(address, timeoutMs, ask)),
       users: 0,
     };
     addresses.set(addressKey, shared);
@@ -215,6 +234,7 @@ export function beatAll(tell: (message: Message) => void): (command: Command) =>
   return async (command) => {
     if (command.kind === "begin") begin(command.key, command.options, command.isRegistered);
     else if (command.kind === "registered") all.get(command.key)?.beating.registered();
+    else if (command.kind === "password") answer(command.request, command.password);
     else if (command.kind === "end") await end(command.key);
     else await Promise.all([...all.keys()].map(end));
   };

@@ -134,6 +134,8 @@ export interface RunExtra {
   readonly tags?: Readonly<Record<string, string>>;
   readonly correlationKey?: string;
   readonly deadlineAt?: string;
+  /** The trace context of its starter, as a `traceparent`. */
+  readonly trace?: string;
 }
 
 /** A signal in an inbox. */

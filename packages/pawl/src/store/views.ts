@@ -47,6 +47,8 @@ export interface Run {
   readonly rerunAs: string | null;
   /** The first run of its chain of reruns; its own id if it is no rerun. */
   readonly originRunId: string;
+  /** The OpenTelemetry trace of the program that started it; null: that had none. */
+  readonly traceId: string | null;
   /** The pause of the run, its queue or its definition; null: none of them is paused. */
   readonly paused: Pause | null;
 }

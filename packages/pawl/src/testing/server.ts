@@ -8,7 +8,7 @@ import { createHash } from "node:crypto";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pg from "../store/driver/driver.js";
-import { connectionOptions, openPool } from "../store/postgres/database.js";
+import { type Connections, connectionOptions, openPool } from "../store/postgres/database.js";
 import { explain } from "../store/postgres/database-errors.js";
 import { quoteName } from "../store/postgres/literals.js";
 import { migrateSchema } from "../store/postgres/migrate/migrate.js";
@@ -28,7 +28,7 @@ const maxLeftOver = 50;
 
 export interface TestServer {
   /** Creates and drops databases. */
-  readonly admin: pg.Pool;
+  readonly admin: Connections;
   /** The name of the database to copy. */
   readonly template: string;
   /** The URL of a database of this server. */
@@ -134,7 +134,7 @@ async function fingerprint(): Promise<string> {
 
 /** Makes the template unless it exists. It has a draft name until it is complete. */
 async function makeTemplate(
-  admin: pg.Pool,
+  admin: Connections,
   template: string,
   urlOf: (database: string) => string,
 ): Promise<void> {
@@ -155,7 +155,7 @@ async function makeTemplate(
 }
 
 /** Drops the databases of killed tests. A running test is always connected to its own. */
-async function dropLeftOver(admin: pg.Pool): Promise<void> {
+async function dropLeftOver(admin: Connections): Promise<void> {
   const { rows } = await admin.query<{ name: string }>(
     `select d.datname as name from pg_database d where starts_with(d.datname, $1)
        and not exists (select from pg_stat_activity a where a.datid = d.oid) order by d.datname limit $2`,

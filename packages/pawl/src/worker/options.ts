@@ -10,6 +10,7 @@ import type { Logger } from "../values/logger.js";
 import { checkName } from "../values/names.js";
 import { checkFunction, checkInteger, checkOptions, checkString, isObject } from "../values/options.js";
 import { show } from "../values/show.js";
+import type { DatabaseSource } from "../store/driver/source-types.js";
 import type { StoredLimit } from "../store/store.js";
 import { consoleLogger } from "../values/console-logger.js";
 import { checkLimits, type LimitOptions } from "../local/limits.js";
@@ -17,10 +18,10 @@ import { type CheckedDeclaration, checkDeclared, type DeclaredSchedules } from "
 
 export interface ServeOptions {
   /**
-   * The URL of the database or of a server. Default: `PAWL_URL`, `DATABASE_URL`, else a local
-   * Postgres in `.pawl/postgres`.
+   * The URL of the database or of a server, connection options, or your own pool. Default:
+   * `PAWL_URL`, `DATABASE_URL`, else a local Postgres in `.pawl/postgres`.
    */
-  readonly url?: string | undefined;
+  readonly url?: DatabaseSource | undefined;
   /** The schema of Pawl in that database. Default "pawl". A server has its own setting for that. */
   readonly schema?: string | undefined;
   /** Bearer token, if the URL is that of a server. Default: `PAWL_TOKEN`. */
@@ -168,9 +169,10 @@ const names = [
   "logger",
 ] as const;
 
-export function checkServe(definitions: unknown, options: unknown): ServeSettings {
-  const given = checkOptions(options, names, "the options of serve");
-  const served = checkDefinitions(definitions, "serve");
+/** `what` is the function that takes them. */
+export function checkServe(definitions: unknown, options: unknown, what = "serve"): ServeSettings {
+  const given = checkOptions(options, names, `the options of ${what}`);
+  const served = checkDefinitions(definitions, what);
   const leaseMs = atLeast(given.lease ?? defaults.lease, "lease", 1_000, shortLease);
   const heartbeatMs = atLeast(given.heartbeat ?? defaults.heartbeat, "heartbeat", 10);
   if (heartbeatMs * 3 > leaseMs) {

@@ -167,7 +167,8 @@ const keptMs = 10_000;
 
 /** Examines the database for callers. Those without prefixes share the answers. */
 function doctorOver(address: { readonly url: string; readonly schema: string }) {
-  const describe = (error: unknown): string => (error instanceof PawlError ? error.message : "the check failed");
+  const describe = (error: unknown): string =>
+    error instanceof PawlError ? error.message : "the check failed";
   let known: { readonly atMs: number; readonly findings: Promise<readonly Finding[]> } | undefined;
   return async (caller: Caller): Promise<{ findings: ListedFinding[] }> => {
     if (caller.hasPrefixes) {

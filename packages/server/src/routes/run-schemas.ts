@@ -74,6 +74,9 @@ export const runSchema = Type.Unsafe<Run>(
       originRunId: Type.String({
         description: "The first run of its chain of reruns; its own id if it is no rerun",
       }),
+      traceId: nullable(
+        Type.String({ description: "The OpenTelemetry trace of its starter; null: it had none" }),
+      ),
       paused: Type.Union([pauseSchema, Type.Null()], {
         description: "Who paused the run, its queue or its definition; null: it is not paused",
       }),
@@ -87,7 +90,7 @@ export const pageSchema = strict(
     runs: Type.Array(runSchema),
     cursor: nextCursor,
   },
-  { description: "A page of runs, newest first" },
+  { title: "RunPage", description: "A page of runs, newest first" },
 );
 
 export const startedSchema = Type.Unsafe<Started>(
@@ -163,7 +166,7 @@ export const stepsSchema = strict(
     ),
     cursor: nextCursor,
   },
-  { description: "The journal in the order of replay, then the pending steps" },
+  { title: "Steps", description: "The journal in the order of replay, then the pending steps" },
 );
 
 export const whySchema = Type.Unsafe<Why>(

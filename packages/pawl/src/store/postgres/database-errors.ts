@@ -7,11 +7,17 @@
 import pg from "../driver/driver.js";
 import { PawlError, Unavailable } from "../../values/errors.js";
 import { isUnreachable, Refused } from "../errors.js";
+import { placeOf } from "../driver/source.js";
+import type { DatabaseSource } from "../driver/source-types.js";
+import { explainTls } from "../driver/tls.js";
 import { type Address, describeAddress } from "./database.js";
 
 /** Returns the SQLSTATE of an error that came from the server. */
 export function sqlState(error: unknown): string | undefined {
-  return error instanceof pg.DatabaseError ? error.code : undefined;
+  if (error instanceof pg.DatabaseError) return error.code;
+  // A user's own pool may bring another copy of the driver.
+  if (!(error instanceof Error) || !("severity" in error) || !("code" in error)) return undefined;
+  return typeof error.code === "string" ? error.code : undefined;
 }
 
 /** Whether retrying the same call at once may help: a deadlock or a serialization failure. */
@@ -97,8 +103,10 @@ export function isBusy(error: unknown): boolean {
  */
 export function explain(error: unknown, { url, schema }: Address): PawlError {
   if (error instanceof PawlError) return error;
-  const message = withoutAddress(error, url) || "no connection";
   const options = { cause: error, database: describeAddress(url) };
+  const tls = explainTls(error);
+  if (tls !== null) return new Unavailable(`the database cannot be used: ${tls}`, options);
+  const message = withoutAddress(error, url) || "no connection";
   // The statement took too long: the database has no time for it now.
   if (isOutage(error) || sqlState(error) === "57014") {
     return new Unavailable(`the database cannot be used: ${message}${outageAdvice(error)}`, options);
@@ -107,15 +115,15 @@ export function explain(error: unknown, { url, schema }: Address): PawlError {
 }
 
 /** Returns the driver's or the server's message without hosts, ports, roles and database names. */
-function withoutAddress(error: unknown, url: string): string {
+function withoutAddress(error: unknown, url: DatabaseSource): string {
   if (!(error instanceof Error)) return "";
   const { code, syscall } = error as NodeJS.ErrnoException;
   // A network error: its message ends with the address or with the certificate's name.
   if (sqlState(error) === undefined && typeof code === "string") {
     return [...(syscall === undefined ? [] : [syscall]), code].join(" ");
   }
-  const { database, user } = new pg.Client({ connectionString: url });
-  const names = new Set([database, user]);
+  const place = placeOf(url);
+  const names = new Set([place?.database, place?.user]);
   // During connecting, a server or a pooler names hosts, roles and databases, including those of
   // others.
   const isConnecting = /^(08|28|3D|53300)/.test(sqlState(error) ?? "");

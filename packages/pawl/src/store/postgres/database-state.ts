@@ -4,9 +4,8 @@
  * `hold` use this file; workers ask through their store.
  */
 
-import pg from "../driver/driver.js";
 import type { Actor, DatabaseState } from "../store.js";
-import { type Address, connectionOptions, types } from "./database.js";
+import { type Address, openClient, type Opened, types } from "./database.js";
 import { explain } from "./database-errors.js";
 import { actorText, quoteName } from "./literals.js";
 import { explainVersion, readVersion } from "./version.js";
@@ -47,11 +46,10 @@ export async function adoptDatabase(address: Address): Promise<{ wasHeld: boolea
  * that this release needs.
  */
 async function callOnce<Row>(address: Address, name: string, values: readonly unknown[]): Promise<Row> {
-  const client = new pg.Client(connectionOptions(address.url));
-  // If the connection is lost between two statements, the next one reports it.
-  client.on("error", () => {});
+  let opened: Opened | undefined;
   try {
-    await client.connect();
+    opened = await openClient(address.url);
+    const { client } = opened;
     const problem = explainVersion(
       await readVersion((text) => client.query({ text, types }), address.schema),
       address.schema,
@@ -63,6 +61,6 @@ async function callOnce<Row>(address: Address, name: string, values: readonly un
   } catch (error) {
     throw explain(error, address);
   } finally {
-    await client.end().catch(() => {});
+    await opened?.end();
   }
 }

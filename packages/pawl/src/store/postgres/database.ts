@@ -5,11 +5,14 @@
  */
 
 import pg from "../driver/driver.js";
+import { driverOptions, isPool, placeOf, sourceKey } from "../driver/source.js";
+import type { ConnectionOptions, DatabaseSource, PgPool } from "../driver/source-types.js";
 import { InvalidOption, NotSupported } from "../../values/errors.js";
 
-/** Everything needed to reach the database. You can send it to another thread. */
+/** Everything needed to reach the database. */
 export interface Address {
-  readonly url: string;
+  /** A URL, connection options, or a pool of the user. */
+  readonly url: DatabaseSource;
   readonly schema: string;
 }
 
@@ -27,9 +30,9 @@ export const types: pg.CustomTypesConfig = {
 };
 
 /** Returns the options of one connection. */
-export function connectionOptions(url: string): pg.ClientConfig {
+export function connectionOptions(source: string | ConnectionOptions): pg.ClientConfig {
   return {
-    connectionString: url,
+    ...driverOptions(source),
     application_name: "pawl",
     // Detects a vanished host within minutes. The default takes two hours.
     keepAlive: true,
@@ -44,10 +47,17 @@ interface PoolOptions extends pg.ClientConfig {
   onConnect?(client: pg.ClientBase): Promise<void>;
 }
 
-/** Opens a pool whose errors never end the process and which, when idle, never keeps it alive. */
-export function openPool(url: string, size: number, options: PoolOptions = {}): pg.Pool {
+/** Connections to share: a pool of Pawl's own, or one of the user. */
+export type Connections = Pick<pg.Pool, "query" | "connect" | "end">;
+
+/**
+ * Opens a pool whose errors never end the process and which, when idle, never keeps it alive. The
+ * user's own pool keeps its settings and stays open: `size` and `onConnect` are not for it.
+ */
+export function openPool(source: DatabaseSource, size: number, options: PoolOptions = {}): Connections {
+  if (isPool(source)) return sharing(source, options.query_timeout);
   const pool = new pg.Pool({
-    ...connectionOptions(url),
+    ...connectionOptions(source),
     ...(options as pg.PoolConfig),
     max: size,
     idleTimeoutMillis: 60_000,
@@ -58,10 +68,60 @@ export function openPool(url: string, size: number, options: PoolOptions = {}): 
   return pool;
 }
 
+/** The user's pool, with the time limit of Pawl's own calls. */
+function sharing(given: PgPool, timeoutMs: number | undefined): Connections {
+  const pool = given as PgPool & Connections;
+  const limit = timeoutMs === undefined ? {} : { query_timeout: timeoutMs };
+  const query = (config: string | pg.QueryConfig): Promise<pg.QueryResult> =>
+    pool.query({ ...(typeof config === "string" ? { text: config } : config), ...limit });
+  return {
+    query: query as Connections["query"],
+    connect: (() => pool.connect()) as Connections["connect"],
+    end: async () => {},
+  };
+}
+
+/** One connection, and how to end it: the user's pool gets its connection back. */
+export interface Opened {
+  readonly client: pg.ClientBase;
+  readonly end: () => Promise<void>;
+}
+
+/**
+ * Opens one connection. Without a listener, losing it between two statements would end the process.
+ * With one, the next statement fails.
+ */
+export async function openClient(source: DatabaseSource, options: pg.ClientConfig = {}): Promise<Opened> {
+  if (isPool(source)) return borrow(source as PgPool & Connections);
+  const client = new pg.Client({ ...connectionOptions(source), ...options });
+  client.on("error", () => {});
+  const end = (): Promise<void> => client.end().catch(() => {});
+  try {
+    await client.connect();
+  } catch (error) {
+    await end();
+    throw error;
+  }
+  return { client, end };
+}
+
+async function borrow(pool: Connections): Promise<Opened> {
+  const client = await pool.connect();
+  const ignore = (): void => {};
+  client.on("error", ignore);
+  const end = async (): Promise<void> => {
+    // A transaction that is open, or a connection that is lost, is nothing for the next user.
+    let isClean = false;
+    await client.query("rollback").then(() => (isClean = true), ignore);
+    client.off("error", ignore);
+    client.release(!isClean);
+  };
+  return { client, end };
+}
+
 /** Returns a key that two addresses share only if they reach the same runs. */
 export function addressKey({ url, schema }: Address): string {
-  const { host, port, database, user } = new pg.Client({ connectionString: url });
-  return JSON.stringify([host, port, database ?? user, schema]);
+  return JSON.stringify([sourceKey(url), schema]);
 }
 
 /**
@@ -71,9 +131,10 @@ export function addressKey({ url, schema }: Address): string {
 export function checkUrl(url: unknown, what = "url"): string {
   if (typeof url === "string" && /^postgres(ql)?:\/\//.test(url)) {
     try {
-      void new pg.Client({ connectionString: url });
+      void new pg.Client(driverOptions(url));
       return url;
-    } catch {
+    } catch (error) {
+      if (error instanceof InvalidOption) throw error;
       throw new InvalidOption(
         `${what} is not a valid PostgreSQL URL; it looks like postgres://user@host:5432/database`,
       );
@@ -91,7 +152,7 @@ export function checkUrl(url: unknown, what = "url"): string {
 
 /** Returns the name of the database that a URL leads to. */
 export function databaseName(url: string): string {
-  const { database, user } = new pg.Client({ connectionString: url });
+  const { database, user } = placeOf(url)!;
   return database ?? user ?? "";
 }
 
@@ -115,8 +176,10 @@ export function withoutPassword(url: string): string {
 }
 
 /** Returns the host, port and database of a URL, never its password. */
-export function describeAddress(url: string): string {
-  const { host, port, database } = new pg.Client({ connectionString: url });
+export function describeAddress(source: DatabaseSource): string {
+  const place = placeOf(source);
+  if (place === null) return "your own pool";
+  const { host, port, database } = place;
   return host.startsWith("/")
     ? `${host} (${database ?? "default database"})`
     : `${host}:${port}/${database ?? ""}`;

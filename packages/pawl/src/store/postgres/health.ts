@@ -4,7 +4,6 @@
  * database must not make it worse. `pawl doctor` calls it.
  */
 
-import pg from "../driver/driver.js";
 import type {
   BlockedKeyFact,
   BulkFact,
@@ -22,7 +21,7 @@ import type {
   UnservedFact,
 } from "../health.js";
 import type { ScheduleHealth } from "../schedule-store.js";
-import { type Address, connectionOptions, types } from "./database.js";
+import { type Address, openClient, type Opened, types } from "./database.js";
 import { explain } from "./database-errors.js";
 import { quoteName } from "./literals.js";
 import { explainVersion, readVersion } from "./version.js";
@@ -342,10 +341,10 @@ async function compareClocks(
 }
 
 async function reading<T>(address: Address, read: (query: Query) => Promise<T>): Promise<T> {
-  const client = new pg.Client(connectionOptions(address.url));
-  client.on("error", () => {});
+  let opened: Opened | undefined;
   try {
-    await client.connect();
+    opened = await openClient(address.url);
+    const { client } = opened;
     await client.query("begin isolation level read committed read only");
     await client.query("set local statement_timeout = '10s'");
     const found = await read(async <Row>(text: string, values: readonly unknown[] = []) => {
@@ -357,6 +356,6 @@ async function reading<T>(address: Address, read: (query: Query) => Promise<T>):
   } catch (error) {
     throw explain(error, address);
   } finally {
-    await client.end().catch(() => {});
+    await opened?.end();
   }
 }

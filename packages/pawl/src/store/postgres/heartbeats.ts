@@ -1,8 +1,7 @@
 /** Sends heartbeats on a connection of their own. */
 
-import pg from "../driver/driver.js";
 import type { HeartbeatAnswer, HeartbeatConnection } from "../heartbeats.js";
-import { type Address, connectionOptions, types } from "./database.js";
+import { type Address, openClient, types } from "./database.js";
 import { quoteName } from "./literals.js";
 import { explainBreaking } from "./version.js";
 
@@ -10,13 +9,7 @@ export async function openPostgresHeartbeats(
   { url, schema }: Address,
   connectMs: number,
 ): Promise<HeartbeatConnection> {
-  const client = new pg.Client({
-    ...connectionOptions(url),
-    connectionTimeoutMillis: connectMs,
-  });
-  // The next beat reports a lost connection.
-  client.on("error", () => {});
-  await client.connect();
+  const { client, end } = await openClient(url, { connectionTimeoutMillis: connectMs });
   const text = `select * from ${quoteName(schema)}.beat($1, $2)`;
   return {
     beat: async (workerId, since, timeoutMs) => {
@@ -24,7 +17,7 @@ export async function openPostgresHeartbeats(
       const { rows } = await client.query<BeatRow>(query);
       return toHeartbeatAnswer(rows[0]);
     },
-    end: () => client.end(),
+    end,
   };
 }
 

@@ -5,18 +5,23 @@
  * before it copies a database, and before it prepares statements and limits their time.
  */
 
-import pg from "../driver/driver.js";
+import type pg from "pg";
 import type { Pooling } from "../health.js";
-import { type Address, connectionOptions, types } from "./database.js";
+import { type Address, openClient, type Opened, types } from "./database.js";
 import { explain } from "./database-errors.js";
 
 export async function findPooling(address: Address): Promise<Pooling> {
-  const [one, other] = [open(address), open(address)];
+  const opened: Opened[] = [];
+  const open = async (): Promise<pg.ClientBase> => {
+    const another = await openClient(address.url);
+    opened.push(another);
+    return another.client;
+  };
   try {
-    await one.connect();
+    const one = await open();
     const first = await backendOf(one);
     if (told(one) === first) return "none";
-    await other.connect();
+    const other = await open();
     // A pooler in transaction mode gives `other` the connection that `one` has just released.
     try {
       await other.query("begin");
@@ -30,7 +35,7 @@ export async function findPooling(address: Address): Promise<Pooling> {
   } catch (error) {
     throw explain(error, address);
   } finally {
-    await Promise.allSettled([one.end(), other.end()]);
+    await Promise.all(opened.map(({ end }) => end()));
   }
 }
 
@@ -60,12 +65,6 @@ export async function beginBounded(client: pg.ClientBase, statementMs: number): 
   await client.query(
     `begin; select set_config('statement_timeout', '${statementMs}', true) where current_setting('statement_timeout') = '0'`,
   );
-}
-
-function open({ url }: Address): pg.Client {
-  const client = new pg.Client(connectionOptions(url));
-  client.on("error", () => {});
-  return client;
 }
 
 /** Returns the process id that the client received when it connected. */

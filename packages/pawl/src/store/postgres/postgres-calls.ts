@@ -13,7 +13,7 @@
 
 import type pg from "pg";
 import { Forbidden, InvalidOption, KeyConflict, PayloadTooLarge } from "../../values/errors.js";
-import { type Address, openPool, types } from "./database.js";
+import { type Address, type Connections, openPool, types } from "./database.js";
 import { explain, isOutdated, isRetryable, isUnprepared, sqlState } from "./database-errors.js";
 import { quoteName } from "./literals.js";
 import { beginBounded, takeSession } from "./pooler.js";
@@ -38,7 +38,7 @@ type Send = (query: pg.QueryConfig) => Promise<pg.QueryResult>;
 export interface CallsOptions {
   readonly connections: number;
   /** The connection of an open transaction, used instead of a new pool. */
-  readonly pool?: pg.Pool;
+  readonly pool?: Connections;
   /** Shares the connections of these calls, and what they know about them. */
   readonly sharing?: PostgresCalls;
   /** How long the server works on one statement. Default 25 s. */
@@ -59,9 +59,9 @@ export interface Guard {
 
 export class PostgresCalls {
   readonly address: Address;
-  readonly #pool: pg.Pool;
+  readonly #pool: Connections;
   /** For calls that read much. The first such call opens the pool. */
-  readonly #aside: { readonly size: number; pool: pg.Pool | undefined };
+  readonly #aside: { readonly size: number; pool: Connections | undefined };
   readonly #statementMs: number;
   readonly #schema: string;
   readonly #statements: Map<string, Statement>;
@@ -158,7 +158,7 @@ export class PostgresCalls {
     return this.#execute({ text, name: undefined }, [owner, runIds]);
   }
 
-  async #readAside(pool: pg.Pool, query: pg.QueryConfig): Promise<pg.QueryResult> {
+  async #readAside(pool: Connections, query: pg.QueryConfig): Promise<pg.QueryResult> {
     const client = await pool.connect();
     try {
       const isShared = this.#prepared.isKept !== true;
@@ -173,7 +173,7 @@ export class PostgresCalls {
     }
   }
 
-  #open(size: number): pg.Pool {
+  #open(size: number): Connections {
     const prepared = this.#prepared;
     return openPool(this.address.url, size, {
       query_timeout: this.#statementMs + wayMs,

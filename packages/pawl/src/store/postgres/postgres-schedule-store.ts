@@ -15,7 +15,7 @@ import type {
   StoredSchedule,
   TickRun,
 } from "../schedule-store.js";
-import { actorText } from "./literals.js";
+import { actorText, column } from "./literals.js";
 import { PostgresCalls } from "./postgres-calls.js";
 import { childOf, toClaimable } from "./rows.js";
 
@@ -117,6 +117,19 @@ export class PostgresScheduleStore extends PostgresCalls implements ScheduleStor
       dueMs: row!.due_ms,
       due: due.map((one) => ({ ...one, nextAt: new Date(one.nextAt) })),
     };
+  }
+
+  /** Milliseconds until a worker has something to do; 0 or less: now; null: nothing is due. */
+  async nextDue(
+    queues: readonly string[],
+    served: readonly { readonly name: string; readonly version: number }[],
+  ): Promise<number | null> {
+    const [row] = await this.call<{ next_due: number | null }>("next_due", [
+      column(queues, (queue) => queue),
+      column(served, ({ name }) => name),
+      column(served, ({ version }) => version),
+    ]);
+    return row!.next_due;
   }
 
   async fireSchedules(firings: readonly Firing[]): Promise<FiredSchedule[]> {

@@ -10,7 +10,7 @@ import type pg from "pg";
 import { InvalidOption, InvalidOutcome } from "../../values/errors.js";
 import type { Transaction } from "../../define/transaction.js";
 import type { StoreTransaction } from "../store.js";
-import { type Address, openPool, types } from "./database.js";
+import { type Address, type Connections, openPool, types } from "./database.js";
 import { explain, isOutage, isUsersAtCommit, sqlState } from "./database-errors.js";
 import { quoteName } from "./literals.js";
 
@@ -120,16 +120,16 @@ function usersClient(client: pg.PoolClient, onFailed: (error: unknown) => void) 
 
 /** Ends a connection at once, even one that does not answer. */
 function destroy(client: pg.PoolClient): void {
-  // The types of `pg` do not include this property.
+  // The types of `pg` do not include this property, and the driver of a user's pool may lack it.
   const inner: unknown = client;
-  (inner as { readonly connection: { readonly stream: Duplex } }).connection.stream.destroy();
+  (inner as { readonly connection?: { readonly stream?: Partial<Duplex> } }).connection?.stream?.destroy?.();
 }
 
 export class UserTransactions {
   readonly #address: Address;
   /** Each function ends the connection of one open transaction. */
   readonly #open = new Set<() => void>();
-  #pool: pg.Pool | undefined;
+  #pool: Connections | undefined;
 
   constructor(address: Address) {
     this.#address = address;

@@ -43,9 +43,7 @@ export interface ChangeReader {
     limit: number,
   ): Promise<Changes>;
   /** Those of these runs that exist, each with a mark that differs after every change. */
-  marks(
-    runIds: readonly string[],
-  ): Promise<readonly { readonly change: RunChange; readonly mark: string }[]>;
+  marks(runIds: readonly string[]): Promise<readonly { readonly change: RunChange; readonly mark: string }[]>;
 }
 
 type Call = <Row>(name: string, values: readonly unknown[]) => Promise<Row[]>;
@@ -64,11 +62,12 @@ interface ChangeRow {
 export function changesOver(call: Call): ChangeReader {
   return {
     async changes(since, limit) {
-      const position = since === null ? [null, null, null, null] : [since.after, since.from].flatMap(valuesOf);
-      const rows = await call<ChangeRow & { more: number; last_id: string; last_us: string }>("list_changes", [
-        ...position,
-        limit,
-      ]);
+      const position =
+        since === null ? [null, null, null, null] : [since.after, since.from].flatMap(valuesOf);
+      const rows = await call<ChangeRow & { more: number; last_id: string; last_us: string }>(
+        "list_changes",
+        [...position, limit],
+      );
       const { more, last_id: id, last_us: us } = rows[0]!;
       const found = rows.filter((row) => row.id !== null);
       return { changes: found.map((row) => toChange(row, row.change)), more, position: { id, us } };

@@ -13,7 +13,7 @@ import { quoteName } from "../literals.js";
 import { type Schema, tableRights } from "./schema-files.js";
 
 /** Throws unless a role of exactly this name exists. Call it before you write anything. */
-export async function requireRole(client: pg.ClientBase | pg.Pool, role: string): Promise<void> {
+export async function requireRole(client: Pick<pg.ClientBase, "query">, role: string): Promise<void> {
   const { rows } = await client.query<{ rolname: string }>(
     "select rolname from pg_roles where lower(rolname) = lower($1) order by rolname <> $1 limit 1",
     [role],

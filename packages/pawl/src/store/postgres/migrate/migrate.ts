@@ -6,10 +6,10 @@
  * refuses to work on the schema. Users, tests, and `connect` on the local Postgres call it.
  */
 
-import pg from "../../driver/driver.js";
+import type pg from "pg";
 import { Unavailable } from "../../../values/errors.js";
 import { applyFunctions, dropEverything, markObjects } from "./apply-schema.js";
-import { type Address, connectionOptions, openPool, types } from "../database.js";
+import { type Address, openClient, type Opened, openPool, types } from "../database.js";
 import { Refused } from "../../errors.js";
 import { explain } from "../database-errors.js";
 import type { MigrationResult } from "../../store.js";
@@ -31,12 +31,10 @@ export async function migrateSchema(
   given?: Schema,
 ): Promise<MigrationResult> {
   const schema = given ?? (await readSchema());
-  const client = new pg.Client({ ...connectionOptions(address.url), query_timeout: 0 });
-  // Without a listener, losing the connection between two statements would end the process. With
-  // one, the next statement fails.
-  client.on("error", () => {});
+  let opened: Opened | undefined;
   try {
-    await client.connect();
+    opened = await openClient(address.url, { query_timeout: 0 });
+    const { client } = opened;
     await requireUtf8((text) => client.query(text));
     await client.query("begin isolation level read committed");
     await client.query("select pg_advisory_xact_lock(hashtextextended($1, 0))", [
@@ -51,7 +49,7 @@ export async function migrateSchema(
   } catch (error) {
     throw explain(error, address);
   } finally {
-    await client.end().catch(() => {});
+    await opened?.end();
   }
 }
 
@@ -95,7 +93,7 @@ interface Move {
   readonly grant: string | undefined;
 }
 
-async function moveTo(client: pg.Client, schema: Schema, move: Move): Promise<MigrationResult> {
+async function moveTo(client: pg.ClientBase, schema: Schema, move: Move): Promise<MigrationResult> {
   const { name, to, grant } = move;
   const standing = await readStanding(client, name);
   requireReading(standing, name);
@@ -161,7 +159,7 @@ const firstSettings = `insert into settings (identity, home, beats_since, timeli
  * schema.
  */
 async function remove(
-  client: pg.Client,
+  client: pg.ClientBase,
   name: string,
   from: number,
   standing: Standing,
@@ -189,7 +187,7 @@ async function remove(
  * Grants the additions of this migration to the roles that were granted before. Reports only the
  * role that the caller asked for.
  */
-async function grantAnew(client: pg.Client, schema: Schema, { name, grant }: Move): Promise<string[]> {
+async function grantAnew(client: pg.ClientBase, schema: Schema, { name, grant }: Move): Promise<string[]> {
   const before = await grantedRoles(client);
   for (const role of new Set([...before, ...(grant === undefined ? [] : [grant])])) {
     await grantTo(client, schema, name, role);
@@ -201,7 +199,7 @@ async function grantAnew(client: pg.Client, schema: Schema, { name, grant }: Mov
  * Workers must not use objects that the migration removes. Until this transaction ends, no worker
  * can register.
  */
-async function refuseWorkers(client: pg.Client, schema: string): Promise<void> {
+async function refuseWorkers(client: pg.ClientBase, schema: string): Promise<void> {
   await client.query("lock table workers in access exclusive mode");
   const { rows } = await client.query<{ id: string }>(
     "select id from workers where seen_at + lease > clock_timestamp() order by id limit 5",

@@ -99,7 +99,7 @@ begin
         select u.o::int from unnest(p_id, p_claim_id, p_turn, p_op) with ordinality u(id, claim_id, turn, op, o)
         cross join lateral (select t.hold, t.queue, t.name, t.version from runs t where t.id = u.id
           and t.claim_id = u.claim_id and t.turn = u.turn and (t.status = 'executing' and t.locked_by is not null) is true limit 1) r
-        where u.op = 'keep' and ((r.hold & 16) <> 0 or v_has_pauses and is_paused(r.queue, r.name, r.version)));
+        where u.op = 'keep' and ((r.hold & 16) <> 0 or is_paused(r.queue, r.name, r.version)));
       for i in 1 .. cardinality(v_paused) loop
         p_op[v_paused[i]] := 'next';
         v_goes_on := true;

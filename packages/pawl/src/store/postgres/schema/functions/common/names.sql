@@ -10,17 +10,20 @@ begin
       when octet_length(u.unique_key) > 512 then 'the unique key' when octet_length(u.partition_key) > 512 then 'the partition key'
       else 'the rate limit' end
   into v_what
-  from unnest(p_runs) u
-  where octet_length(u.name) > 256 or octet_length(u.queue) > 256 or octet_length(u.step) > 256
-    or octet_length(u.idempotency_key) > 512 or octet_length(u.unique_key) > 512
-    or octet_length(u.partition_key) > 512 or octet_length(u.rate_limit) > 512
-  limit 1;
+  from unnest(p_runs) u where is_misnamed(u) and not starts_with(u.partition_key, chr(1)) is true limit 1;
   if not found then
     perform require_free_key(u.partition_key) from unnest(p_runs) u where starts_with(u.partition_key, chr(1));
   else
     raise exception '% is too long: shorten it, a name has at most 256 bytes, a key 512', v_what using errcode = 'PW422';
   end if;
 end $f$;
+
+-- Whether require_names raises about a run. The planner inlines this.
+create or replace function is_misnamed(p_run new_run) returns boolean language sql immutable as $$
+  select octet_length((p_run).name) > 256 or octet_length((p_run).queue) > 256 or octet_length((p_run).step) > 256
+    or octet_length((p_run).idempotency_key) > 512 or octet_length((p_run).unique_key) > 512
+    or octet_length((p_run).partition_key) > 512 or octet_length((p_run).rate_limit) > 512 or starts_with((p_run).partition_key, chr(1))
+$$;
 
 -- Raises if a partition key begins with the control character that group_key puts before the keys of
 -- groups of messages.

@@ -14,7 +14,7 @@ begin
     where r.id = first_of_key(p_key, p_now) and r.id <> p_run and r.queue = (select f.queue from runs f where f.id = p_run) and r.rate_limit is null
       and r.concurrency is null
       and is_key_settled(r.unique_key, r.unique_guard, r.unique_scope)
-      and is_claiming(p_worker, r.name, r.version) and not is_paused(r.queue, r.name, r.version)
+      and is_claiming(p_worker, r.queue, r.name, r.version)
     for no key update skip locked;
   if not found or is_key_held(p_key) then
     return null;

@@ -2,11 +2,13 @@
 -- Whether the queue or the definition of a run is paused. Bit 16 of runs.hold says whether the run
 -- itself is. Every function that hands out claims checks both (claim, hand_over, start, start_one,
 -- signal_one). So do commit, when the worker wants to keep the claim, and record. receive checks
--- the queue.
-create or replace function is_paused(p_queue text, p_name text, p_version int) returns boolean language sql stable as $$
-  select exists (select 1 from pauses p
-    where case when p.scope = 'queue' then p.name = p_queue else p.name = p_name and p.version in (0, p_version) end)
-$$;
+-- the queue. In PL/pgSQL, so that a statement that seldom asks does not prepare the query each time.
+create or replace function is_paused(p_queue text, p_name text, p_version int) returns boolean language plpgsql stable as $f$
+begin
+  perform 1 from pauses p
+    where case when p.scope = 'queue' then p.name = p_queue else p.name = p_name and p.version in (0, p_version) end;
+  return found;
+end $f$;
 
 -- Whether anything is paused but single runs: asked once per call, before looking at each run.
 create or replace function has_pauses() returns boolean language sql stable as $$

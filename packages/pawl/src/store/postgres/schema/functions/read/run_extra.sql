@@ -5,6 +5,7 @@
 --   paused    who paused it, its queue or its definition
 --   rerunOf   the run that it repeats
 --   rerunAs   the newest run that repeats it
+--   trace     the trace context of its starter
 --   tags, correlationKey, deadlineAt
 -- Rides extras_reruns.
 create or replace function run_extra(p_run runs) returns text language sql stable as $$
@@ -14,6 +15,7 @@ create or replace function run_extra(p_run runs) returns text language sql stabl
       'tags', case when (p_run).has_extras then tags_of((p_run).id) end,
       'correlationKey', x.correlation_key,
       'deadlineAt', iso(x.deadline_at),
+      'trace', (p_run).trace,
       'rerunOf', x.rerun_of::text,
       'rerunAs', case when (p_run).status in ('done', 'failed', 'cancelled')
         then (select n.run_id::text from extras n where n.rerun_of = (p_run).id order by n.run_id desc limit 1) end))

@@ -11,7 +11,7 @@ declare
   v_owner record;
 begin
   for i in 1 .. 2 loop
-    select r.id, r.rerun_of into v_owner from runs r where r.idempotency_key = p_key and r.name = v_name;
+    select r.id, (extras_of(r)).rerun_of into v_owner from runs r where r.idempotency_key = p_key and r.name = v_name;
     if found then
       created := false;
       new_id := array[v_owner.id];

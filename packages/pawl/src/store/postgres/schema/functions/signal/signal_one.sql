@@ -52,8 +52,7 @@ begin
   end if;
   if not v_is_met then
     update runs r set inbox_seq = r.inbox_seq + 1 where r.id = p_run_id;
-  elsif v_run.is_free and v_run.queue = any (p_queues) and is_claiming(p_worker, v_run.name, v_run.version)
-      and not is_paused(v_run.queue, v_run.name, v_run.version) then
+  elsif v_run.is_free and v_run.queue = any (p_queues) and is_claiming(p_worker, v_run.queue, v_run.name, v_run.version) then
     queue := v_run.queue;
     select to_jsonb(c) into handed from take_claims(array[p_run_id], p_worker, p_claim_id, v_now, 262144, 1, 'settled', null) c;
   else

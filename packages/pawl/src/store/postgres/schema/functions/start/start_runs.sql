@@ -30,6 +30,7 @@ declare
   v_extra boolean[];         -- which have such facts or tags; null: none
   v_debounced int[] := '{}'; -- which have a debounce key
   v_ids bigint[];
+  v_direct boolean[];        -- which are inserted already claimed; null: none
   v_pending int[];           -- null: all
   v_only int[];              -- which of them to insert; null: all
   v_again int[];
@@ -44,10 +45,13 @@ begin
     -- a key of an open transaction must keep neither the other runs nor a connection waiting
     perform set_config('lock_timeout', '100ms', true);
   end if;
-  perform require_names(p_runs);
   select count(*) - count(u.kind) as without_kind, count(u.unique_key) + count(u.idempotency_key) as keys, count(u.unique_scope) as scopes,
-    count(u.partition_key) as partition_keys, count(u.rate_limit) as rate_limits, count(u.at) as times, count(u.options) as options
+    count(u.partition_key) as partition_keys, count(u.rate_limit) as rate_limits, count(u.at) as times, count(u.options) as options,
+    bool_or(is_misnamed(u)) as misnamed
   into v_given from unnest(p_runs) u;
+  if v_given.misnamed then
+    perform require_names(p_runs);
+  end if;
   if v_given.rate_limits > 0 then
     perform require_limits(array_agg(u.rate_limit), array_agg(u.weight)) from unnest(p_runs) u;
   end if;
@@ -69,6 +73,9 @@ begin
   if v_is_held or p_worker is not null and has_pauses()
       and exists (select 1 from unnest(p_runs) u where u.direct and is_paused(coalesce(u.queue, 'default'), u.name, u.version)) then
     p_worker := null;
+  end if;
+  if p_worker is not null then
+    v_direct := array(select u.direct from unnest(p_runs) with ordinality u order by u.ordinality);
   end if;
   v_ids := array(select nextval('run_ids') << 6 from generate_series(1, cardinality(p_runs)));
   -- starts by name: the definition to run, found once per name, or per name and version where one
@@ -112,8 +119,8 @@ begin
         v_options, v_timeout);
     end if;
     return query
-      select u.ordinality::int, v_ids[u.ordinality], true, first_status(u.direct, p_worker), null::bigint from unnest(p_runs) with ordinality u
-      where v_pending is null or u.ordinality = any (v_pending);
+      select u.o::int, u.id, true, first_status(v_direct[u.o], p_worker), null::bigint from unnest(v_ids) with ordinality u(id, o)
+      where v_pending is null or u.o = any (v_pending);
     return;
   end if;
 
@@ -178,7 +185,6 @@ begin
       v_options, v_timeout);
   end if;
   return query
-    select u.ordinality::int, v_ids[u.ordinality], true, first_status(u.direct, p_worker), null::bigint
-    from unnest(p_runs) with ordinality u
-    where u.ordinality <> all (v_answered);
+    select u.o::int, u.id, true, first_status(v_direct[u.o], p_worker), null::bigint from unnest(v_ids) with ordinality u(id, o)
+    where u.o <> all (v_answered);
 end $f$;
