@@ -2,24 +2,29 @@
  * The demo: `npm run demo`. A worker in its own process executes a machine of four steps. The demo
  * kills that process in the middle of the second step and starts another, which continues the run.
  * The demo also plays the outside world, so it can count the real requests. It fails if Pawl did
- * not keep its promise, and always cleans up.
+ * not keep its promise, and always cleans up. In a terminal, or with `--stay`, it ends with a link to
+ * the run in the dashboard, which stays open until Ctrl-C.
  */
 
 import { styleText } from "node:util";
 import { startLocalPostgres } from "@pawl/local-postgres";
+import { createServer } from "@pawl/server";
 import { connect, migrate } from "pawl";
 import { WorkerProcess } from "./demo-process.js";
 import { OutsideWorld } from "./demo-world.js";
 import { order } from "./order.js";
 
 const steps = ["reserve", "charge", "pack", "ship"];
+/** Whether somebody is there to look at the dashboard. */
+const stays = process.argv.includes("--stay") || (process.stdin.isTTY && process.stdout.isTTY);
 
 /** Clean-up functions, always called in reverse order. */
 const cleanups: (() => Promise<void>)[] = [];
 let isInterrupted = false;
 const beganAtMs = performance.now();
 
-async function demo(): Promise<void> {
+/** Returns the link to the run in the dashboard; null: nobody is there to follow it. */
+async function demo(): Promise<string | null> {
   say("Pawl: a worker is killed in the middle of a run, and another one goes on.");
 
   heading("1. Postgres");
@@ -76,6 +81,11 @@ async function demo(): Promise<void> {
   expect(status === "completed", "the run is completed");
   expect(counts === "1+0 1+1 0+1 0+1", "only the interrupted step is executed again");
   expect(world.payments === 1, "the money is taken once");
+
+  if (!stays) return null;
+  const server = await createServer({ database: postgres.url, port: 0 });
+  cleanups.push(() => server.close());
+  return `${await server.listen()}/runs/${runId}`;
 }
 
 async function startWorker(name: string, url: string, world: OutsideWorld): Promise<WorkerProcess> {
@@ -117,10 +127,14 @@ const interrupted = new Promise<never>((_, reject) => {
 });
 
 try {
-  await Promise.race([demo(), interrupted]);
+  const link = await Promise.race([demo(), interrupted]);
   say(
     `\nDone in ${((performance.now() - beganAtMs) / 1000).toFixed(1)} s. The code: examples/src/order.ts and demo.ts.`,
   );
+  if (link !== null) {
+    say(`See the run in the dashboard until you press Ctrl-C: ${link}`);
+    await interrupted.catch(() => {});
+  }
 } catch (error) {
   console.error(`\nThe demo failed: ${error instanceof Error ? error.message : String(error)}`);
   process.exitCode = 1;

@@ -27,12 +27,15 @@ describe("the dashboard of a server with tokens", () => {
     expect(await page.evaluate("sessionStorage.length")).toBe(0);
   });
 
-  it("says why the server refuses an act that the token does not allow", async () => {
+  it("says why the server refuses an act, if the token has lost its rights meanwhile", async () => {
     const { runId } = await pawl.start("nobody-serves", {});
     const page = await visit(`/runs/${runId}`);
-    await page.getByLabel("Bearer token").fill(reader);
+    await page.getByLabel("Bearer token").fill(writer);
     await page.getByRole("button", { name: "Open the dashboard" }).click();
     await page.getByRole("button", { name: "Cancel…" }).click();
+    await page.route("**/v1/**", (route) =>
+      route.continue({ headers: { ...route.request().headers(), authorization: `Bearer ${reader}` } }),
+    );
     await page.getByRole("button", { name: "Cancel the run" }).click();
     await page.getByText('the token "reader" lacks the scope write').waitFor();
     expect((await pawl.runs.get(runId)).status).toBe("running");

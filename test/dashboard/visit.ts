@@ -13,22 +13,42 @@ import { testServer } from "../support/server.js";
 import { launchBrowser } from "./browser.js";
 import { shop, stock, type Stocked } from "./shop.js";
 
-export interface Visited extends Pick<TestEngine, "serve"> {
+export interface Visited {
   readonly pawl: Pawl;
+  readonly serve: TestEngine["serve"];
   readonly url: string;
+  /** The URL of the database. */
+  readonly database: string;
   readonly runs: Stocked;
   /** Opens a page of the dashboard; closed at the end of the test. */
   visit(path: string, options?: BrowserContextOptions): Promise<Page>;
+  /** The complaints of the pages so far: the test does not fail by them. */
+  takeComplaints(): string[];
+  /** Opens a page elsewhere on this machine. */
+  readonly open: Browsing["open"];
+}
+
+export interface Browsing {
+  /** Opens a page; closed at the end of the test. It may call its own origin only. */
+  open(url: string, options?: BrowserContextOptions): Promise<Page>;
+  takeComplaints(): string[];
 }
 
 /** Call it at the top of a test file. */
 export async function visitShop(options: ServerOptions & { empty?: boolean } = {}): Promise<Visited> {
   const { empty = false, ...serverOptions } = options;
   const database = await testDatabase();
-  const engine = testEngine(database);
-  if (!empty) await engine.serve(shop);
+  const { pawl, serve } = testEngine(database);
+  if (!empty) await serve(shop);
   const { url } = await testServer({ database: database.url, logger: silent, ...serverOptions });
-  const runs = empty ? ({} as Stocked) : await stock(engine.pawl);
+  const runs = empty ? ({} as Stocked) : await stock(pawl);
+  const { open, takeComplaints } = await browse();
+  const visit = (path: string, given?: BrowserContextOptions) => open(url + path, given);
+  return { pawl, serve, url, database: database.url, runs, visit, open, takeComplaints };
+}
+
+/** A browser alone. Call it at the top of a test file. */
+export async function browse(): Promise<Browsing> {
   const browser = await launchBrowser();
   afterAll(() => browser.close());
   const complaints: string[] = [];
@@ -38,22 +58,19 @@ export async function visitShop(options: ServerOptions & { empty?: boolean } = {
     expect(complaints.splice(0)).toEqual([]);
   });
   return {
-    pawl: engine.pawl,
-    serve: engine.serve,
-    url,
-    runs,
-    visit: async (path, contextOptions = {}) => {
-      const page = await newPage(browser, url, contextOptions, complaints);
+    open: async (url, options = {}) => {
+      const page = await newPage(browser, new URL(url).origin, options, complaints);
       open.push(page.context());
-      await page.goto(url + path);
+      await page.goto(url);
       return page;
     },
+    takeComplaints: () => complaints.splice(0),
   };
 }
 
 async function newPage(
   browser: Browser,
-  url: string,
+  origin: string,
   options: BrowserContextOptions,
   complaints: string[],
 ): Promise<Page> {
@@ -61,13 +78,17 @@ async function newPage(
   context.setDefaultTimeout(30_000);
   const page = await context.newPage();
   page.on("pageerror", (error) => complaints.push(`threw ${error.message}`));
+  page.on("dialog", (dialog) => complaints.push(`asked ${dialog.message()}`));
   page.on("console", (message) => {
     // An answer of 401, 403 or 404 is logged by the browser itself.
     const isExpected = /status of (401|403|404|422)/.test(message.text());
     if (message.type() === "error" && !isExpected) complaints.push(`logged ${message.text()}`);
   });
   page.on("request", (request) => {
-    if (!request.url().startsWith(url)) complaints.push(`called ${request.url()}`);
+    // A test may go on to another server of this machine.
+    const own = [origin, page.url() === "about:blank" ? origin : new URL(page.url()).origin];
+    const isPage = request.isNavigationRequest() && new URL(request.url()).hostname === "127.0.0.1";
+    if (!isPage && !own.includes(new URL(request.url()).origin)) complaints.push(`called ${request.url()}`);
   });
   return page;
 }

@@ -11,7 +11,15 @@ describe("the demo", () => {
     "tells the story of a run that survives its worker, and leaves nothing behind",
     { timeout: 120_000 },
     async () => {
-      const { code, stdout, stderr } = await startProgram(demo).ended;
+      const program = startProgram(demo, { args: ["--stay"] });
+      const linked = (): string | undefined => /dashboard until .*: (http\S+)$/m.exec(program.stdout())?.[1];
+      const link = await until("it ends with a link", linked, 90_000);
+      const page = await fetch(link, { headers: { accept: "text/html" } });
+      expect(await page.text()).toContain('<div id="app">');
+      const run = await fetch(link.replace("/runs/", "/v1/runs/"));
+      expect(await run.json()).toMatchObject({ name: "order", status: "completed" });
+      program.process.kill("SIGINT");
+      const { code, stdout, stderr } = await program.ended;
       expect(stderr).toBe("");
       expect(code).toBe(0);
       expectInOrder(stdout, [

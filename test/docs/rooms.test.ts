@@ -43,6 +43,7 @@ const serverRooms = [
   "doctor",
   "reports",
   "routes",
+  "embed",
   "",
   "command/terminal",
   "command/runs",
@@ -52,7 +53,7 @@ const serverRooms = [
   "command",
 ];
 
-const dashboardRooms = ["format", "api", "parts", "run", "pages", ""];
+const dashboardRooms = ["format", "api", "parts", "graph", "run", "pages", ""];
 
 const houses = [
   { name: "pawl", order: rooms },

@@ -4,8 +4,10 @@ import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { setToken, token, tokenWanted } from "./api/client.js";
 import { isStreaming } from "./api/events.js";
+import { has, isLimited, me } from "./api/me.js";
 import { isLive } from "./api/resource.js";
 import { goTo, pageAt, path } from "./api/router.js";
+import { nextTheme, theme } from "./api/theme.js";
 import { ActionsPage } from "./pages/actions.js";
 import { BulkPage } from "./pages/bulk.js";
 import { DefinitionPage } from "./pages/definition.js";
@@ -24,7 +26,6 @@ import { icons, Mark } from "./parts/icons.js";
 import { Empty, Page } from "./parts/page.js";
 import { TokenPage } from "./parts/token.js";
 import { RunPage } from "./run/run-page.js";
-import { nextTheme, theme } from "./theme.js";
 
 const places = [
   ["", "Overview", icons.overview],
@@ -58,7 +59,7 @@ export function App(): JSX.Element {
           <span>Pawl</span>
         </a>
         <ul>
-          {places.map(([to, label, icon]) => (
+          {places.filter(isVisible).map(([to, label, icon]) => (
             <li key={to}>
               <a href={pageAt(to)} aria-current={isAt(to) ? "page" : undefined}>
                 {icon}
@@ -68,6 +69,7 @@ export function App(): JSX.Element {
           ))}
         </ul>
         <div class="side-end">
+          {me.value !== null && me.value.name !== null && <p class="muted">{me.value.name}</p>}
           <FindRun />
           <div class="side-buttons">
             <button
@@ -187,6 +189,11 @@ function FindRun(): JSX.Element {
 function liveTitle(): string {
   if (!isLive.value) return "The page does not update itself";
   return isStreaming.value ? "Changes appear at once" : "The page updates itself every few seconds";
+}
+
+/** The action log has what everybody did: only tokens that may see all can read it. */
+function isVisible([to]: (typeof places)[number]): boolean {
+  return to !== "actions" || (has("admin") && !isLimited());
 }
 
 function isAt(to: string): boolean {

@@ -32,7 +32,7 @@ export function readEnvironment(env: Environment): ReadEnvironment {
     sweepInterval: sweepMs === 0 ? false : sweepMs,
     allowPrivateDeliveries: readSwitchOrList(env, "PAWL_DELIVERY_ALLOW_PRIVATE"),
     metricsOpen: readSwitch(env, "PAWL_METRICS_OPEN"),
-    dashboard: readSwitch(env, "PAWL_DASHBOARD"),
+    dashboard: readDashboard(env),
   };
   const isTraced = readSwitch(env, "OTLP_ENABLED") === true;
   const endpoint = read(env, "OTLP_ENDPOINT")?.value;
@@ -44,6 +44,15 @@ export function readEnvironment(env: Environment): ReadEnvironment {
         ? ["OTLP_ENDPOINT is set, but OTLP_ENABLED is not 1: the server sends no traces"]
         : [],
   };
+}
+
+/** One option, made of three variables. */
+function readDashboard(env: Environment): ServerOptions["dashboard"] {
+  const isServed = readSwitch(env, "PAWL_DASHBOARD");
+  const readOnly = readSwitch(env, "PAWL_DASHBOARD_READ_ONLY");
+  const payloads = readSwitch(env, "PAWL_DASHBOARD_PAYLOADS");
+  if (isServed === false || (readOnly === undefined && payloads === undefined)) return isServed;
+  return { readOnly, payloads };
 }
 
 /** The first of these variables that is set and not empty. */

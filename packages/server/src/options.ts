@@ -1,12 +1,14 @@
 /**
- * The options of `createServer`: their types and defaults. Refuses unknown names, wrong types and
- * ranges.
+ * The options of `createServer` and `createHandler`: their types and defaults. Refuses unknown names,
+ * wrong types and ranges.
  */
 
 import type { Duration, Logger } from "pawl";
 import { InvalidOption } from "pawl";
 import { check, database as databases, values } from "pawl/engine";
-import { checkAuth, type AuthMode } from "./http/auth.js";
+import { checkBasePath } from "./embed/base-path.js";
+import { checkAuth, checkHandlerAuth, type AuthMode } from "./http/auth.js";
+import type { Authorized } from "./http/host-auth.js";
 import type { DeliverySettings } from "./delivery/delivery.js";
 import { checkTargets } from "./delivery/targets.js";
 
@@ -59,20 +61,42 @@ export interface ServerOptions {
   readonly drainTimeout?: Duration | undefined;
   /** Whether `/metrics` needs no token; else it needs one with the scope read. Default false. */
   readonly metricsOpen?: boolean | undefined;
-  /** Whether to serve the dashboard at `/`. Default true. */
-  readonly dashboard?: boolean | undefined;
+  /** Whether to serve the dashboard at `/`, and how. Default true. */
+  readonly dashboard?: boolean | DashboardOptions | undefined;
   /** Default: warnings and errors to the console. */
   readonly logger?: Logger | undefined;
 }
 
-export interface ServerSettings {
+export interface DashboardOptions {
+  /** Hide every button that changes something. The API allows what it always allows. Default false. */
+  readonly readOnly?: boolean | undefined;
+  /**
+   * Whether browsers get inputs, states, outputs, payloads and bodies. False: the server leaves them
+   * out of its answers to browsers; programs still get them. Default true.
+   */
+  readonly payloads?: boolean | undefined;
+}
+
+/** The options of `createHandler`. Give `tokens`, `authorize` or `proxyAuth`. */
+export interface HandlerOptions<Taken> extends Omit<ServerOptions, "host" | "port" | "maxConnections"> {
+  /** The path of your app under which you mount the handler, such as "/admin/pawl". Default "/". */
+  readonly basePath?: string | undefined;
+  /**
+   * Says who sent a request and what they may do, from your own session, cookie or header. Null: the
+   * caller is unknown (status 401). Requests of foreign web pages are refused before.
+   */
+  readonly authorize?: ((request: Taken) => Authorized | Promise<Authorized>) | undefined;
+}
+
+/** The settings that a server and a handler share. */
+export interface ServiceSettings {
   readonly database: string | undefined;
   readonly schema: string;
-  readonly host: string;
-  readonly port: number;
+  readonly basePath: string;
   readonly auth: AuthMode;
   readonly connections: number;
-  readonly maxConnections: number;
+  /** How many HTTP connections may be open; null: the app of a handler decides. */
+  readonly maxConnections: number | null;
   readonly maxPayloadBytes: number;
   readonly maxRetentionDays: number | null;
   readonly reapMs: number;
@@ -82,19 +106,31 @@ export interface ServerSettings {
   readonly delivery: DeliverySettings | null;
   readonly drainMs: number;
   readonly metricsOpen: boolean;
-  readonly dashboard: boolean;
+  /** null: no dashboard. */
+  readonly dashboard: DashboardSettings | null;
   readonly logger: Logger;
 }
 
-const names = [
-  "database",
-  "schema",
-  "host",
-  "port",
+interface DashboardSettings {
+  readonly readOnly: boolean;
+  readonly payloads: boolean;
+}
+
+interface ServerSettings extends ServiceSettings {
+  readonly host: string;
+  readonly port: number;
+}
+
+interface HandlerSettings<Taken> extends Omit<ServiceSettings, "auth"> {
+  /** How callers are authenticated, or the function of the app that says so. */
+  readonly access: AuthMode | ((request: Taken) => Authorized | Promise<Authorized>);
+}
+
+const places = ["database", "schema"] as const;
+const sharedNames = [
   "tokens",
   "proxyAuth",
   "pool",
-  "maxConnections",
   "maxPayloadBytes",
   "maxRetentionDays",
   "reapInterval",
@@ -107,6 +143,10 @@ const names = [
   "dashboard",
   "logger",
 ] as const;
+const serverNames = [...places, "host", "port", "maxConnections", ...sharedNames] as const;
+const handlerNames = [...places, "basePath", "authorize", ...sharedNames] as const;
+
+type Given = Readonly<Partial<Record<(typeof places | typeof sharedNames)[number], unknown>>>;
 
 const defaults = {
   host: "127.0.0.1",
@@ -120,24 +160,38 @@ const defaults = {
 };
 
 export function checkServer(options: unknown): ServerSettings {
-  const given = check.options(options, names, "the options of createServer");
-  const { database, maxRetentionDays, sweepInterval = defaults.sweepInterval, metricsOpen = false } = given;
-  if (typeof metricsOpen !== "boolean") {
-    throw new InvalidOption(`metricsOpen must be true or false, not ${values.show(metricsOpen)}`);
-  }
+  const given = check.options(options, serverNames, "the options of createServer");
   const host = check.string(given.host ?? defaults.host, "host", { maxBytes: 255 });
   return {
-    database:
-      database === undefined ? databases.givenUrl(undefined) : check.databaseUrl(database, "database"),
-    schema: check.schemaName(given.schema),
+    ...checkShared(given),
     host,
     port: check.integer(given.port ?? defaults.port, "port", { min: 0, max: 65_535 }),
+    basePath: "",
     auth: checkAuth({ tokens: given.tokens, proxyAuth: given.proxyAuth, host }),
-    connections: check.integer(given.pool ?? defaults.pool, "pool", { min: 1, max: 1_000 }),
     maxConnections: check.integer(given.maxConnections ?? defaults.maxConnections, "maxConnections", {
       min: 10,
       max: 1_000_000,
     }),
+  };
+}
+
+export function checkHandler<Taken>(options: HandlerOptions<Taken>): HandlerSettings<Taken> {
+  const given = check.options(options, handlerNames, "the options of createHandler");
+  const access = checkHandlerAuth(given) ?? options.authorize;
+  if (access === undefined) throw new InvalidOption("authorize must be a function");
+  return { ...checkShared(given), basePath: checkBasePath(given.basePath), access, maxConnections: null };
+}
+
+function checkShared(given: Given): Omit<ServiceSettings, "basePath" | "auth" | "maxConnections"> {
+  const { database, maxRetentionDays, sweepInterval = defaults.sweepInterval, metricsOpen = false } = given;
+  if (typeof metricsOpen !== "boolean") {
+    throw new InvalidOption(`metricsOpen must be true or false, not ${values.show(metricsOpen)}`);
+  }
+  return {
+    database:
+      database === undefined ? databases.givenUrl(undefined) : check.databaseUrl(database, "database"),
+    schema: check.schemaName(given.schema),
+    connections: check.integer(given.pool ?? defaults.pool, "pool", { min: 1, max: 1_000 }),
     maxPayloadBytes: check.maxPayload(given.maxPayloadBytes),
     maxRetentionDays:
       maxRetentionDays === undefined
@@ -153,8 +207,23 @@ export function checkServer(options: unknown): ServerSettings {
       : null,
     drainMs: within(given.drainTimeout ?? defaults.drainTimeout, "drainTimeout", 0),
     metricsOpen,
-    dashboard: checkBoolean(given.dashboard ?? true, "dashboard"),
+    dashboard: checkDashboard(given.dashboard ?? true),
     logger: check.logger(given.logger),
+  };
+}
+
+function checkDashboard(given: unknown): DashboardSettings | null {
+  if (given === false) return null;
+  if (given !== true && (typeof given !== "object" || given === null)) {
+    throw new InvalidOption(
+      `dashboard must be true, false, or an object with readOnly and payloads, not ${values.show(given)}`,
+    );
+  }
+  const { readOnly = false, payloads = true } =
+    given === true ? {} : check.options(given, ["readOnly", "payloads"], "the option dashboard");
+  return {
+    readOnly: checkBoolean(readOnly, "dashboard.readOnly"),
+    payloads: checkBoolean(payloads, "dashboard.payloads"),
   };
 }
 

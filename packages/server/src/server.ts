@@ -3,16 +3,10 @@
  * Programs embed it with `createServer`; the `pawl` command starts it too.
  */
 
-import type { Worker } from "pawl";
-import { type Backend, openBackend } from "./backend/backend.js";
-import { startDeliverer } from "./delivery/deliverer.js";
-import { type App, makeApp } from "./http/app.js";
-import { Dashboard } from "./http/dashboard.js";
-import { documentApi } from "./http/openapi.js";
+import type { App } from "./http/app.js";
 import type { Route } from "./http/route-table.js";
-import { checkServer, type ServerOptions, type ServerSettings } from "./options.js";
-import { addRoutes } from "./routes/index.js";
-import { workerRoutes } from "./workers/routes.js";
+import { checkServer, type ServerOptions } from "./options.js";
+import { openService } from "./service.js";
 
 export interface PawlServer {
   /**
@@ -39,39 +33,22 @@ const backlog = 4_096;
 export async function createServer(options: ServerOptions = {}): Promise<PawlServer> {
   const settings = checkServer(options);
   const { host, port, drainMs } = settings;
-  const backend = await openBackend(settings);
-  const dashboard = settings.dashboard ? Dashboard.read() : null;
-  const { app, routes } = makeApp({ ...settings, dashboard });
-  try {
-    if (settings.maxRetentionDays !== null)
-      await backend.engine.store.setRetentionCeiling(settings.maxRetentionDays);
-    await documentApi(app);
-    addRoutes(app, backend, settings);
-    workerRoutes(app, backend, () => sweeper.hurry());
-  } catch (error) {
-    await backend.close();
-    throw error;
-  }
-  const sweeper = backend.engine.startSweeper(settings);
-  const firer = backend.engine.startFirer();
-  let deliverer: Worker | undefined;
+  const service = await openService(settings);
+  const { app, routes } = service;
   const listen = async (): Promise<string> => {
     const url = await app.listen({ host, port, backlog });
-    deliverer = deliver(backend, settings);
+    service.deliver();
     return url;
   };
   const close = async (): Promise<void> => {
-    backend.beginClosing();
+    service.beginClosing();
     const giveUp = setTimeout(() => app.server.closeAllConnections(), drainMs);
     // A connection whose last answer is out would otherwise stay open for the next request.
     const idle = setInterval(() => app.server.closeIdleConnections(), 20);
     await app.close();
     clearTimeout(giveUp);
     clearInterval(idle);
-    await deliverer?.stop();
-    await firer.stop();
-    await sweeper.stop();
-    await backend.close();
+    await service.end();
   };
   let closed: Promise<void> | undefined;
   return {
@@ -80,19 +57,4 @@ export async function createServer(options: ServerOptions = {}): Promise<PawlSer
     listen,
     close: () => (closed ??= close()),
   };
-}
-
-/** The worker that delivers publications to URLs; undefined: another server does that. */
-function deliver({ engine }: Backend, { schema, delivery, logger }: ServerSettings): Worker | undefined {
-  if (delivery === null) return undefined;
-  const worker = startDeliverer({
-    url: engine.url,
-    schema,
-    store: engine.store,
-    settings: delivery,
-    logger,
-  });
-  // The worker logs a failure itself; the API is served all the same.
-  worker.ready.catch(() => {});
-  return worker;
 }

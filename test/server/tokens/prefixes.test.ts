@@ -154,13 +154,49 @@ describe("a token with prefixes", () => {
     });
   });
 
-  it("lists and counts what it names, if that is its own", async () => {
+  it("lists and counts its own runs, whatever the filters, and may not name others", async () => {
+    const before = await pawl.runs.get(foreign.runId);
+    const mixed = { queue: "billing", tags: { team: "both" }, correlationKey: "both" };
+    await pawl.start("shipping-send", {}, mixed);
+    const kept = (await pawl.start("billing-charge", {}, mixed)).runId;
+    await pawl.start("billing-charge", {}, { ...mixed, queue: "shipping" });
+    await pawl.runs.pause(kept);
+    for (const filter of [
+      "",
+      "?status=running",
+      "?phase=runnable",
+      `?since=${before.startedAt.toISOString()}`,
+      "?tag.team=both",
+      "?correlationKey=both",
+      "?paused=true",
+      "?input.of=billing",
+      "?parentId=1",
+      "?error=Never",
+      "?status=running&kind=job",
+    ]) {
+      for (const who of ["both", "names", "queues"] as const) {
+        const { body } = await as(who, "GET", `/v1/runs${filter}`);
+        const { runs } = body as { runs: { name: string; queue: string; runId: string }[] };
+        const isOwn = (run: { name: string; queue: string }): boolean =>
+          (who === "queues" || run.name.startsWith("billing") || run.name.startsWith("invoice-")) &&
+          (who === "names" || run.queue.startsWith("billing"));
+        expect([filter, who, runs.filter((run) => !isOwn(run))]).toEqual([filter, who, []]);
+        const all = ((await as("all", "GET", `/v1/runs${filter}`)).body as { runs: typeof runs }).runs;
+        const names = who === "names" ? all.filter(({ name }) => name.startsWith("billing-")) : all;
+        expect([filter, who, runs.map(({ runId }) => runId)]).toEqual([
+          filter,
+          who,
+          names.filter((run) => isOwn(run)).map(({ runId }) => runId),
+        ]);
+        const { body: counted } = await as(who, "GET", `/v1/runs/count${filter}`);
+        expect([filter, who, counted]).toEqual([filter, who, { count: runs.length }]);
+      }
+    }
+    await pawl.runs.resume(kept);
     const list = async (who: Who, path: string) => (await as(who, "GET", path)).status;
     for (const path of ["/v1/runs", "/v1/runs/count"]) {
-      expect(await list("both", path)).toBe(403);
-      expect(await list("both", `${path}?name=billing-charge`)).toBe(403);
-      expect(await list("both", `${path}?queue=billing`)).toBe(403);
       expect(await list("both", `${path}?name=billing-charge&queue=billing`)).toBe(200);
+      expect(await list("both", `${path}?name=shipping-send&queue=billing`)).toBe(403);
       expect(await list("names", `${path}?name=billing-charge`)).toBe(200);
       expect(await list("names", `${path}?name=shipping-send`)).toBe(403);
       expect(await list("queues", `${path}?queue=billing`)).toBe(200);
@@ -168,7 +204,8 @@ describe("a token with prefixes", () => {
     }
     expect(await list("names", "/v1/workflows/billing-charge/runs")).toBe(200);
     expect(await list("names", "/v1/workflows/shipping-send/runs")).toBe(403);
-    expect(await list("both", "/v1/workflows/billing-charge/runs")).toBe(403);
+    expect(await list("both", "/v1/workflows/billing-charge/runs")).toBe(200);
+    expect(await list("both", "/v1/workflows/billing-charge/runs?queue=shipping")).toBe(403);
   });
 
   it("learns of the names, queues and limits that are its own", async () => {
@@ -219,13 +256,23 @@ describe("a token with prefixes", () => {
     }
   });
 
-  it("cannot use what concerns everybody: topics, subscriptions, metrics", async () => {
+  it("sees the metrics of its names and queues, and no others", async () => {
+    const { body } = await as("all", "GET", "/metrics");
+    expect(body).toContain('started_total{workflow="shipping-send"}');
+    for (const who of ["both", "names", "queues"] as const) {
+      const text = (await as(who, "GET", "/metrics")).body as string;
+      expect(text).not.toMatch(/^[^#].*(workflow|queue|limit)="(?!billing|invoice-)/m);
+      expect(text).toMatch(/^pawl_workers \d/m);
+      expect(text.includes('started_total{workflow="billing-charge"}')).toBe(who !== "queues");
+    }
+  });
+
+  it("cannot use what concerns everybody: topics, subscriptions", async () => {
     const target = { type: "workflow", name: "billing-charge" };
     for (const who of ["both", "names", "queues"] as const) {
       expect((await as(who, "POST", "/v1/topics/a/messages", { body: 1 })).status).toBe(403);
       expect((await as(who, "POST", "/v1/topics/a/subscriptions", target)).status).toBe(403);
       expect((await as(who, "GET", "/v1/subscriptions")).status).toBe(403);
-      expect((await as(who, "GET", "/metrics")).status).toBe(403);
       expect((await as(who, "GET", "/v1/openapi.json")).status).toBe(200);
     }
   });

@@ -11,6 +11,8 @@ const tokenKey = "pawl.token";
 export const token = signal(sessionStorage.getItem(tokenKey));
 /** Why the server wants a token; null: it has not asked. */
 export const tokenWanted = signal<string | null>(null);
+/** The app around the dashboard decides who may see it: a token would not help. */
+export const isAppAsked = signal(false);
 
 export function setToken(value: string | null): void {
   if (value === null) sessionStorage.removeItem(tokenKey);
@@ -75,7 +77,7 @@ export async function callStream(
 
 async function send(path: string, options: Call, more: Record<string, string> = {}): Promise<Response> {
   const { method = "GET", query, body, dedupKey, signal: aborted } = options;
-  const headers: Record<string, string> = { ...more };
+  const headers: Record<string, string> = { "x-pawl-dashboard": "1", ...more };
   if (token.value !== null) headers["authorization"] = `Bearer ${token.value}`;
   if (body !== undefined) headers["content-type"] = "application/json";
   if (dedupKey !== undefined) headers["idempotency-key"] = dedupKey;
@@ -95,7 +97,10 @@ async function send(path: string, options: Call, more: Record<string, string> = 
   setServerTime(answer.headers.get("date"));
   if (answer.ok) return answer;
   const problem = await readProblem(answer);
-  if (problem.status === 401) tokenWanted.value = problem.message;
+  if (problem.status === 401) {
+    isAppAsked.value = answer.headers.get("www-authenticate") === null;
+    tokenWanted.value = problem.message;
+  }
   throw problem;
 }
 

@@ -10,6 +10,7 @@ import { now } from "../api/clock.js";
 import { goTo, pageAt } from "../api/router.js";
 import { cli } from "../format/command.js";
 import { number, plural } from "../format/number.js";
+import { Button } from "../parts/button.js";
 import { Dialog, Field } from "../parts/dialog.js";
 import { toBulkFilter } from "./filters.js";
 
@@ -27,9 +28,9 @@ export function BulkButton({ address }: { address: URLSearchParams }): JSX.Eleme
   const [isOpen, setOpen] = useState(false);
   return (
     <>
-      <button type="button" onClick={() => setOpen(true)}>
+      <Button scope="admin" onClick={() => setOpen(true)}>
         Act on all of these…
-      </button>
+      </Button>
       {isOpen && <BulkDialog address={address} onClose={() => setOpen(false)} />}
     </>
   );

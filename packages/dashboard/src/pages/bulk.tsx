@@ -63,6 +63,7 @@ export function BulkPage({ id }: { id: string }): JSX.Element {
                   <div class="remedies">
                     <ActButton
                       label="Stop…"
+                      scope="admin"
                       isDangerous
                       title={`Stop the bulk operation ${id}?`}
                       verb="Stop it"

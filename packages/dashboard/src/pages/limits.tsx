@@ -10,6 +10,7 @@ import { cli } from "../format/command.js";
 import { readMetrics } from "../format/metrics.js";
 import { number } from "../format/number.js";
 import { duration } from "../format/time.js";
+import { Button } from "../parts/button.js";
 import { Code } from "../parts/copy.js";
 import { icons } from "../parts/icons.js";
 import { type Draft, draftOf, LimitDialog, newDraft } from "../parts/limit-dialog.js";
@@ -39,10 +40,10 @@ export function LimitsPage(): JSX.Element {
     <Page
       title="Limits"
       actions={
-        <button type="button" class="primary" onClick={() => setDraft(newDraft)}>
+        <Button scope="admin" class="primary" onClick={() => setDraft(newDraft)}>
           {icons.plus}
           Add a limit…
-        </button>
+        </Button>
       }
     >
       <section class="panel flush" aria-label="Limits">
@@ -99,13 +100,13 @@ export function LimitsPage(): JSX.Element {
                         </td>
                         <td class="right number">{number(throttled.get(limit.name) ?? 0)}</td>
                         <td class="right">
-                          <button
-                            type="button"
+                          <Button
+                            scope="admin"
                             aria-label={`Change ${limit.name}`}
                             onClick={() => setDraft(draftOf(limit))}
                           >
                             Change…
-                          </button>
+                          </Button>
                         </td>
                       </tr>
                     ))}

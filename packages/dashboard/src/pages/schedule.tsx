@@ -9,6 +9,7 @@ import type { Run, RunPage, ScheduleDetail } from "../api/types.js";
 import { cli } from "../format/command.js";
 import { duration } from "../format/time.js";
 import { ActButton } from "../parts/act-button.js";
+import { Button } from "../parts/button.js";
 import { Dialog, Field } from "../parts/dialog.js";
 import { Json } from "../parts/json.js";
 import { Await, Page, Panel } from "../parts/page.js";
@@ -167,9 +168,9 @@ function Buttons(props: { schedule: ScheduleDetail; path: string; onDone: () => 
         path={`${path}/${verb.toLowerCase()}`}
         onDone={onDone}
       />
-      <button type="button" onClick={() => setBackfilling(true)}>
+      <Button scope="write" onClick={() => setBackfilling(true)}>
         Backfill…
-      </button>
+      </Button>
       <ActButton
         label="Remove…"
         isDangerous

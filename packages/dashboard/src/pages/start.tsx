@@ -6,6 +6,7 @@ import { call } from "../api/client.js";
 import { goTo, pageAt } from "../api/router.js";
 import type { DefinitionPage } from "../api/types.js";
 import { cli } from "../format/command.js";
+import { Button } from "../parts/button.js";
 import { Code } from "../parts/copy.js";
 import { Dialog, Field, readJson } from "../parts/dialog.js";
 import { icons } from "../parts/icons.js";
@@ -15,10 +16,10 @@ export function StartButton({ name = "" }: { name?: string }): JSX.Element {
   const [isOpen, setOpen] = useState(false);
   return (
     <>
-      <button type="button" class="primary" onClick={() => setOpen(true)}>
+      <Button scope="start" class="primary" onClick={() => setOpen(true)}>
         {icons.plus}
         Start a run…
-      </button>
+      </Button>
       {isOpen && <StartDialog name={name} onClose={() => setOpen(false)} />}
     </>
   );

@@ -3,6 +3,8 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useState } from "preact/hooks";
 import { type Call, call } from "../api/client.js";
+import type { Scope } from "../api/me.js";
+import { Button } from "./button.js";
 import { Dialog, Field } from "./dialog.js";
 
 export interface Act {
@@ -10,6 +12,8 @@ export interface Act {
   readonly label: string;
   /** Read to people who do not see where the button is. */
   readonly description?: string;
+  /** The scope that the call needs. Default "write". */
+  readonly scope?: Scope;
   readonly title: string;
   readonly verb: string;
   /** Explains the effect, before the user confirms. */
@@ -29,14 +33,14 @@ export function ActButton(act: Act): JSX.Element {
   const [isOpen, setOpen] = useState(false);
   return (
     <>
-      <button
-        type="button"
+      <Button
+        scope={act.scope ?? "write"}
         class={`${act.isPrimary === true ? "primary" : ""} ${act.isDangerous === true ? "danger" : ""}`}
         aria-label={act.description}
         onClick={() => setOpen(true)}
       >
         {act.label}
-      </button>
+      </Button>
       {isOpen && <ActDialog act={act} onClose={() => setOpen(false)} />}
     </>
   );

@@ -33,6 +33,7 @@ export function PauseButton(props: {
   return (
     <ActButton
       label={`${verb}…`}
+      scope={kind === "run" ? "write" : "admin"}
       description={`${verb} ${name}`}
       title={`${verb} the ${word} ${name}?`}
       verb={`${verb} the ${word}`}

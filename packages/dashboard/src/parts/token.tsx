@@ -1,12 +1,33 @@
-/** Asks for a token when the server wants one. */
+/** Asks for a token when the server wants one, or to sign in to the app around the dashboard. */
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { setToken, token, tokenWanted } from "../api/client.js";
+import { isAppAsked, setToken, token, tokenWanted } from "../api/client.js";
 import { Field } from "./dialog.js";
 import { Mark } from "./icons.js";
 
 export function TokenPage(): JSX.Element {
+  return isAppAsked.value ? <SignIn /> : <AskToken />;
+}
+
+function SignIn(): JSX.Element {
+  return (
+    <main class="token-page">
+      <div class="panel token">
+        <Mark />
+        <h1 tabIndex={-1}>Sign in first</h1>
+        <p role="alert">{tokenWanted.value}</p>
+        <div class="buttons">
+          <button type="button" class="primary" onClick={() => location.reload()}>
+            Try again
+          </button>
+        </div>
+      </div>
+    </main>
+  );
+}
+
+function AskToken(): JSX.Element {
   const [given, setGiven] = useState("");
   return (
     <main class="token-page">

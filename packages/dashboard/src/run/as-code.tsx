@@ -2,6 +2,7 @@
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
+import { hidesPayloads } from "../api/me.js";
 import type { Run, Why } from "../api/types.js";
 import { Code } from "../parts/copy.js";
 import { readWays, signalWays, startWays, type Ways } from "./commands.js";
@@ -26,8 +27,12 @@ export function AsCode({ run, why }: { run: Run; why: Why }): JSX.Element {
           </button>
         ))}
       </div>
-      <p class="muted">Start another run with this input</p>
-      <Code text={startWays(run.name, run.input)[kind]} label="Start another run" />
+      {!hidesPayloads && (
+        <>
+          <p class="muted">Start another run with this input</p>
+          <Code text={startWays(run.name, run.input)[kind]} label="Start another run" />
+        </>
+      )}
       <p class="muted">Read this run</p>
       <Code text={readWays(run.runId)[kind]} label="Read this run" />
       {typeof awaited === "string" && (

@@ -8,6 +8,7 @@ import { useState } from "preact/hooks";
 import { call } from "../api/client.js";
 import { pageAt } from "../api/router.js";
 import type { Limit, Run, Why } from "../api/types.js";
+import { Button } from "../parts/button.js";
 import { Dialog, Field } from "../parts/dialog.js";
 import { draftOf, LimitDialog } from "../parts/limit-dialog.js";
 import { PauseButton } from "../parts/pause-buttons.js";
@@ -37,9 +38,9 @@ export function Remedies({ run, why, steps, onDone }: Props): JSX.Element {
     <>
       <div class="remedies">
         {textsOf(why["names"]).map((name) => (
-          <button type="button" class="primary" key={name} onClick={() => setOpen({ kind: "signal", name })}>
+          <Button scope="write" class="primary" key={name} onClick={() => setOpen({ kind: "signal", name })}>
             Send “{name}”…
-          </button>
+          </Button>
         ))}
         {[...textsOf(why["children"]), ...textsOf(why["holders"])].map((runId) => (
           <a class="button" key={runId} href={pageAt(`runs/${runId}`)}>
@@ -68,9 +69,9 @@ export function Remedies({ run, why, steps, onDone }: Props): JSX.Element {
           </a>
         )}
         {isRunning && textsOf(why["names"]).length === 0 && (
-          <button type="button" onClick={() => setOpen({ kind: "signal", name: "" })}>
+          <Button scope="write" onClick={() => setOpen({ kind: "signal", name: "" })}>
             Send a signal…
-          </button>
+          </Button>
         )}
         {!isRunning && <RerunButton run={run} steps={steps} />}
         {isRunning && (
@@ -92,9 +93,9 @@ export function Remedies({ run, why, steps, onDone }: Props): JSX.Element {
           />
         )}
         {isRunning && (
-          <button type="button" class="danger" onClick={() => setOpen({ kind: "cancel" })}>
+          <Button scope="write" class="danger" onClick={() => setOpen({ kind: "cancel" })}>
             Cancel…
-          </button>
+          </Button>
         )}
       </div>
       {open?.kind === "signal" && (
@@ -114,9 +115,9 @@ function RaiseLimit({ name, onDone }: { name: string; onDone: () => void }): JSX
   };
   return (
     <>
-      <button type="button" class="primary" onClick={() => void read().catch(() => {})}>
+      <Button scope="admin" class="primary" onClick={() => void read().catch(() => {})}>
         Raise the limit {name}…
-      </button>
+      </Button>
       {limit !== null && (
         <LimitDialog draft={draftOf(limit)} onClose={() => setLimit(null)} onDone={onDone} />
       )}

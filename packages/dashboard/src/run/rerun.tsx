@@ -6,6 +6,7 @@ import { call } from "../api/client.js";
 import { goTo, pageAt } from "../api/router.js";
 import type { Run } from "../api/types.js";
 import { cli } from "../format/command.js";
+import { Button } from "../parts/button.js";
 import { Dialog, Field, readJson } from "../parts/dialog.js";
 
 interface Props {
@@ -20,13 +21,13 @@ export function RerunButton(props: Props): JSX.Element {
   const isMain = props.from === undefined;
   return (
     <>
-      <button
-        type="button"
+      <Button
+        scope="write"
         class={isMain && props.run.status === "failed" ? "primary" : ""}
         onClick={() => setOpen(true)}
       >
         {isMain ? "Rerun…" : "Rerun from here…"}
-      </button>
+      </Button>
       {isOpen && <RerunDialog {...props} onClose={() => setOpen(false)} />}
     </>
   );

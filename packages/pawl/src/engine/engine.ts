@@ -5,6 +5,7 @@
  */
 
 import { locateSchema } from "../api/locate.js";
+import { toCountQuery, toFilter, toPageQuery, toRun, writeCursor } from "../api/runs.js";
 import { type Started, toStarted } from "../api/send.js";
 import { type StepPage, stepsPage } from "../api/steps.js";
 import { explainRun, otherRuns, type Why } from "../api/why.js";
@@ -28,8 +29,9 @@ import type { ScheduleTransport } from "../store/client-transport.js";
 import { addressKey } from "../store/postgres/database.js";
 import { isBusy, isOutage } from "../store/postgres/database-errors.js";
 import { PostgresStore } from "../store/postgres/postgres-store.js";
-import type { Commit, EndedRun, NewRun, StoredLimit, Verdict } from "../store/store.js";
+import type { Commit, EndedRun, NewRun, RunPrefixes, StoredLimit, Verdict } from "../store/store.js";
 import type { Prefixes } from "../store/reports/reports.js";
+import type { Page } from "../store/views.js";
 import { LockLanes } from "../timing/slow-lanes.js";
 import type { Logger } from "../values/logger.js";
 import { copyWarning, heldWarning } from "../worker/database-watch.js";
@@ -75,6 +77,9 @@ export interface Engine {
   startMany(runs: readonly NewRun[]): Promise<Started[]>;
   /** Waits for the end of a run; null: the time has passed, or `signal` was aborted. */
   waitForEnd(runId: string, timeoutMs: number, signal: AbortSignal): Promise<EndedRun | null>;
+  /** `runs.list` and `runs.count` for a token that may see only some runs (null: all). */
+  listRuns(options: object, prefixes: RunPrefixes | null): Promise<Page>;
+  countRuns(options: object, prefixes: RunPrefixes | null): Promise<number>;
   /** A page of the journal of a workflow run. */
   steps(runId: string, cursor: string | undefined): Promise<StepPage>;
   /**
@@ -155,6 +160,12 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     start: async (run) => toStarted(await starter.start(run)),
     startMany: async (runs) => (await starter.startMany(runs)).map((started) => toStarted(started)),
     waitForEnd: (runId, timeoutMs, signal) => results.wait(runId, timeoutMs, signal),
+    listRuns: async (given, prefixes) => {
+      const { runs, last } = await store.list({ ...toFilter(toPageQuery(given)), prefixes });
+      return { runs: runs.map(toRun), cursor: last === null ? null : writeCursor(last) };
+    },
+    countRuns: async (given, prefixes) =>
+      store.count({ ...toFilter({ ...toCountQuery(given), cursor: null, limit: 1 }), prefixes }),
     steps: (runId, cursor) => stepsPage(store, runId, cursor),
     why: async (runId, allows) => {
       const facts = await store.why(runId);

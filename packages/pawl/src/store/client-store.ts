@@ -213,6 +213,12 @@ export interface FindQuery {
   readonly name: string | null;
 }
 
+/** What a token may see: names and queues that begin with one of these; null: all. */
+export interface RunPrefixes {
+  readonly names: readonly string[] | null;
+  readonly queues: readonly string[] | null;
+}
+
 export interface RunFilter {
   readonly name: string | null;
   readonly version: number | null;
@@ -232,6 +238,8 @@ export interface RunFilter {
   readonly correlationKey: string | null;
   /** Only runs that are paused themselves. */
   readonly paused?: boolean;
+  /** Only runs whose name and queue begin with one of these; null: all. */
+  readonly prefixes?: RunPrefixes | null;
   readonly limit: number;
 }
 

@@ -19,6 +19,7 @@ import { actingAs } from "pawl/engine";
 import { anonymous, authenticate, type Caller, type AuthMode } from "./auth.js";
 import { budgetBodies } from "./body-budget.js";
 import type { Dashboard } from "./dashboard.js";
+import { hidePayloads } from "./hidden-payloads.js";
 import { readJsonBodies } from "./json-body.js";
 import { Pipelining } from "./pipelining.js";
 import { problem, problemType, RequestError, type Problem, toProblem } from "./problems.js";
@@ -36,10 +37,15 @@ export type App = FastifyInstance<
 /** The rights that a token can give. */
 export type Scope = "start" | "read" | "write" | "worker" | "admin";
 
+export type RouteScope = Scope | "any" | "open";
+
 declare module "fastify" {
   interface FastifyContextConfig {
-    /** The scope that a caller needs; "open": none. A route without one needs "admin". */
-    readonly scope: Scope | "open";
+    /**
+     * The scope that a caller needs; "any": whichever it has; "open": none. A route without one needs
+     * "admin".
+     */
+    readonly scope: RouteScope;
     /**
      * "checked": the handler asks `request.caller` whether the prefixes of its token allow the
      * names in the request. A route without it is closed to tokens with prefixes.
@@ -53,11 +59,14 @@ declare module "fastify" {
 
 export interface AppOptions {
   readonly auth: AuthMode;
-  readonly maxConnections: number;
+  /** null: the app that mounts the handler decides. */
+  readonly maxConnections: number | null;
   readonly maxPayloadBytes: number;
   readonly logger: Logger;
   /** Answers paths that no route has; null: nothing does. */
   readonly dashboard: Dashboard | null;
+  /** Whether answers to browsers have no payloads. */
+  readonly hidesPayloads: boolean;
 }
 
 const limits = {
@@ -80,7 +89,7 @@ const answerHeaders = { "cache-control": "no-store", "x-content-type-options": "
 export function makeApp(options: AppOptions): { app: App; routes: readonly Route[] } {
   const { auth, maxConnections, maxPayloadBytes, logger, dashboard } = options;
   const answer = (error: unknown, request: FastifyRequest, reply: FastifyReply): void =>
-    sendProblem(reply, toProblem(error, request.id, logger));
+    sendProblem(reply, toProblem(error, request.id, logger), auth);
   const app: App = fastify({
     bodyLimit: maxPayloadBytes + limits.bodyRoomBytes,
     requestTimeout: limits.requestMs,
@@ -102,7 +111,7 @@ export function makeApp(options: AppOptions): { app: App; routes: readonly Route
     frameworkErrors: answer,
     clientErrorHandler: answerSocket,
   }).withTypeProvider<TypeBoxTypeProvider>();
-  app.server.maxConnections = maxConnections;
+  if (maxConnections !== null) app.server.maxConnections = maxConnections;
   const routes = new RouteTable(app);
   readJsonBodies(app);
   app.setValidatorCompiler(compileValidator);
@@ -115,24 +124,31 @@ export function makeApp(options: AppOptions): { app: App; routes: readonly Route
     void reply.header("x-request-id", request.id).headers(answerHeaders);
     if (request.is404 && dashboard?.answer(request, reply) === true) return;
     const { scope = request.is404 ? undefined : "admin", prefixes } = request.routeOptions.config as {
-      scope?: Scope | "open";
+      scope?: RouteScope;
       prefixes?: "checked";
     };
-    const caller = scope === "open" ? anonymous : authenticate(auth, request.headers, scope);
-    if (caller.hasPrefixes && prefixes === undefined && !request.is404) {
-      throw new Forbidden(
-        `the token "${caller.tokenName ?? ""}" is limited to some names or queues, and this call concerns all of them`,
-      );
+    const admit = (caller: Caller): void => {
+      if (!request.is404 && prefixes === undefined) requireNoPrefixes(caller);
+      request.caller = caller;
+    };
+    const found =
+      scope === "open" ? anonymous : authenticate(auth, request.raw, scope === "any" ? undefined : scope);
+    if (found instanceof Promise) {
+      const go = (): void => done();
+      found.then(admit).then(go, done);
+      return;
     }
-    request.caller = caller;
+    admit(found);
     done();
   });
   budgetBodies(app);
   // After the body: what the handler does is an action of this caller.
   app.addHook("preHandler", ({ caller, ip }, _reply, done) => {
     const who = caller.tokenName ?? (auth.kind === "proxy" ? "proxy" : "local");
-    actingAs({ who, from: ip }, done);
+    // A request that did not come through a socket of ours has no address.
+    actingAs({ who, from: caller.from ?? (ip as string | undefined) ?? "app" }, done);
   });
+  if (options.hidesPayloads) hidePayloads(app);
   app.setErrorHandler(answer);
   app.setNotFoundHandler((request, reply) => {
     const path = request.url.replace(/\?.*$/s, "");
@@ -154,8 +170,16 @@ export function makeApp(options: AppOptions): { app: App; routes: readonly Route
   return { app, routes: routes.list };
 }
 
-function sendProblem(reply: FastifyReply, sent: Problem): void {
-  if (sent.status === 401) void reply.header("www-authenticate", "Bearer");
+function requireNoPrefixes({ hasPrefixes, tokenName }: Caller): void {
+  if (!hasPrefixes) return;
+  throw new Forbidden(
+    `the token "${tokenName ?? ""}" is limited to some names or queues, and this call concerns all of them`,
+  );
+}
+
+function sendProblem(reply: FastifyReply, sent: Problem, auth: AuthMode): void {
+  // A caller that the host app does not know needs no token: it signs in there.
+  if (sent.status === 401 && auth.kind !== "host") void reply.header("www-authenticate", "Bearer");
   if (sent.status === 503 || sent.status === 429) void reply.header("retry-after", "1");
   // Errors that Fastify finds before any hook have no other headers.
   void reply.headers(answerHeaders);

@@ -1,30 +1,50 @@
 /**
- * Authenticates callers: by a token (`tokens.ts`), by a proxy in front that has checked them, or,
- * without both, by being on this machine. `app.ts` asks when it has the headers of a request,
- * before it reads the body. Every request gets its `caller`.
+ * Authenticates callers: by a token (`tokens.ts`), by a proxy in front that has checked them, by the
+ * app that mounts the handler (`host-auth.ts`), or, without all of these, by being on this machine.
+ * `app.ts` asks when it has the headers of a request, before it reads the body. Every request gets
+ * its `caller`.
  */
 
-import type { IncomingHttpHeaders } from "node:http";
+import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { isIPv4 } from "node:net";
 import { Forbidden, InvalidOption, Unauthorized } from "pawl";
 import { values } from "pawl/engine";
 import type { Scope } from "./app.js";
-import { checkTokens, findToken, includedIn, type Token, tokenForm } from "./tokens.js";
+import {
+  allScopes,
+  checkTokens,
+  findToken,
+  includedIn,
+  type Rights,
+  tokenForm,
+  type Token,
+} from "./tokens.js";
 
 /** How callers are authenticated. */
 export type AuthMode =
   | { readonly kind: "tokens"; readonly tokens: readonly Token[] }
   | { readonly kind: "proxy" }
+  /** The app that mounts the handler says what a caller may do. */
+  | { readonly kind: "host"; readonly rightsOf: (raw: IncomingMessage) => Promise<HostRights> }
   | { readonly kind: "loopback" };
+
+/** The rights that the host app gives to a caller. */
+export interface HostRights extends Rights {
+  /** The caller's address, for the action log; undefined: that of the connection. */
+  readonly from: string | undefined;
+}
 
 /** The sender of a request and its rights: `request.caller`, set before the handler runs. */
 export interface Caller {
   /** The name of the caller's token; null: this server uses no tokens, or the route is open. */
   readonly tokenName: string | null;
+  readonly scopes: readonly Scope[];
   /** Whether the token carries prefixes of names or queues. */
   readonly hasPrefixes: boolean;
   /** Those prefixes; null: all names and queues. */
   readonly prefixes: Pick<Token, "names" | "queues"> | null;
+  /** The caller's address as the host app knows it. */
+  readonly from: string | undefined;
   may(scope: Scope): boolean;
   /** Whether the prefixes of the token allow this. */
   allows(what: Named): boolean;
@@ -66,15 +86,47 @@ export function checkAuth(given: {
   );
 }
 
-/** Returns the caller if it has this scope; throws `Unauthorized` or `Forbidden`. */
-export function authenticate(auth: AuthMode, headers: IncomingHttpHeaders, scope: Scope | undefined): Caller {
+/**
+ * The same for a handler in an app. Nobody is trusted by being local: behind a proxy every caller
+ * seems so. Null: `authorize` decides.
+ */
+export function checkHandlerAuth(given: {
+  readonly tokens?: unknown;
+  readonly proxyAuth?: unknown;
+  readonly authorize?: unknown;
+}): AuthMode | null {
+  const { tokens, proxyAuth, authorize } = given;
+  if (authorize !== undefined) {
+    if (typeof authorize !== "function")
+      throw new InvalidOption(`authorize must be a function, not ${values.show(authorize)}`);
+    if (tokens !== undefined || proxyAuth === true)
+      throw new InvalidOption("authorize excludes tokens and proxyAuth: give one of them");
+    return null;
+  }
+  if (tokens === undefined && proxyAuth !== true) {
+    throw new InvalidOption(
+      `no option says who may call: give tokens (such as ${tokenForm}); or authorize, a function that ` +
+        "answers with a name and scopes; or proxyAuth if a proxy in front checks its callers",
+    );
+  }
+  return checkAuth({ tokens, proxyAuth, host: "" });
+}
+
+/**
+ * Returns the caller if it has this scope; throws `Unauthorized` or `Forbidden`. Without a scope,
+ * anybody who is known may call.
+ */
+export function authenticate(
+  auth: AuthMode,
+  raw: IncomingMessage,
+  scope: Scope | undefined,
+): Caller | Promise<Caller> {
+  const { headers } = raw;
   switch (auth.kind) {
-    case "tokens": {
-      const token = findToken(auth.tokens, headers.authorization);
-      // A path without a route needs a token of any scope.
-      if (scope === undefined || token.scopes.has(scope)) return callerOf(token);
-      throw new Forbidden(`the token "${token.name}" lacks the scope ${scope}${includedIn(scope)}`);
-    }
+    case "tokens":
+      return callerOf(withScope(findToken(auth.tokens, headers.authorization), scope), undefined);
+    case "host":
+      return auth.rightsOf(raw).then((rights) => callerOf(withScope(rights, scope), rights.from));
     case "proxy":
       if (headers.authorization) return unknownCaller;
       throw new Unauthorized("the header authorization is missing: call this server through its proxy");
@@ -87,17 +139,25 @@ export function authenticate(auth: AuthMode, headers: IncomingHttpHeaders, scope
 /** A caller without a token, on this machine or behind the proxy: it may do everything. */
 const unknownCaller: Caller = {
   tokenName: null,
+  scopes: allScopes,
   hasPrefixes: false,
   prefixes: null,
+  from: undefined,
   may: () => true,
   allows: () => true,
   require: () => {},
 };
 
 /** The caller of a route that is open to everybody. */
-export const anonymous: Caller = { ...unknownCaller, may: () => false };
+export const anonymous: Caller = { ...unknownCaller, scopes: [], may: () => false };
 
-function callerOf({ name: tokenName, scopes, names, queues }: Token): Caller {
+/** Throws `Forbidden` if this scope is missing. */
+function withScope(rights: Rights, scope: Scope | undefined): Rights {
+  if (scope === undefined || rights.scopes.has(scope)) return rights;
+  throw new Forbidden(`the token "${rights.name}" lacks the scope ${scope}${includedIn(scope)}`);
+}
+
+function callerOf({ name: tokenName, scopes, names, queues }: Rights, from: string | undefined): Caller {
   const allows: Caller["allows"] = ({ name, queue }) =>
     (name === null ? names === null || queues !== null : begins(name, names)) &&
     (queue === null ? queues === null || names !== null : begins(queue, queues));
@@ -107,6 +167,8 @@ function callerOf({ name: tokenName, scopes, names, queues }: Token): Caller {
   ].join(" and ");
   return {
     tokenName,
+    scopes: [...scopes],
+    from,
     hasPrefixes: names !== null || queues !== null,
     prefixes: names !== null || queues !== null ? { names, queues } : null,
     may: (scope) => scopes.has(scope),

@@ -16,6 +16,16 @@ interface StaticFile {
   readonly zipped: Buffer;
 }
 
+/** Where and how the dashboard is shown. */
+interface Look {
+  /** The path before all of its paths; "": none. */
+  readonly basePath: string;
+  /** Whether it hides every button that changes something. */
+  readonly readOnly: boolean;
+  /** False: the server leaves payloads out of its answers (`hidden-payloads.ts`). */
+  readonly payloads: boolean;
+}
+
 const types: Readonly<Record<string, string>> = {
   ".css": "text/css; charset=utf-8",
   ".html": "text/html; charset=utf-8",
@@ -59,7 +69,7 @@ export class Dashboard {
   }
 
   /** Reads the built files; null if they are not there, as in a checkout that is not built. */
-  static read(): Dashboard | null {
+  static read(look: Look): Dashboard | null {
     const require = createRequire(import.meta.url);
     const manifest = require.resolve("@pawl/dashboard/package.json");
     const directory = join(dirname(manifest), "dist/app");
@@ -68,7 +78,8 @@ export class Dashboard {
       const assets = names.map(
         (name) => [`/assets/${name}`, readStatic(join(directory, "assets", name))] as const,
       );
-      return new Dashboard(readStatic(join(directory, "index.html")), new Map(assets));
+      const page = readFileSync(join(directory, "index.html"), "utf8");
+      return new Dashboard(toStatic(Buffer.from(fillIn(page, look)), ".html"), new Map(assets));
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
       throw error;
@@ -92,9 +103,23 @@ export class Dashboard {
 }
 
 function readStatic(file: string): StaticFile {
-  const bytes = readFileSync(file);
-  const type = types[extname(file)] ?? "application/octet-stream";
+  return toStatic(readFileSync(file), extname(file));
+}
+
+function toStatic(bytes: Buffer, extension: string): StaticFile {
+  const type = types[extension] ?? "application/octet-stream";
   return { type, bytes, zipped: gzipSync(bytes, { level: 9 }) };
+}
+
+/**
+ * Writes into the page where it is and how it looks. The page reads its address from `<base>`, and
+ * the rest from a `<meta>`: no script is inline. `basePath` is safe in HTML (`embed/base-path.ts`).
+ */
+function fillIn(page: string, { basePath, readOnly, payloads }: Look): string {
+  const words = [...(readOnly ? ["read-only"] : []), ...(payloads ? [] : ["hidden-payloads"])];
+  return page
+    .replace('<base href="/" />', `<base href="${basePath}/" />`)
+    .replace('<meta name="pawl" content="" />', `<meta name="pawl" content="${words.join(" ")}" />`);
 }
 
 function send(reply: FastifyReply, file: StaticFile, { method, headers }: FastifyRequest): void {

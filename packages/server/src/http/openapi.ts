@@ -14,11 +14,12 @@ import { answers } from "./schemas.js";
 const description = `Durable runs on PostgreSQL. Every answer with a status of 400 or more is a problem document (RFC 9457) with the \`code\` of
 the library's error. A 2xx means committed.`;
 
-export async function documentApi(app: App): Promise<void> {
+export async function documentApi(app: App, basePath: string): Promise<void> {
   await app.register(swagger, {
     openapi: {
       openapi: "3.1.0",
       info: { title: "Pawl", version: "1", description },
+      ...(basePath === "" ? {} : { servers: [{ url: basePath }] }),
       components: {
         securitySchemes: {
           token: {

@@ -3,13 +3,14 @@
  * status 405.
  */
 
-import type { App, Scope } from "./app.js";
+import type { App, RouteScope } from "./app.js";
 
 export interface Route {
   readonly method: string;
   /** Such as `/v1/runs/:id`. */
   readonly path: string;
-  readonly scope: Scope | "open";
+  /** "any": a token of any scope; "open": no token. */
+  readonly scope: RouteScope;
 }
 
 export class RouteTable {

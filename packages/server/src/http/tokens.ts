@@ -9,9 +9,13 @@ import { InvalidOption, Unauthorized } from "pawl";
 import { values } from "pawl/engine";
 import type { Scope } from "./app.js";
 
-export interface Token {
-  readonly name: string;
+export interface Token extends Rights {
   readonly hash: Buffer;
+}
+
+/** The rights of a caller with a name. */
+export interface Rights {
+  readonly name: string;
   /** Its scopes, and the scopes that they include. */
   readonly scopes: ReadonlySet<Scope>;
   /** The token reaches definitions and limits whose name begins with one of these; null: all. */
@@ -28,6 +32,12 @@ const includes: Readonly<Record<Scope, readonly Scope[]>> = {
   worker: ["worker"],
   admin: ["admin", "read", "write", "worker", "start"],
 };
+export const allScopes = Object.keys(includes) as readonly Scope[];
+
+/** These scopes and those that they include. */
+export const withIncluded = (scopes: readonly Scope[]): ReadonlySet<Scope> =>
+  new Set(scopes.flatMap((scope) => includes[scope]));
+
 /** Which other scopes include this one, for messages: ", which write and admin include". */
 export function includedIn(scope: Scope): string {
   const others = Object.entries(includes).filter(([name, has]) => name !== scope && has.includes(scope));
@@ -35,7 +45,7 @@ export function includedIn(scope: Scope): string {
   return `, which ${others.map(([name]) => name).join(" and ")} include${others.length === 1 ? "s" : ""}`;
 }
 
-const scopeNames = Object.keys(includes).join(", ");
+const scopeNames = allScopes.join(", ");
 const minSecretLength = 16;
 const namePattern = /^[a-z0-9][a-z0-9_-]{0,47}$/i;
 const prefixPattern = /^[a-z0-9][a-z0-9_-]{0,47}$/;
@@ -123,26 +133,39 @@ function parseToken(text: unknown, index: number): Token {
   const scopes = listed.split("+").map((scope) => checkScope(scope, name));
   return {
     name,
-    scopes: new Set(scopes.flatMap((scope) => includes[scope])),
+    scopes: withIncluded(scopes),
     hash: checkSecret(secret, name),
-    names: checkPrefixes(limits, "names", name),
-    queues: checkPrefixes(limits, "queues", name),
+    names: readPrefixes(limits, "names", name),
+    queues: readPrefixes(limits, "queues", name),
   };
 }
 
-function checkScope(scope: string, name: string): Scope {
-  if (Object.hasOwn(includes, scope)) return scope as Scope;
+export function checkScope(scope: unknown, name: string): Scope {
+  if (typeof scope === "string" && Object.hasOwn(includes, scope)) return scope as Scope;
   throw new InvalidOption(
     `the token "${name}" has the unknown scope ${values.show(scope)}; scopes are ${scopeNames}, joined with +`,
   );
 }
 
-function checkPrefixes(limits: readonly string[], kind: "names" | "queues", name: string): string[] | null {
+function readPrefixes(limits: readonly string[], kind: "names" | "queues", name: string): string[] | null {
   const given = limits.filter((limit) => limit.startsWith(`${kind}=`));
   if (given.length === 0) return null;
-  const prefixes = given.flatMap((limit) => limit.slice(kind.length + 1).split("+"));
-  const wrong = prefixes.find((prefix) => !prefixPattern.test(prefix));
-  if (wrong === undefined) return prefixes;
+  return checkPrefixes(
+    given.flatMap((limit) => limit.slice(kind.length + 1).split("+")),
+    kind,
+    name,
+  );
+}
+
+export function checkPrefixes(
+  prefixes: readonly unknown[],
+  kind: "names" | "queues",
+  name: string,
+): string[] {
+  const isPrefix = (prefix: unknown): prefix is string =>
+    typeof prefix === "string" && prefixPattern.test(prefix);
+  const wrong = prefixes.find((prefix) => !isPrefix(prefix));
+  if (wrong === undefined) return prefixes.filter((prefix) => isPrefix(prefix));
   throw new InvalidOption(
     `the token "${name}" has the prefix ${values.show(wrong)} in ${kind}=; a prefix has 1 to 48 characters ` +
       "of a-z, 0-9, _ and -, the first a letter or digit; join several with +",

@@ -3,6 +3,7 @@
 import type { Run } from "pawl";
 import { Type } from "typebox";
 import type { App } from "../http/app.js";
+import type { Caller } from "../http/auth.js";
 import { splitQuery } from "./input-filter.js";
 import type { Backend } from "../backend/backend.js";
 import { answers, strict } from "../http/schemas.js";
@@ -13,7 +14,7 @@ const counted = Type.Omit(listQuery, ["cursor", "limit"]);
 const explained =
   "Newest first; the cursor stays valid while runs are added. `input.<path>=<JSON or text>` filters by a member of the input, `tag.<name>=<value>` by a tag.";
 
-export function listingRoutes(app: App, { pawl, engine }: Backend): void {
+export function listingRoutes(app: App, { engine }: Backend): void {
   app.get(
     "/v1/runs",
     {
@@ -31,9 +32,8 @@ export function listingRoutes(app: App, { pawl, engine }: Backend): void {
       },
     },
     async (request) => {
-      const { name = "", queue = "" } = request.query;
-      request.caller.require({ name, queue });
-      return list(request.query, ["name", ...filters]);
+      requireGiven(request.caller, request.query);
+      return list(request, ["name", ...filters]);
     },
   );
 
@@ -55,10 +55,9 @@ export function listingRoutes(app: App, { pawl, engine }: Backend): void {
       },
     },
     async (request) => {
-      const { name = "", queue = "" } = request.query;
-      request.caller.require({ name, queue });
-      const { options, input } = splitQuery(request.query, ["name", ...Object.keys(counted.properties)]);
-      return { count: await pawl.runs.count({ ...options, ...(input === undefined ? {} : { input }) }) };
+      requireGiven(request.caller, request.query);
+      const options = optionsOf(request.query, ["name", ...Object.keys(counted.properties)]);
+      return { count: await engine.countRuns(options, request.caller.prefixes) };
     },
   );
 
@@ -78,8 +77,8 @@ export function listingRoutes(app: App, { pawl, engine }: Backend): void {
     },
     async (request) => {
       const { name } = request.params;
-      request.caller.require({ name, queue: request.query.queue ?? "" });
-      return list(request.query, filters, name);
+      requireGiven(request.caller, { name, queue: request.query.queue });
+      return list(request, filters, name);
     },
   );
 
@@ -105,15 +104,31 @@ export function listingRoutes(app: App, { pawl, engine }: Backend): void {
   );
 
   async function list(
-    query: Readonly<Record<string, unknown>>,
+    { query, caller }: Asked,
     known: readonly string[],
     name?: string,
   ): Promise<{ runs: Run[]; cursor: string | null }> {
-    const { options, input } = splitQuery(query, known);
-    return pawl.runs.list({
-      ...options,
-      ...(name === undefined ? {} : { name }),
-      ...(input === undefined ? {} : { input }),
-    });
+    const options = { ...optionsOf(query, known), ...(name === undefined ? {} : { name }) };
+    const { runs, cursor } = await engine.listRuns(options, caller.prefixes);
+    return { runs: [...runs], cursor };
   }
+}
+
+interface Asked {
+  readonly query: Readonly<Record<string, unknown>>;
+  readonly caller: Caller;
+}
+
+/** A token with prefixes lists its own runs, and may name only its own names and queues. */
+function requireGiven(
+  caller: Caller,
+  given: { name?: string | undefined; queue?: string | undefined },
+): void {
+  const { name, queue } = given;
+  caller.require({ ...(name === undefined ? {} : { name }), ...(queue === undefined ? {} : { queue }) });
+}
+
+function optionsOf(query: Asked["query"], known: readonly string[]): object {
+  const { options, input } = splitQuery(query, known);
+  return { ...options, ...(input === undefined ? {} : { input }) };
 }

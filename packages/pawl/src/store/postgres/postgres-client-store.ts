@@ -316,12 +316,14 @@ export class PostgresClientStore extends PostgresOperationsStore implements Clie
 }
 
 /** Returns the filters that the first version did not have, as JSON. */
-function laterFilters({ paused, tags, correlationKey }: RunFilter): string | null {
-  if (!paused && tags === null && correlationKey === null) return null;
+function laterFilters({ paused, tags, correlationKey, prefixes = null }: RunFilter): string | null {
+  if (!paused && tags === null && correlationKey === null && prefixes === null) return null;
   return JSON.stringify({
     paused: paused || undefined,
     tags: tags ?? undefined,
     correlationKey: correlationKey ?? undefined,
+    names: prefixes?.names ?? undefined,
+    queues: prefixes?.queues ?? undefined,
   });
 }
 

@@ -10,6 +10,8 @@ create or replace function list_labelled(
 declare
   v_before bigint := coalesce(p_before_id, first_message_id());
   v_tags jsonb := coalesce(p_more -> 'tags', '{}');
+  v_own text[] := own_prefixes(p_more, 'names');
+  v_queues text[] := own_prefixes(p_more, 'queues');
   v_tag record;
 begin
   if p_more ? 'correlationKey' then
@@ -20,7 +22,7 @@ begin
         where x.correlation_key = p_more ->> 'correlationKey' and x.ended = e.ended and x.run_id < v_before
           and (v_tags = '{}' or has_tags(r.id, v_tags)) and (not p_more ? 'paused' or (r.hold & 16) <> 0)
           and (p_parent_id is null or r.parent_id = p_parent_id) and (p_error is null or failed_with(r.status, r.error, p_error))
-          and is_listed(r, p_name, p_version, p_status, p_queue, p_kind, p_since, p_until, p_input, null, null)
+          and is_listed(r, p_name, p_version, p_status, p_queue, p_kind, p_since, p_until, p_input, null, null) and is_own(r.name, r.queue, v_own, v_queues)
         order by x.run_id desc limit p_limit) l
       order by l.id desc limit p_limit);
   end if;
@@ -32,7 +34,7 @@ begin
     where t.name = v_tag.name and t.value = v_tag.value and t.run_id < v_before
       and has_tags(t.run_id, v_tags - v_tag.name) and (not p_more ? 'paused' or (r.hold & 16) <> 0)
       and (p_parent_id is null or r.parent_id = p_parent_id) and (p_error is null or failed_with(r.status, r.error, p_error))
-      and is_listed(r, p_name, p_version, p_status, p_queue, p_kind, p_since, p_until, p_input, null, null)
+      and is_listed(r, p_name, p_version, p_status, p_queue, p_kind, p_since, p_until, p_input, null, null) and is_own(r.name, r.queue, v_own, v_queues)
     order by t.run_id desc limit p_limit);
 end $f$;
 
