@@ -33,7 +33,7 @@ async function signIn(page: Page, who: keyof typeof secrets): Promise<void> {
 
 /** Buttons that change nothing on the server. */
 const harmless =
-  /^(Live|Paused|Change the theme|Sign out|Copy|CLI|curl|TypeScript|Show (all|less|more)|Try again|Check again)|to the clipboard$/;
+  /^(Live|Paused|Change the theme|Sign out|Copy|CLI|curl|TypeScript|Show (all|less|more)|Try again|Check again|Steps of run)|to the clipboard$/;
 
 /** The buttons of a page that change something, by their names. */
 async function acts(page: Page, path: string): Promise<string[]> {

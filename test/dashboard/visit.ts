@@ -15,7 +15,6 @@ import { shop, stock, type Stocked } from "./shop.js";
 
 export interface Visited {
   readonly pawl: Pawl;
-  readonly serve: TestEngine["serve"];
   readonly url: string;
   /** The URL of the database. */
   readonly database: string;

@@ -133,6 +133,24 @@ describe.each(Object.keys(apps) as AppName[])("a handler mounted in %s", async (
     expect(refused.status).toBe(415);
   });
 
+  it("streams events while they happen, until the caller leaves", async () => {
+    const leaving = new AbortController();
+    const stream = await fetch(`${origin}${basePath}/v1/events?name=streamed`, {
+      headers: bearer,
+      signal: leaving.signal,
+    });
+    expect(stream.headers.get("content-type")).toContain("text/event-stream");
+    const { runId } = await pawl.start("streamed");
+    let text = "";
+    const decoder = new TextDecoder();
+    for await (const chunk of stream.body!) {
+      text += decoder.decode(chunk as Uint8Array, { stream: true });
+      if (text.includes(`"${runId}"`)) break;
+    }
+    leaving.abort();
+    expect(text).toContain("event: changes");
+  });
+
   it("gives nothing to a caller who has left while waiting", async () => {
     const queue = `left-${name.replaceAll(" ", "-")}`;
     const leaving = new AbortController();

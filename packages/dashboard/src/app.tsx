@@ -7,6 +7,7 @@ import { isStreaming } from "./api/events.js";
 import { has, isLimited, me } from "./api/me.js";
 import { isLive } from "./api/resource.js";
 import { goTo, pageAt, path } from "./api/router.js";
+import { nextTheme, theme } from "./api/theme.js";
 import { ActionsPage } from "./pages/actions.js";
 import { BulkPage } from "./pages/bulk.js";
 import { DefinitionPage } from "./pages/definition.js";
@@ -25,7 +26,6 @@ import { icons, Mark } from "./parts/icons.js";
 import { Empty, Page } from "./parts/page.js";
 import { TokenPage } from "./parts/token.js";
 import { RunPage } from "./run/run-page.js";
-import { nextTheme, theme } from "./theme.js";
 
 const places = [
   ["", "Overview", icons.overview],

@@ -71,7 +71,9 @@ function Health({ metrics, failures, latest }: Now): JSX.Element {
           note={due > 0 ? `oldest ${duration(oldest * 1_000)}` : "no backlog"}
           href={pageAt("queues")}
         />
-        <Figure label="Behind a key" value={total(metrics, "pawl_blocked_runs")} note="waiting in line" />
+        {metrics.has("pawl_blocked_runs") && (
+          <Figure label="Behind a key" value={total(metrics, "pawl_blocked_runs")} note="waiting in line" />
+        )}
         <Figure
           label="Throttled"
           value={total(metrics, "pawl_throttled_runs")}

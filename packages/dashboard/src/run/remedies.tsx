@@ -115,9 +115,9 @@ function RaiseLimit({ name, onDone }: { name: string; onDone: () => void }): JSX
   };
   return (
     <>
-      <button type="button" class="primary" onClick={() => void read().catch(() => {})}>
+      <Button scope="admin" class="primary" onClick={() => void read().catch(() => {})}>
         Raise the limit {name}…
-      </button>
+      </Button>
       {limit !== null && (
         <LimitDialog draft={draftOf(limit)} onClose={() => setLimit(null)} onDone={onDone} />
       )}
