@@ -238,16 +238,10 @@ try {
   console.log("operation         old µs   new µs   ratio: median of blocks, of the quicker quarter");
   for (const [name, pairs] of costs) {
     const ratio = median(pairs.map((cost) => cost.new / cost.old));
-    const quick = [pairs.map((cost) => cost.old), pairs.map((cost) => cost.new)].map((one) =>
-      percentile(one, 25),
-    );
-    const us = [median(pairs.map((cost) => cost.old)), median(pairs.map((cost) => cost.new))];
-    console.log(
-      name.padEnd(15),
-      ...us.map((ms) => (ms * 1_000).toFixed(1).padStart(8)),
-      ratio.toFixed(3).padStart(12),
-      (quick[1]! / quick[0]!).toFixed(3).padStart(15),
-    );
+    const sides = [pairs.map((cost) => cost.old), pairs.map((cost) => cost.new)];
+    const us = sides.map((one) => (median(one) * 1_000).toFixed(1).padStart(8));
+    const [old, now] = sides.map((one) => percentile(one, 25));
+    console.log(name.padEnd(15), ...us, ratio.toFixed(3).padStart(12), (now! / old!).toFixed(3).padStart(15));
   }
 } finally {
   await Promise.all(checkouts.map(({ store }) => store.close()));

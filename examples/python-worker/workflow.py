@@ -32,6 +32,10 @@ class Suspended(BaseException):
         self.transition = transition
 
 
+class Paused(BaseException):
+    """Ends the body of a paused run, past any `except Exception` in it."""
+
+
 class WorkflowContext:
     def __init__(self, execution, server, journal):
         self.run_id = execution.run_id
@@ -41,6 +45,8 @@ class WorkflowContext:
         self._journal = {step["name"]: step for step in journal}
         self._called = set()
         self._seq = max((step["seq"] or 0 for step in journal), default=0)
+        self._is_paused = False
+        self._told_at = time.monotonic()  # when the server last told whether the run is paused
 
     def run(self, name, function, attempts=3, backoff_ms=1000):
         """Calls the function, with retries, and returns its result."""
@@ -50,6 +56,7 @@ class WorkflowContext:
         attempt = recorded["attempt"] if recorded else 0
         if recorded and recorded["dueMs"] is not None and recorded["dueMs"] > 0:
             raise self._suspend(name, recorded)  # woken too early
+        self._begin()
         begun = time.monotonic()
         try:
             output, error = json.dumps(function()), None
@@ -97,6 +104,7 @@ class WorkflowContext:
         recorded = self._take(name, kind)
         if recorded and recorded["seq"] is not None:
             return outcome(name, recorded)
+        self._begin()
         # The first time this begins the wait; sent again, it asks whether the wait is over.
         verdict = self._record(name, change)
         if verdict["kind"] == "done":
@@ -112,6 +120,17 @@ class WorkflowContext:
             raise ValueError(f'the step "{name}" was recorded as {recorded["kind"]}, and is now {kind}')
         return recorded
 
+    def _begin(self):
+        """Begins no step of a paused run: the worker releases the run, which goes on after `resume`."""
+        if self.aborted.is_set():
+            raise ClaimLost()
+        if not self._is_paused and time.monotonic() - self._told_at > 0.5:
+            answer = self._server.persist("paused", {"claims": [self._execution.claim]}, self.aborted.is_set)
+            self._is_paused = self.run_id in answer["paused"]
+            self._told_at = time.monotonic()
+        if self._is_paused:
+            raise Paused()
+
     def _record(self, name, change):
         if self.aborted.is_set():
             raise ClaimLost()
@@ -124,6 +143,8 @@ class WorkflowContext:
             "change": change,
         }
         verdict = self._server.write("record", "entries", entry, self.aborted.is_set)
+        self._is_paused = verdict.get("paused", False)
+        self._told_at = time.monotonic()
         if verdict["kind"] == "failed":
             raise Refused(422, {"detail": verdict["message"], "code": verdict["code"]})
         if verdict["kind"] == "done":
@@ -173,6 +194,8 @@ def execute_workflow(execution, definition, server, commit):
         transition = {"kind": "done", "step": None, "result": json.dumps(result)}
     except Suspended as suspended:
         transition = suspended.transition
+    except Paused:
+        raise ClaimLost() from None  # the worker releases the claim
     except ClaimLost:
         raise
     except Exception as error:  # of the body: the run has failed

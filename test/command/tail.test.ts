@@ -22,14 +22,28 @@ const fail = job({
     throw new NonRetryable("no");
   },
 });
+const failLater = workflow({
+  name: "fail-later",
+  run: async ({ step }) => {
+    await step.waitForEvent("go");
+    throw new NonRetryable("late");
+  },
+});
 const silent = { debug() {}, info() {}, warn() {}, error() {} };
-const worker = serve([order, fail], { url, logger: silent });
+const worker = serve([order, fail, failLater], { url, logger: silent });
 await worker.ready;
 const client = connect(url);
 afterAll(async () => {
   await worker.stop();
   await client.close();
 });
+
+/** The events in whole lines of JSON. */
+const eventsOf = (text: string): Event[] =>
+  text
+    .split("\n")
+    .slice(0, -1)
+    .map((line) => JSON.parse(line) as Event);
 
 it("a tail follows a run, its steps too, until it ends", async () => {
   const { runId } = await client.start(order);
@@ -51,11 +65,7 @@ it("a tail of a run that fails ends with 1, and of none with 1", async () => {
   const { runId } = await client.start(fail);
   const { code, stdout } = await pawl(["runs", "tail", runId, "--json"], { url });
   expect(code).toBe(1);
-  const events = stdout
-    .trimEnd()
-    .split("\n")
-    .map((line) => JSON.parse(line) as Event);
-  expect(events.at(-1)).toMatchObject({
+  expect(eventsOf(stdout).at(-1)).toMatchObject({
     event: "run",
     run: { runId, status: "failed", error: { message: "no" } },
   });
@@ -69,12 +79,7 @@ it("a tail of all runs tells of new ones until it is interrupted", async () => {
   const old = await client.start(fail);
   await client.result(old.runId).catch(() => {});
   const tail = startPawl(["runs", "tail", "--name", "fail", "--json"], { url });
-  const events = (): Event[] =>
-    tail
-      .stdout()
-      .split("\n")
-      .slice(0, -1)
-      .map((line) => JSON.parse(line) as Event);
+  const events = (): Event[] => eventsOf(tail.stdout());
   // It has begun once it tells of a run; which of these is the first it knows is its own affair.
   await until("it tells of a new run", async () => {
     const { runId } = await client.start(fail);
@@ -91,6 +96,26 @@ it("a tail of all runs tells of new ones until it is interrupted", async () => {
   const told = new Set(events().map((event) => (event.event === "run" ? event.run.runId : event.runId)));
   expect(told).not.toContain(old.runId);
   expect(told).not.toContain(other.runId);
+  tail.process.kill("SIGINT");
+  await tail.ended;
+});
+
+it("a tail of failures tells of no run that began before it and fails now", async () => {
+  const early = await client.start(failLater);
+  const tail = startPawl(["runs", "tail", "--error", "NonRetryable", "--json"], { url });
+  const told = (): string[] =>
+    eventsOf(tail.stdout()).flatMap((event) => (event.event === "run" ? [event.run.runId] : []));
+  const failOne = async (): Promise<string> => {
+    const { runId } = await client.start(fail);
+    await client.result(runId).catch(() => {});
+    return runId;
+  };
+  await until("it tells of a new run", async () => (await failOne()) !== "" && told().length > 0);
+  await client.signal(early.runId, "go");
+  await client.result(early.runId).catch(() => {});
+  const last = await failOne();
+  await until("it tells of the last", () => told().includes(last));
+  expect(told()).not.toContain(early.runId);
   tail.process.kill("SIGINT");
   await tail.ended;
 });

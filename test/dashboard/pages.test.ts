@@ -167,7 +167,7 @@ describe("the dashboard", () => {
   it("begins with an overview: counts, runs that no worker serves, and failures in groups", async () => {
     const page = await visit("/");
     await heading(page, "Overview");
-    await page.getByText("because no live worker serves it").waitFor();
+    await page.getByText("1 run of invoice@1 waits, because no live worker serves it").waitFor();
     // Failures are counted some seconds later: by now they are.
     const group = page
       .getByRole("table", { name: "Failures in groups" })

@@ -53,7 +53,7 @@ const serverRooms = [
   "command",
 ];
 
-const dashboardRooms = ["format", "api", "parts", "run", "pages", ""];
+const dashboardRooms = ["format", "api", "parts", "graph", "run", "pages", ""];
 
 const houses = [
   { name: "pawl", order: rooms },

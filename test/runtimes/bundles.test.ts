@@ -6,6 +6,8 @@
 import { join } from "node:path";
 import { build, type Format } from "esbuild";
 import { beforeAll, describe, it, expect } from "vitest";
+import { root } from "../docs/pages.js";
+import { runProgram } from "../docs/program.js";
 import { requireBuild } from "../support/built.js";
 import { testDatabase } from "../support/database.js";
 import { checkProgram, linked, type Project, temporary } from "./project.js";
@@ -49,3 +51,25 @@ describe("in a fresh project", () => {
     await checkProgram(database, project.folder, ["node_modules/tsx/dist/cli.mjs", "app.ts"]);
   });
 });
+
+it.each(["esm", "cjs"] as const)(
+  "a bundle (%s) of @pawl/local-postgres says why it cannot work",
+  async (format) => {
+    const folder = await temporary("bundle");
+    const file = format === "esm" ? "start.mjs" : "start.cjs";
+    const contents = `import { startLocalPostgres } from "@pawl/local-postgres";
+    startLocalPostgres().catch((error) => console.log(error.message));`;
+    await build({
+      stdin: { contents, resolveDir: root },
+      outfile: join(folder, file),
+      bundle: true,
+      platform: "node",
+      format,
+      logLevel: "silent",
+    });
+    const { stdout } = await runProgram(file, { cwd: folder });
+    expect(stdout).toMatch(
+      /^@pawl\/local-postgres starts programs .* cannot be part of a bundle: mark it as external.*\n$/,
+    );
+  },
+);

@@ -77,8 +77,11 @@ export async function linked(packages: readonly string[]): Promise<Project> {
   return projectIn(folder);
 }
 
-/** The same with `npm install` of the tarball and these packages. */
-export async function installed(packages: readonly string[], type: "commonjs" | "module"): Promise<Project> {
+/** The same with `npm install` of the tarball and these packages; type undefined: as `create-next-app` makes it. */
+export async function installed(
+  packages: readonly string[],
+  type: "commonjs" | "module" | undefined,
+): Promise<Project> {
   const folder = await temporary("project");
   await writeManifest(folder, type);
   const tarball = await pack("pawl", folder);
@@ -88,7 +91,7 @@ export async function installed(packages: readonly string[], type: "commonjs" | 
   return project;
 }
 
-const writeManifest = (folder: string, type: string): Promise<void> =>
+const writeManifest = (folder: string, type: string | undefined): Promise<void> =>
   writeFile(join(folder, "package.json"), JSON.stringify({ name: "project", version: "1.0.0", type }));
 
 /**

@@ -97,7 +97,7 @@ const changesOf = (one: Stream, runId: string) =>
     .filter((event) => event.runId === runId)
     .map(({ change, status }) => `${change} ${status}`);
 const told = (one: Stream, runId: RunId, change: string) =>
-  until(`${change} of ${runId} is told`, () => changesOf(one, runId).some((told) => told.startsWith(change)));
+  until(`${change} of ${runId} is told`, () => changesOf(one, runId).some((known) => known.startsWith(change)));
 
 describe("GET /v1/events", () => {
   it("tells starts and ends, filtered by name and status, and by the prefixes of the token", async () => {

@@ -28,7 +28,10 @@ export async function testServer(options: ServerOptions): Promise<TestServer> {
       const sent = body === undefined ? {} : { body: JSON.stringify(body) };
       const typed = body === undefined ? {} : { "content-type": "application/json" };
       const answer = await fetch(url + path, { method, ...sent, headers: { ...typed, ...headers } });
-      const text = await answer.text();
+      // A stream does not end by itself.
+      const isStream = answer.headers.get("content-type") === "text/event-stream";
+      if (isStream) await answer.body?.cancel();
+      const text = isStream ? "" : await answer.text();
       return {
         status: answer.status,
         headers: answer.headers,

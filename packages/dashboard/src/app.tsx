@@ -7,6 +7,7 @@ import { isStreaming } from "./api/events.js";
 import { has, isLimited, me } from "./api/me.js";
 import { isLive } from "./api/resource.js";
 import { goTo, pageAt, path } from "./api/router.js";
+import { nextTheme, theme } from "./api/theme.js";
 import { ActionsPage } from "./pages/actions.js";
 import { BulkPage } from "./pages/bulk.js";
 import { DefinitionPage } from "./pages/definition.js";
@@ -25,7 +26,6 @@ import { icons, Mark } from "./parts/icons.js";
 import { Empty, Page } from "./parts/page.js";
 import { TokenPage } from "./parts/token.js";
 import { RunPage } from "./run/run-page.js";
-import { nextTheme, theme } from "./theme.js";
 
 const places = [
   ["", "Overview", icons.overview],
@@ -186,14 +186,14 @@ function FindRun(): JSX.Element {
   );
 }
 
-/** The action log has what everybody did: only tokens that may see all can read it. */
-function isVisible([to]: (typeof places)[number]): boolean {
-  return to !== "actions" || (has("admin") && !isLimited());
-}
-
 function liveTitle(): string {
   if (!isLive.value) return "The page does not update itself";
   return isStreaming.value ? "Changes appear at once" : "The page updates itself every few seconds";
+}
+
+/** The action log has what everybody did: only tokens that may see all can read it. */
+function isVisible([to]: (typeof places)[number]): boolean {
+  return to !== "actions" || (has("admin") && !isLimited());
 }
 
 function isAt(to: string): boolean {

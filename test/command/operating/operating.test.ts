@@ -55,7 +55,7 @@ describe("pawl runs bulk, pawl bulk and pawl actions", () => {
     const preview = await pawlJson<BulkPreview>(["runs", "bulk", "rerun", ...filter, "--dry-run"], { url });
     expect(preview.runs.map((run) => run.runId)).toContain(runId);
     const refused = await pawl(["runs", "bulk", "rerun"], { url });
-    expect(refused.stderr).toMatch(/needs a filter/);
+    expect(refused.stderr).toMatch(/needs a filter, such as --name .* pass --all/);
     const { id } = await pawlJson<BulkOperation>(["runs", "bulk", "rerun", ...filter], { url });
     await until("it is over", async () => (await client.bulk.get(id)).completedAt !== null);
     const shown = await pawl(["bulk", "show", id], { url });

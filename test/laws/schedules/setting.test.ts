@@ -67,6 +67,7 @@ describe("schedules.set", () => {
     ["an unknown shortcut", { cron: "@fortnightly" }, /no such shortcut; they are @yearly/],
     ["a date that never comes", { cron: "0 0 30 2 *" }, /never fires: no date matches/],
     ["an unknown time zone", { cron: "@daily", timeZone: "Mars/Base" }, /IANA name.*not "Mars\/Base"/],
+    ["a misspelt time zone", { cron: "@daily", timeZone: "Europe/Berln" }, /did you mean "Europe\/Berlin"/],
     ["an offset as time zone", { cron: "@daily", timeZone: "+02:00" }, /IANA name/],
     ["both kinds", { cron: "@daily", every: "1h" }, /takes cron or every, and this one has both/],
     ["neither kind", {}, /takes cron or every, and this one has neither/],

@@ -1,11 +1,10 @@
 /** `runUntilIdle`: a worker for functions that live only for a moment. */
 
-import { job, runUntilIdle, workflow } from "pawl";
+import { type IdleReport, job, runUntilIdle, workflow } from "pawl";
 import { afterEach, describe, expect, it } from "vitest";
 import { testDatabase } from "../../support/database.js";
 import { silent, testEngine } from "../../support/engine.js";
 import { claimOne } from "../../support/store.js";
-import { until } from "../../support/until.js";
 
 const database = await testDatabase();
 const { sql, url } = database;
@@ -30,11 +29,13 @@ const broken = job({
   },
 });
 /** Executes until its signal is aborted. */
+let begun = 0;
 const endless = job({
   name: "endless",
   queue,
   run: (ctx) =>
     new Promise<never>((_resolve, reject) => {
+      begun++;
       ctx.signal.addEventListener("abort", () => reject(ctx.signal.reason as Error));
     }),
 });
@@ -77,9 +78,17 @@ describe("runUntilIdle", () => {
 
   it("releases what its budget does not suffice for, without an attempt, and is due again now", async () => {
     const { runId } = await pawl.start(endless, null);
-    const report = await runUntilIdle(definitions, { ...options, budget: "1s", drainTimeout: 100 });
+    // On a machine that is busy with other work, a second does not suffice to begin.
+    let report: IdleReport | undefined;
+    for (let seconds = 1; begun === 0; seconds *= 2) {
+      const budget = { budget: `${seconds}s`, drainTimeout: 100 } as const;
+      report = await runUntilIdle(definitions, { ...options, ...budget }).catch((error: unknown) => {
+        expect(error).toMatchObject({ code: "Unavailable" });
+        return undefined;
+      });
+    }
     expect(report).toMatchObject({ completed: 0, isIdle: false });
-    expect(report.nextDueAt!.getTime()).toBeLessThanOrEqual(Date.now());
+    expect(report!.nextDueAt!.getTime()).toBeLessThanOrEqual(Date.now());
     expect(await pawl.runs.get(runId)).toMatchObject({ phase: "runnable", attempt: 0 });
   });
 
@@ -87,17 +96,16 @@ describe("runUntilIdle", () => {
     const definition = { name: "double", version: 1, kind: "job", queue, priority: 0, retentionMs: 60_000 };
     await database.store.register({
       workerId: "dead",
-      leaseMs: 1_000,
+      leaseMs: 600_000,
       queues: [queue],
       info: "{}",
       definitions: [definition],
     });
     const { runId } = await pawl.start(double, 21);
     await claimOne(database, { workerId: "dead", queue, names: ["double"], versions: [1] });
-    await until("its lease has passed", async () => {
-      const [row] = await sql("select seen_at + lease < clock_timestamp() as passed from workers");
-      return row!["passed"];
-    });
+    await sql(
+      "update workers set lease = interval '1 second', seen_at = clock_timestamp() - interval '2 seconds'",
+    );
     expect(await runUntilIdle(definitions, options)).toMatchObject({ completed: 1, isIdle: true });
     expect(await pawl.runs.get(runId)).toMatchObject({ status: "completed", attempt: 1 });
     expect(await pawl.result(runId)).toBe(42);

@@ -149,6 +149,28 @@ describe.skipIf(mayBeSkipped)("a worker in Python (skipped if python3 is absent)
     relay.close();
   });
 
+  it("begins no further step of a paused workflow, and goes on after the resume", async () => {
+    const worker = await startWorker(url, 60);
+    const { port } = somebody.address() as AddressInfo;
+    api.isHolding = true;
+    api.held.length = 0;
+    const user = { email: "eve@example.com", api: `http://127.0.0.1:${port}` };
+    const { runId } = await pawl.start("sign-up", user);
+    await until("the second step is being done", () => api.held.length === 1);
+    await pawl.runs.pause(runId);
+    api.isHolding = false;
+    api.held[0]!.writeHead(200).end("charged");
+    await until("it is released", async () => (await phase(runId)) !== "executing");
+    const names = async () => (await pawl.runs.steps(runId)).map(({ name }) => name);
+    expect(await names()).toEqual(["create-account", "charge"]);
+    expect(await phase(runId)).toBe("runnable");
+    await pawl.runs.resume(runId);
+    await pawl.signal(runId, "confirmed", { email: user.email, code: 8 });
+    expect(await pawl.result(runId, { timeout: "60s" })).toMatchObject({ account: "created", code: 8 });
+    worker.process.kill("SIGTERM");
+    expect(await once(worker.process, "exit"), worker.output()).toEqual([0, null]);
+  });
+
   it("loses no answer that matters: calls whose answers are lost are sent again, and nothing is done twice", async () => {
     api.calls.length = 0;
     const relay = await relayCalls(url, readerToken, {

@@ -67,10 +67,6 @@ export interface StepPage {
   readonly steps: readonly Step[];
   readonly cursor: string | null;
 }
-export interface Workflow {
-  readonly name: string;
-  readonly counts: Readonly<Record<Run["status"], number>>;
-}
 /** The steps of a machine, with the transitions that its code names. */
 export type MachineGraph = Required<Declared>;
 export type Definition = Sent<RegisteredDefinition>;

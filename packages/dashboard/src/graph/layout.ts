@@ -16,12 +16,12 @@ interface Point {
   readonly y: number;
 }
 
-export interface PlacedStep extends Point {
+interface PlacedStep extends Point {
   readonly name: string;
   readonly width: number;
 }
 
-export interface PlacedArrow extends Arrow {
+interface PlacedArrow extends Arrow {
   /** The path of an SVG. */
   readonly path: string;
   readonly labelAt: Point;
@@ -247,7 +247,7 @@ function sideOf(
 ): Side {
   const { x, y } = at.get(node)!;
   const column = columns[node.rank]!;
-  const isFree = !column.some(({ name, order }) => name !== null && order > node.order);
+  const isFree = !column.some((one) => one.name !== null && one.order > node.order);
   if (isFree) {
     const downX = x + node.width * (side === "right" ? 0.6 : 0.4);
     return { x: downX, y: y + stepHeight, downX };

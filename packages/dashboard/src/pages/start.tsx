@@ -4,7 +4,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { call } from "../api/client.js";
 import { goTo, pageAt } from "../api/router.js";
-import type { Workflow } from "../api/types.js";
+import type { DefinitionPage } from "../api/types.js";
 import { cli } from "../format/command.js";
 import { Button } from "../parts/button.js";
 import { Code } from "../parts/copy.js";
@@ -32,8 +32,8 @@ function StartDialog(props: { name: string; onClose: () => void }): JSX.Element 
   const [idempotencyKey] = useState(() => `dashboard-${crypto.randomUUID()}`);
   const suggest = async (): Promise<void> => {
     if (known.length > 0) return;
-    const { workflows } = await call<{ workflows: Workflow[] }>("v1/workflows");
-    setKnown(workflows.map((workflow) => workflow.name));
+    const { definitions } = await call<DefinitionPage>("v1/definitions");
+    setKnown([...new Set(definitions.map((definition) => definition.name))]);
   };
   return (
     <Dialog

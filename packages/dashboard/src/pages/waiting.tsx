@@ -1,8 +1,9 @@
 /** Runs that wait for a signal, usually from a person: which one, since when, and a form to send it. */
 
-import type { JSX } from "preact";
+import { Fragment, type JSX } from "preact";
 import { useState } from "preact/hooks";
 import { call } from "../api/client.js";
+import { may } from "../api/me.js";
 import { usePolled } from "../api/resource.js";
 import { goTo, pageAt, query } from "../api/router.js";
 import type { Waiting, WaitingRun } from "../api/types.js";
@@ -112,14 +113,16 @@ function Table(props: {
               <td>
                 <span class="served">
                   {run.signals.map((name) => (
-                    <Button
-                      scope="write"
-                      key={name}
-                      aria-label={`Send ${name} to run ${run.runId}`}
-                      onClick={() => props.onSend(run.runId, name)}
-                    >
-                      Send “{name}”…
-                    </Button>
+                    <Fragment key={name}>
+                      {!may("write") && <code>{name}</code>}
+                      <Button
+                        scope="write"
+                        aria-label={`Send ${name} to run ${run.runId}`}
+                        onClick={() => props.onSend(run.runId, name)}
+                      >
+                        Send “{name}”…
+                      </Button>
+                    </Fragment>
                   ))}
                 </span>
               </td>

@@ -6,9 +6,9 @@
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type uPlot from "uplot";
-import { theme } from "../theme.js";
+import { theme } from "../api/theme.js";
 
-export interface Line {
+interface Line {
   readonly label: string;
   /** The name of a color in the styles, such as "completed". */
   readonly color: string;

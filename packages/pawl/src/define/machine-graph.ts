@@ -9,7 +9,7 @@
 import type { MachineDefinition } from "./definition.js";
 
 /** A transition from step to step that the code names. */
-export interface MachineTransition {
+interface MachineTransition {
   readonly from: string;
   readonly to: string;
   /** The outcome that leads there. */

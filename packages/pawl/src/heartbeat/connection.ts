@@ -42,16 +42,16 @@ export async function passwordOf(asks: number): Promise<string> {
   return passwords[asks]!();
 }
 
-const objects = new WeakMap<object, number>();
-let lastObject = 0;
+const pools = new WeakMap<object, number>();
+let lastPool = 0;
 
 /** A text that two addresses share only if their heartbeats can share connections. */
 export function lineKey(address: HeartbeatAddress): string {
-  if (address.kind === "server" || typeof address.url === "string" || address.asks !== undefined) {
+  if (address.kind === "server" || typeof address.url === "string" || !("connect" in address.url)) {
     return JSON.stringify(address);
   }
-  const number = objects.get(address.url) ?? ++lastObject;
-  objects.set(address.url, number);
+  const number = pools.get(address.url) ?? ++lastPool;
+  pools.set(address.url, number);
   return JSON.stringify([number, address.schema]);
 }
 

@@ -4,6 +4,7 @@
  */
 
 import { InvalidOption } from "../values/errors.js";
+import { suggest } from "../values/options.js";
 import { show } from "../values/show.js";
 
 const dayMs = 86_400_000;
@@ -21,7 +22,8 @@ export function checkTimeZone(given: unknown): string {
     }
   }
   throw new InvalidOption(
-    `timeZone must be an IANA name such as "Europe/Berlin", "America/New_York" or "UTC", not ${show(given)}`,
+    `timeZone must be an IANA name such as "Europe/Berlin", "America/New_York" or "UTC", not ${show(given)}` +
+      (typeof given === "string" ? suggest(given, Intl.supportedValuesOf("timeZone")) : ""),
   );
 }
 

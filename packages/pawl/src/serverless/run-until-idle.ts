@@ -10,7 +10,7 @@ import type { AnyDefinition } from "../define/definition.js";
 import type { PostgresStore } from "../store/postgres/postgres-store.js";
 import { RetryDelay } from "../timing/retry-delay.js";
 import { type Duration, toMilliseconds } from "../values/duration.js";
-import { InvalidOption, NotSupported } from "../values/errors.js";
+import { InvalidOption, NotSupported, Unavailable } from "../values/errors.js";
 import { isObject } from "../values/options.js";
 import { show } from "../values/show.js";
 import { checkServe, type ServeOptions, type ServeSettings } from "../worker/options.js";
@@ -77,7 +77,14 @@ export async function runUntilIdle(
   worker.on("run.completed", ({ status }) => void ended[status]++);
   const outOfTime = setTimeout(() => void worker.stop(), stopAtMs - beganMs);
   try {
-    await worker.ready;
+    await worker.ready.catch((error: unknown) => {
+      if (performance.now() < stopAtMs) throw error;
+      throw new Unavailable(
+        `the budget of ${budgetMs} ms ended before the worker was ready. The log says whether the database was ` +
+          "reached; if it only takes long, raise budget",
+        { cause: error },
+      );
+    });
     const dueMs = await idle(
       worker,
       () => store!.nextDue([...settings.queues.keys()], definitions),

@@ -25,6 +25,8 @@ export const noInterval: Pace = {
 
 /** The answer of one poll. It decides when the next one follows. */
 export type Polled =
+  /** More work waits, and there is room for it. Poll again in this turn of the event loop. */
+  | { readonly kind: "at once" }
   /** More work waits. Poll again after one turn of the event loop. */
   | { readonly kind: "again" }
   /** Nothing is left. Wait for the poll interval, a hint, or a due time. */
@@ -72,6 +74,7 @@ export function decideWait(
   random: number,
 ): { readonly wait: Wait; readonly state: PollState } {
   switch (polled.kind) {
+    case "at once":
     case "again":
       return {
         wait: { longestMs: null, forWork: true },
@@ -167,6 +170,7 @@ export class PollLoop {
       if (polled.kind === "drained" && polled.dueAtMs !== null) this.expectAt(polled.dueAtMs);
       // Hints must not shorten the pause after a failure. Any other hint counts, whenever it came.
       if (polled.kind === "failed") this.#isHinted = false;
+      if (polled.kind === "at once") continue;
       if (wait.longestMs === null) await new Promise<void>((resolve) => onNextTurn(resolve));
       else await this.#wait(wait.longestMs, wait.forWork);
     }

@@ -1,7 +1,8 @@
 /**
  * Claims runs for the slots of one queue. It claims as many runs as slots are free. The next claim
  * follows at once while more runs wait, else when a slot frees, a hint arrives, a run falls due, or
- * the poll interval passes. While more runs wait, a slot counts as free as soon as the outcome of
+ * the poll interval passes. If there is room for a whole further claim, that goes out before the
+ * runs of this one begin, so that the database works while their code runs. While more runs wait, a slot counts as free as soon as the outcome of
  * its run is on the way to the database. A server can hold a claim open until there is work; then
  * one claim follows the other. A failed claim is repeated with backoff. Owned by the worker.
  */
@@ -59,6 +60,8 @@ export class Claimer {
   #isBehind = false;
   /** The loop waits because too few slots are free. */
   #wantsSlot = false;
+  /** The runs of the last claim begin only when the next claim is on its way. */
+  #isAhead = false;
   /** A hint follows in the next turn, because outcomes are being written. */
   #isHintDue = false;
   /** Ends the claim that is held open. */
@@ -197,8 +200,8 @@ export class Claimer {
    * answer, every timer would be late by the way back.
    */
   #next({ runs, more, dueMs }: Claimed, askedMs: number): Polled {
-    // After a turn, so that the commits of this turn free their slots first.
-    if (more) return { kind: "again" };
+    // Else after a turn, so that the commits of this turn free their slots first.
+    if (more) return { kind: this.#isAhead ? "at once" : "again" };
     return {
       kind: "drained",
       found: runs.length > 0,
@@ -240,7 +243,9 @@ export class Claimer {
       if (this.#isRunning && this.#host.workerId() === workerId) {
         this.#cursor.accept(claimed);
         this.#isBehind = claimed.more;
-        this.slots.add(claimed.runs, claimId);
+        const { runs, more } = claimed;
+        this.#isAhead = more && runs.length > 0 && this.slots.free - runs.length >= maxClaim;
+        this.slots.add(runs, claimId, { isNextTurn: this.#isAhead });
         return claimed;
       }
       this.#host.release(claimed.runs.map(({ runId }) => ({ runId, claimId })));

@@ -6,6 +6,7 @@
 
 import type { RunClaim } from "../run/execution.js";
 import type { ClaimedRun } from "../store/store.js";
+import { onNextTurn } from "../timing/next-turn.js";
 import type { HeldClaim } from "./release.js";
 
 /** A run that was claimed ahead waits this long for its slot. Then other workers may have it. */
@@ -99,11 +100,12 @@ export class QueueSlots {
     return index === -1 ? undefined : claimOf(this.#unstarted.splice(index, 1)[0]!);
   }
 
-  /** Executes claimed runs, as soon as slots are free. */
-  add(runs: readonly ClaimedRun[], claimId: string): void {
+  /** Executes claimed runs, as soon as slots are free, but not in this turn if `isNextTurn`. */
+  add(runs: readonly ClaimedRun[], claimId: string, { isNextTurn }: { isNextTurn: boolean }): void {
     const sinceMs = performance.now();
     for (const run of runs) this.#unstarted.push({ run, claimId, sinceMs });
-    this.#start();
+    if (isNextTurn) onNextTurn(() => this.#start());
+    else this.#start();
     if (this.free < 0) this.#watchUnstarted();
   }
 

@@ -17,7 +17,7 @@ import { emitOverdue } from "../observe/overdue.js";
 
 const batch = 1_000;
 /** How many runs one call acts on. They stay locked until it ends. */
-const bulkBatch = 500;
+const bulkBatch = 1_000;
 /** The interval of an idle worker: so many times `reapInterval`, but at most half a lease. */
 const restRounds = 5;
 const repairRest = 10;

@@ -9,13 +9,14 @@ const nothing: Claimed = { runs: [], more: false, floor: null, busy: null, dueMs
 function claimerThat(
   find: (request: ClaimRequest) => { found?: Partial<Claimed>; tookMs?: number },
   execute: () => Promise<null> = async () => null,
+  concurrency = 10,
 ) {
   const looks: (ClaimRequest & { readonly atMs: number })[] = [];
   const released: string[] = [];
   const claimer = new Claimer(
     {
       queue: "default",
-      concurrency: 10,
+      concurrency,
       prefetch: 0,
       minDemand: 1,
       pollMs: 5,
@@ -214,4 +215,53 @@ it("without more work nothing is claimed for a slot before it is free", async ()
   await vi.advanceTimersByTimeAsync(20);
   expect(looks.length).toBe(1);
   await ended(claimer);
+});
+
+it.each([
+  {
+    concurrency: 1_000,
+    order: ["claim", "claim", "run", "run"],
+    what: "goes out before the runs of the last one begin",
+  },
+  { concurrency: 500, order: ["claim", "run", "claim", "run"], what: "waits for the runs of the last one" },
+])("with $concurrency slots, a claim for more runs $what", async ({ concurrency, order }) => {
+  const seen: string[] = [];
+  const { claimer } = claimerThat(
+    () => {
+      seen.push("claim");
+      return { found: { ...oneRun, more: seen.length < 2 }, tookMs: 1 };
+    },
+    async () => {
+      seen.push("run");
+      return null;
+    },
+    concurrency,
+  );
+  claimer.start();
+  await vi.advanceTimersByTimeAsync(4);
+  expect(seen.slice(0, 4)).toEqual(order);
+  await ended(claimer);
+});
+
+it("a claimer that stops begins none of the runs that waited for the next claim", async () => {
+  let begun = 0;
+  const { claimer } = claimerThat(
+    () => ({ found: { ...oneRun, more: true }, tookMs: 1 }),
+    async () => {
+      begun++;
+      return null;
+    },
+    1_000,
+  );
+  claimer.start();
+  const add = claimer.slots.add.bind(claimer.slots);
+  let stopped: Promise<void> | undefined;
+  claimer.slots.add = (...given) => {
+    add(...given);
+    stopped ??= claimer.stop();
+  };
+  await vi.advanceTimersByTimeAsync(100);
+  await stopped;
+  expect(begun).toBe(0);
+  expect(claimer.slots.takeUnstarted().map(({ runId }) => runId)).toContain("64");
 });

@@ -17,7 +17,7 @@ export interface ExamineOptions {
   /** How old a transaction and how late a run may be. */
   readonly patienceMs: number;
   /** An error in one line. */
-  describe(error: unknown): string;
+  readonly describe: (error: unknown) => string;
 }
 
 /** All findings, those that are well too. A check that cannot run is a finding. */

@@ -16,7 +16,7 @@ export interface EventFilter {
   /** Every change of these runs, and of no others; none: starts and ends of all runs. */
   readonly runIds: readonly string[];
   /** Whether the caller may see a run. */
-  allows(run: { readonly name: string; readonly queue: string }): boolean;
+  readonly allows: (run: { readonly name: string; readonly queue: string }) => boolean;
   /** The token sees a part only: it does not learn how busy the others are. */
   readonly isPart: boolean;
 }
@@ -28,7 +28,7 @@ export interface StreamLimits {
   readonly maxUnreadBytes: number;
 }
 
-export const streamLimits: StreamLimits = {
+const streamLimits: StreamLimits = {
   heartbeatMs: 15_000,
   lifeMs: 15 * 60_000,
   maxUnreadBytes: 256 * 1_024,
@@ -130,7 +130,7 @@ export class EventStream implements ChangeListener {
 }
 
 /** The id of a message: where the stream stood. */
-export function writeEventId({ id, us }: ChangePosition): string {
+function writeEventId({ id, us }: ChangePosition): string {
   return `${id}.${us}`;
 }
 

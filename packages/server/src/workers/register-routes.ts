@@ -51,8 +51,8 @@ export function registerRoutes({ app, backend, waiters }: Protocol, hurry: () =>
       if (text.length > 10_000)
         throw new InvalidOption("body.info must be at most 10,000 characters of JSON");
       checkListedOnce(body.definitions);
-      const definitions = body.definitions.map(({ declared, ...definition }, index) => ({
-        ...definition,
+      const definitions = body.definitions.map(({ declared, ...served }, index) => ({
+        ...served,
         declared: declared === undefined ? null : declaredText(declared, index),
       }));
       await refuseBadValues(() => storeOf(backend, request).register({ ...body, info: text, definitions }));

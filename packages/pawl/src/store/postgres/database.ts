@@ -110,9 +110,10 @@ async function borrow(pool: Connections): Promise<Opened> {
   const ignore = (): void => {};
   client.on("error", ignore);
   const end = async (): Promise<void> => {
-    // A transaction that is open, or a connection that is lost, is nothing for the next user.
-    let isClean = false;
-    await client.query("rollback").then(() => (isClean = true), ignore);
+    // A transaction that is open, or a connection that is lost, is nothing for the next user. The
+    // driver of a user's pool may be older than this question.
+    let isClean = client.getTransactionStatus?.() === "I";
+    if (!isClean) await client.query("rollback").then(() => (isClean = true), ignore);
     client.off("error", ignore);
     client.release(!isClean);
   };

@@ -4,7 +4,7 @@
  */
 
 /** Upper bounds in milliseconds; a histogram has one more entry, for longer times. */
-export const latencyBounds: readonly number[] = [
+const latencyBounds: readonly number[] = [
   ...Array.from({ length: 9 }, (_, power) => [1, 2, 5].map((factor) => factor * 10 ** power)).flat(),
   1e9,
 ];

@@ -1,7 +1,7 @@
 /** `pawl runs bulk`: one action on all runs that match a filter. */
 
 import { Argument, type Command } from "commander";
-import type { BulkOperation, BulkPreview, CountOptions, Pawl } from "pawl";
+import { type BulkOperation, type BulkPreview, type CountOptions, InvalidOption, type Pawl } from "pawl";
 import { type ConnectionOptions, addConnectionOptions, withPawl } from "../terminal/connection.js";
 import { integer, readJson } from "../terminal/input.js";
 import { action, addCommand, type Session } from "../terminal/session.js";
@@ -45,12 +45,17 @@ export function addRunsBulk(runs: Command, session: Session): void {
   addConnectionOptions(command).action(
     action(session, async (given: string, flags: Flags) => {
       const where = await filterOf(flags, session.shell);
+      if (flags.all !== true && Object.values(where).every((value) => value === undefined)) throw noFilter;
       const options = { action: given, where, ...(await optionsOf(flags, session)) };
       const answer = await withPawl(flags, (pawl) => start(pawl, options));
       session.shell.print(flags.json === true ? prettyJson(answer) : describe(answer, given));
     }),
   );
 }
+
+const noFilter = new InvalidOption(
+  "runs bulk needs a filter, such as --name signup or --status failed; to act on all runs, pass --all",
+);
 
 /** The library checks the action, and which options it takes. */
 function start(pawl: Pawl, options: { where: CountOptions }): Promise<BulkOperation | BulkPreview> {

@@ -1,7 +1,7 @@
 -- pawl: call; lock_timeout 100ms
 -- One batch of an open operation that nobody else works on. If there are several, chance decides,
 -- so that one that cannot go on delays no other. It walks the primary key up to `upto` and acts on
--- the runs that match: it reads at most 5,000 runs a call and acts on at most p_limit. The batch, its results and the place where it stopped are one transaction. So a
+-- the runs that match: it reads at most 2,000 runs a call and acts on at most p_limit. The batch, its results and the place where it stopped are one transaction. So a
 -- crash undoes a batch whole, and each run is acted on once, whoever dies when.
 -- If one run makes the batch fail, it acts on each by itself: that run is noted as failed, with the
 -- reason. A run that stays locked is tried again, after all others. An operation that fails as a
@@ -50,7 +50,7 @@ create or replace function work_on_bulk(
   p_op bulk_operations, p_limit int, out again boolean, out woke boolean, out done int, out skipped int, out failed int)
 language plpgsql as $f$
 declare
-  c_read constant int := 5000;
+  c_read constant int := 2000;
   v_most int := case when p_op.action = 'cancel' then least(p_limit, 100) else p_limit end;
   v_end bigint;
   v_ids bigint[];

@@ -16,35 +16,47 @@ declare
   v_from timestamptz := greatest(
     date_trunc(p_by, coalesce(p_from::timestamptz, v_to - case when p_by = 'minute' then interval '1 hour' else interval '1 day' end), 'UTC'),
     v_to - c_points * v_step);
+  v_counted_to text := (select iso(nullif(c.ended_at, '-infinity')) from series_cursor c);
 begin
+  if p_names is null and p_queues is null then
+    return query
+      select iso(u.at), sum(u.started), sum(u.completed), sum(u.failed), sum(u.cancelled), max(u.latency),
+        case when bool_or(u.is_sampled) then coalesce(sum(u.backlog), 0)::bigint end, max(v_counted_to)
+      from (
+        select g.at, 0 as started, 0 as completed, 0 as failed, 0 as cancelled, null::text as latency, null::int as backlog, false as is_sampled
+        from generate_series(v_from, v_to - v_step, v_step) g(at)
+        union all
+        select s.at, s.started, s.completed, s.failed, s.cancelled, to_jsonb(s.latency)::text, s.backlog, false from series s
+        where s.grain = p_by and s.name = coalesce(p_name, '') and s.queue = coalesce(p_queue, '') and s.at >= v_from and s.at < v_to
+        union all
+        -- the row of all runs has every sample
+        select s.at, 0, 0, 0, 0, null, null, s.backlog is not null from series s
+        where s.grain = p_by and s.name = '' and s.queue = '' and s.at >= v_from and s.at < v_to) u
+      group by u.at order by u.at;
+    return;
+  end if;
   return query
-    with found as (
+    with found as materialized (
       select s.at, s.started, s.completed, s.failed, s.cancelled, s.latency, s.backlog from series s
-      where p_names is null and p_queues is null and s.grain = p_by and s.name = coalesce(p_name, '') and s.queue = coalesce(p_queue, '')
-        and s.at >= v_from and s.at < v_to
-      union all
-      select s.at, s.started, s.completed, s.failed, s.cancelled, s.latency, s.backlog from series s
-      where (p_names is not null or p_queues is not null) and s.grain = p_by and s.at >= v_from and s.at < v_to
+      where s.grain = p_by and s.at >= v_from and s.at < v_to
         and (s.name <> '' and s.queue <> '' and s.name = coalesce(p_name, s.name) and s.queue = coalesce(p_queue, s.queue)
           and begins_with(s.name, p_names) and begins_with(s.queue, p_queues)) is true
-    ), latencies as (
-      select x.at, jsonb_agg(x.n order by x.i) as latency
-      from (select f.at, u.i, sum(u.n) as n from found f cross join lateral unnest(f.latency) with ordinality u(n, i) group by f.at, u.i) x
-      group by x.at
-    ), sampled as (
-      -- the row of all runs has every sample
-      select s.at from series s where s.grain = p_by and s.name = '' and s.queue = '' and s.at >= v_from and s.at < v_to and s.backlog is not null
-    ), points as (
-      select f.at, sum(f.started) as started, sum(f.completed) as completed, sum(f.failed) as failed, sum(f.cancelled) as cancelled,
-        sum(f.backlog) as backlog
-      from found f group by f.at
     )
-    select iso(g.at), coalesce(p.started, 0), coalesce(p.completed, 0), coalesce(p.failed, 0), coalesce(p.cancelled, 0),
-      l.latency::text, case when t.at is not null then coalesce(p.backlog, 0) end,
-      (select iso(nullif(c.ended_at, '-infinity')) from series_cursor c)
-    from generate_series(v_from, v_to - v_step, v_step) g(at)
-    left join points p on p.at = g.at left join sampled t on t.at = g.at left join latencies l on l.at = g.at
-    order by g.at;
+    select iso(u.at), sum(u.started), sum(u.completed), sum(u.failed), sum(u.cancelled), max(u.latency),
+      case when bool_or(u.is_sampled) then coalesce(sum(u.backlog), 0)::bigint end, max(v_counted_to)
+    from (
+      select g.at, 0 as started, 0 as completed, 0 as failed, 0 as cancelled, null::text as latency, null::int as backlog, false as is_sampled
+      from generate_series(v_from, v_to - v_step, v_step) g(at)
+      union all
+      select f.at, f.started, f.completed, f.failed, f.cancelled, null, f.backlog, false from found f
+      union all
+      select x.at, 0, 0, 0, 0, jsonb_agg(x.n order by x.i)::text, null, false
+      from (select f.at, n.i, sum(n.n) as n from found f cross join lateral unnest(f.latency) with ordinality n(n, i) group by f.at, n.i) x
+      group by x.at
+      union all
+      select s.at, 0, 0, 0, 0, null, null, s.backlog is not null from series s
+      where s.grain = p_by and s.name = '' and s.queue = '' and s.at >= v_from and s.at < v_to) u
+    group by u.at order by u.at;
 end $f$;
 
 -- Whether a text begins with one of these prefixes (null: any text does).
