@@ -92,7 +92,8 @@ describe("a token that is limited to some names", () => {
     page.on("response", (response) => {
       if (response.status() === 403) refused.push(response.url());
     });
-    for (const path of ["", "runs", `runs/${runs.failed}`, "definitions", "schedules", "queues", "limits"]) {
+    const pages = ["", "runs", `runs/${runs.failed}`, "definitions", "definitions/charge", "schedules"];
+    for (const path of [...pages, "queues", "limits", "waiting", "keys", "workers"]) {
       await acts(page, path);
       expect([path, await page.getByRole("alert").count()]).toEqual([path, 0]);
       const text = await page.locator("main").innerText();

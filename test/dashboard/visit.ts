@@ -13,7 +13,7 @@ import { testServer } from "../support/server.js";
 import { launchBrowser } from "./browser.js";
 import { shop, stock, type Stocked } from "./shop.js";
 
-export interface Visited {
+export interface Visited extends Pick<TestEngine, "serve"> {
   readonly pawl: Pawl;
   readonly serve: TestEngine["serve"];
   readonly url: string;
