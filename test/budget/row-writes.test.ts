@@ -1,6 +1,6 @@
 /**
  * How many rows of all tables together a run may write, by the server's own count of rows inserted, updated and deleted. The
- * tables in which a worker keeps its registration and its lease do not count: no run writes them.
+ * tables in which a worker keeps its registration, its lease and the counts of each minute do not count: no run writes them.
  */
 
 import { connect, job, serve } from "pawl";
@@ -30,7 +30,7 @@ async function rowsWritten(): Promise<Record<string, number>> {
   return Object.fromEntries(rows.map(({ name, n }) => [name, n]));
 }
 
-const ofWorkers = ["workers", "definitions", "settings"];
+const ofWorkers = ["workers", "definitions", "settings", "series", "failures", "series_cursor"];
 
 /** The rows that runs write during a whole life of a client and a worker (reached at this URL), by table. */
 async function writesOf(
