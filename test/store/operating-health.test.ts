@@ -59,6 +59,11 @@ describe("pawl doctor", () => {
     expect(await limits(-1)).toMatchObject([{ level: "ok" }]);
   });
 
+  it("takes a message that waits in a queue for no run", async () => {
+    await client.queues.send("mail", { to: "ada" });
+    expect(await health()).toMatchObject({ unserved: [], oldestDue: null });
+  });
+
   it("finds a bulk operation that nobody works off, one that waits for a locked run, and one that failed", async () => {
     const { runId } = await client.start("idle");
     const { id } = await client.runs.bulk({ where: { name: "idle" }, action: "cancel" });

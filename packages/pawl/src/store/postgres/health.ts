@@ -50,7 +50,8 @@ const firstLine = (where: string): string =>
 
 /**
  * Reads the beginning of each line of runs_claim. A skip scan visits the queues, definitions and
- * priorities that have a claimable run. It reads the first 200 runs of each.
+ * priorities that have a claimable run. It reads the first 200 runs of each, and no queue messages,
+ * whose names begin with "~".
  */
 const lines = `with recursive line(queue, name, version, priority, n) as (
     (select f.*, 1 from (${firstLine("")}) f)
@@ -63,7 +64,7 @@ const lines = `with recursive line(queue, name, version, priority, n) as (
       select r.id, r.name, r.version, r.queue, r.eligible_at from runs r
       where r.queue = l.queue and r.name = l.name and r.version = l.version and r.priority = l.priority and ${claimable}
       order by r.eligible_at, r.id limit 200) d
-    where d.eligible_at <= clock())`;
+    where l.name < '~' and d.eligible_at <= clock())`;
 
 /**
  * Reads the state of the server, with or without a schema of Pawl. Reports only transactions older
