@@ -29,7 +29,7 @@ import type { ScheduleTransport } from "../store/client-transport.js";
 import { addressKey } from "../store/postgres/database.js";
 import { isBusy, isOutage } from "../store/postgres/database-errors.js";
 import { PostgresStore } from "../store/postgres/postgres-store.js";
-import type { Commit, EndedRun, NewRun, RunPrefixes, StoredLimit, Verdict } from "../store/store.js";
+import type { Commit, EndedRun, NewRun, StoredLimit, Verdict } from "../store/store.js";
 import type { Prefixes } from "../store/reports/reports.js";
 import type { Page } from "../store/views.js";
 import { LockLanes } from "../timing/slow-lanes.js";
@@ -78,8 +78,8 @@ export interface Engine {
   /** Waits for the end of a run; null: the time has passed, or `signal` was aborted. */
   waitForEnd(runId: string, timeoutMs: number, signal: AbortSignal): Promise<EndedRun | null>;
   /** `runs.list` and `runs.count` for a token that may see only some runs (null: all). */
-  listRuns(options: object, prefixes: RunPrefixes | null): Promise<Page>;
-  countRuns(options: object, prefixes: RunPrefixes | null): Promise<number>;
+  listRuns(options: object, prefixes: Prefixes | null): Promise<Page>;
+  countRuns(options: object, prefixes: Prefixes | null): Promise<number>;
   /** A page of the journal of a workflow run. */
   steps(runId: string, cursor: string | undefined): Promise<StepPage>;
   /**

@@ -9,6 +9,7 @@
 import type { Json } from "../values/json-types.js";
 import type { Phase, Status } from "../values/phase.js";
 import type { ListedStep, StepCursor } from "./journal.js";
+import type { Prefixes } from "./reports/reports.js";
 import type { Claim, Claimable, ClaimedRun, NewRun, RunExtra, StartedRun, StoredLimit } from "./runs.js";
 import type { Pause } from "./views.js";
 import type { WhyFacts } from "./why-facts.js";
@@ -213,12 +214,6 @@ export interface FindQuery {
   readonly name: string | null;
 }
 
-/** What a token may see: names and queues that begin with one of these; null: all. */
-export interface RunPrefixes {
-  readonly names: readonly string[] | null;
-  readonly queues: readonly string[] | null;
-}
-
 export interface RunFilter {
   readonly name: string | null;
   readonly version: number | null;
@@ -239,7 +234,7 @@ export interface RunFilter {
   /** Only runs that are paused themselves. */
   readonly paused?: boolean;
   /** Only runs whose name and queue begin with one of these; null: all. */
-  readonly prefixes?: RunPrefixes | null;
+  readonly prefixes?: Prefixes | null;
   readonly limit: number;
 }
 
