@@ -43,13 +43,12 @@ export class ChangeFeed {
   }
 
   /**
-   * Tells this listener every change from now on, or from a position of some seconds ago. Returns how
-   * to stop.
+   * Tells this listener every change since a position of now or of some seconds ago. Returns how to
+   * stop.
    */
-  add(listener: ChangeListener, from: ChangePosition | null): () => void {
+  add(listener: ChangeListener, from: ChangePosition): () => void {
     this.#listeners.add(listener);
-    if (this.#positions.length === 0 && from !== null)
-      this.#positions.push({ atMs: performance.now(), position: from });
+    if (this.#positions.length === 0) this.#positions.push({ atMs: performance.now(), position: from });
     if (this.#timer === undefined) this.#lookAfter(0);
     return () => {
       this.#listeners.delete(listener);

@@ -83,7 +83,7 @@ export function eventRoutes(app: App, { engine, logger, closing }: Backend): voi
         remove();
         share.end();
       });
-      let from: ChangePosition | null;
+      let from: ChangePosition;
       try {
         from = await resume(stream, headers["last-event-id"]);
       } catch (error) {
@@ -98,11 +98,14 @@ export function eventRoutes(app: App, { engine, logger, closing }: Backend): voi
     },
   );
 
-  /** Sends what happened since the message with this id. Answers how far that went. */
-  async function resume(stream: EventStream, id: string | undefined): Promise<ChangePosition | null> {
-    if (id === undefined || id === "") return null;
-    const after = readEventId(id);
+  /**
+   * Sends what happened since the message with this id. Answers how far that went: from there on the
+   * feed tells everything, also what happens before its first look.
+   */
+  async function resume(stream: EventStream, id: string | undefined): Promise<ChangePosition> {
     const now = await engine.store.changes.changes(null, maxChanges);
+    if (id === undefined || id === "") return now.position;
+    const after = readEventId(id);
     if (after === null || Number(now.position.us) - Number(after.us) > resumeUs) {
       stream.reset();
       return now.position;
