@@ -42,6 +42,8 @@ export async function launchBrowser(): Promise<Browser> {
       "--disable-background-networking",
       "--disable-component-update",
       "--disable-sync",
+      // A name of this machine that browsers do not trust as they trust localhost.
+      "--host-resolver-rules=MAP pawl.test 127.0.0.1",
     ],
   });
 }

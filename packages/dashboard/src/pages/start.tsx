@@ -6,6 +6,7 @@ import { call } from "../api/client.js";
 import { goTo, pageAt } from "../api/router.js";
 import type { DefinitionPage } from "../api/types.js";
 import { cli } from "../format/command.js";
+import { uniqueKey } from "../format/unique.js";
 import { Button } from "../parts/button.js";
 import { Code } from "../parts/copy.js";
 import { Dialog, Field, readJson } from "../parts/dialog.js";
@@ -29,7 +30,7 @@ function StartDialog(props: { name: string; onClose: () => void }): JSX.Element 
   const [name, setName] = useState(props.name);
   const [input, setInput] = useState("{}");
   const [known, setKnown] = useState<readonly string[]>([]);
-  const [idempotencyKey] = useState(() => `dashboard-${crypto.randomUUID()}`);
+  const [idempotencyKey] = useState(uniqueKey);
   const suggest = async (): Promise<void> => {
     if (known.length > 0) return;
     const { definitions } = await call<DefinitionPage>("v1/definitions");

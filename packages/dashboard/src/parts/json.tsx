@@ -25,7 +25,7 @@ export function Json({ value, label }: { value: unknown; label: string }): JSX.E
               token.kind === "plain" ? token.text : <span class={`json-${token.kind}`}>{token.text}</span>,
             )}
       </pre>
-      <CopyButton text={text} />
+      <CopyButton text={text} reveal={() => setOpen(true)} />
       {isLong && (
         <button type="button" class="quiet more" onClick={() => setOpen(!isOpen)}>
           {isOpen ? "Show less" : `Show all ${plural(lines.length, "line")}`}

@@ -4,6 +4,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { call } from "../api/client.js";
 import { cli } from "../format/command.js";
+import { uniqueKey } from "../format/unique.js";
 import { Dialog, Field, readJson } from "./dialog.js";
 
 /** With an empty name it asks for one. */
@@ -17,7 +18,7 @@ export function SignalDialog(props: {
   const [name, setName] = useState(props.name);
   const [text, setText] = useState("{}");
   // One key for this dialog: a second click after a lost answer sends nothing twice.
-  const [dedupKey] = useState(() => `dashboard-${crypto.randomUUID()}`);
+  const [dedupKey] = useState(uniqueKey);
   return (
     <Dialog
       title={props.name === "" ? `Send a signal to run ${runId}` : `Send “${name}” to run ${runId}`}
