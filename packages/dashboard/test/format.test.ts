@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { preview, tokenize } from "../src/format/json.js";
 import { readMetrics, total } from "../src/format/metrics.js";
 import { duration, relativeTime } from "../src/format/time.js";
-import { readPair, toApiQuery, toBulkFilter } from "../src/pages/filters.js";
+import { readPair, toApiQuery, toBulkFilter, toFlags } from "../src/pages/filters.js";
 
 describe("times", () => {
   it.each([
@@ -74,6 +74,17 @@ describe("filters in an address", () => {
       tags: { customer: "7" },
       paused: true,
     });
+  });
+
+  it("are options of the command for a bulk operation", () => {
+    const address = new URLSearchParams(
+      "status=failed&version=2&parentId=7&correlationKey=order+1&paused=true&tag.a=b&tag.c=d=e&input.id=42",
+    );
+    expect((toFlags(toBulkFilter(address, 0)) ?? []).join(" ")).toBe(
+      "--status failed --version 2 --parent 7 --correlation-key order 1 --paused " +
+        '--tag a=b --tag c=d=e --input {"id":42}',
+    );
+    expect(toFlags(toBulkFilter(new URLSearchParams("status=running&paused=false"), 0))).toBeNull();
   });
 
   it("are typed as path=value", () => {

@@ -12,7 +12,7 @@ import { cli } from "../format/command.js";
 import { number, plural } from "../format/number.js";
 import { Button } from "../parts/button.js";
 import { Dialog, Field } from "../parts/dialog.js";
-import { toBulkFilter } from "./filters.js";
+import { toBulkFilter, toFlags } from "./filters.js";
 
 const actions = [
   ["rerun", "Rerun"],
@@ -42,26 +42,27 @@ function BulkDialog(props: { address: URLSearchParams; onClose: () => void }): J
   const [count, setCount] = useState<number | string | null>(null);
   const [typed, setTyped] = useState("");
   useEffect(() => {
+    // The answer for a former action may come late: it would be the number of other runs.
+    let isFormer = false;
+    const show = (answer: number | string): void => {
+      if (!isFormer) setCount(answer);
+    };
     setCount(null);
     call<{ count: number }>("v1/bulk", { method: "POST", body: { action, where, dryRun: true } }).then(
-      (preview) => setCount(preview.count),
-      (error: unknown) => setCount(error instanceof ApiProblem ? error.message : String(error)),
+      (preview) => show(preview.count),
+      (error: unknown) => show(error instanceof ApiProblem ? error.message : String(error)),
     );
+    return () => {
+      isFormer = true;
+    };
   }, [action]);
-  const { input, ...others } = where;
-  const flags = Object.entries(others).flatMap(([name, value]) => [`--${name}`, String(value)]);
+  const flags = toFlags(where);
   return (
     <Dialog
       title="Act on all runs that match the filters"
       verb={typeof count === "number" ? `${labelOf(action)} ${plural(count, "run")}` : labelOf(action)}
       isDangerous={action === "cancel" || action === "delete"}
-      command={cli(
-        "runs",
-        "bulk",
-        action,
-        ...flags,
-        ...(input === undefined ? [] : ["--input", JSON.stringify(input)]),
-      )}
+      {...(flags === null ? {} : { command: cli("runs", "bulk", action, ...flags) })}
       onClose={props.onClose}
       act={async () => {
         if (typeof count !== "number" || typed.replaceAll(",", "").trim() !== String(count))

@@ -54,6 +54,28 @@ export function toBulkFilter(address: URLSearchParams, nowMs: number): Record<st
   return where;
 }
 
+/** The options of `pawl runs bulk` for such a filter; null: it has none for "not paused". */
+export function toFlags(where: Readonly<Record<string, unknown>>): string[] | null {
+  if (where["paused"] === false) return null;
+  return Object.entries(where).flatMap(([name, value]) => {
+    switch (name) {
+      case "tags":
+        return Object.entries(value as Record<string, string>).flatMap(([tag, of]) => [
+          "--tag",
+          `${tag}=${of}`,
+        ]);
+      case "input":
+        return ["--input", JSON.stringify(value)];
+      case "paused":
+        return ["--paused"];
+      default:
+        return [`--${flags[name] ?? name}`, String(value)];
+    }
+  });
+}
+
+const flags: Readonly<Record<string, string>> = { parentId: "parent", correlationKey: "correlation-key" };
+
 /** Sets a member below: a value that is not JSON is a text. */
 function addMember(where: Record<string, unknown>, path: readonly string[], text: string): void {
   let node = where;
