@@ -3,6 +3,7 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { call } from "../api/client.js";
+import { hidesPayloads } from "../api/me.js";
 import { goTo, pageAt } from "../api/router.js";
 import type { Run } from "../api/types.js";
 import { cli } from "../format/command.js";
@@ -72,15 +73,17 @@ function RerunDialog(props: Props & { onClose: () => void }): JSX.Element {
           ))}
         </select>
       </Field>
-      <Field label="Input" hint="The same as before, unless you change it.">
-        <textarea
-          name="input"
-          rows={5}
-          spellcheck={false}
-          value={input}
-          onInput={(event) => setInput(event.currentTarget.value)}
-        />
-      </Field>
+      {!hidesPayloads && (
+        <Field label="Input" hint="The same as before, unless you change it.">
+          <textarea
+            name="input"
+            rows={5}
+            spellcheck={false}
+            value={input}
+            onInput={(event) => setInput(event.currentTarget.value)}
+          />
+        </Field>
+      )}
     </Dialog>
   );
 }
