@@ -41,6 +41,22 @@ describe("the dashboard of a server with tokens", () => {
     expect((await pawl.runs.get(runId)).status).toBe("running");
   });
 
+  it("shows nobody what was loaded with another token", async () => {
+    const page = await visit("/runs");
+    const signIn = async (secret: string): Promise<void> => {
+      await page.getByLabel("Bearer token").fill(secret);
+      await page.getByRole("button", { name: "Open the dashboard" }).click();
+    };
+    await signIn(writer);
+    await page.getByRole("table").waitFor();
+    await page.getByRole("button", { name: "Sign out" }).click();
+    // The answer for the next token never comes.
+    await page.route("**/v1/runs?*", () => {});
+    await signIn(reader);
+    await page.getByRole("status", { name: "Loading" }).waitFor();
+    expect(await page.getByRole("table").count()).toBe(0);
+  });
+
   it("teaches how to start the first run", async () => {
     const page = await visit("/runs?name=none-of-this");
     await page.getByLabel("Bearer token").fill(writer);

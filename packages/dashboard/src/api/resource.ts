@@ -1,7 +1,8 @@
 /**
  * Data of a page that stay fresh: loads them, and loads them again when the server reports a change
  * (`events.ts`), or every few seconds if no stream is open; but not while the page is hidden or the
- * reader has paused it. The last answers are kept, so that going back shows a page at once.
+ * reader has paused it. The last answers are kept, so that going back shows a page at once; another
+ * token may not see them.
  */
 
 import { signal } from "@preact/signals";
@@ -17,11 +18,20 @@ export interface Loaded<Data> {
   readonly reload: () => void;
 }
 
+interface State<Data> {
+  readonly key: string;
+  /** The token that it was loaded with. */
+  readonly shown: string | null;
+  readonly data: Data | undefined;
+  readonly problem?: ApiProblem;
+}
+
 /** Whether pages load again by themselves. */
 export const isLive = signal(true);
 
 const kept = new Map<string, unknown>();
 const maxKept = 50;
+token.subscribe(() => kept.clear());
 const slowestMs = 30_000;
 /** While a stream is open: some data, such as counts, change without an event. */
 const streamingMs = 10_000;
@@ -37,14 +47,15 @@ export function usePolled<Data>(
   everyMs: (data: Data | undefined) => number | null,
   watch?: Watched,
 ): Loaded<Data> {
-  const [state, setState] = useState<{ key: string; data: Data | undefined; problem?: ApiProblem }>({
+  const shown = token.value;
+  const [state, setState] = useState<State<Data>>({
     key,
+    shown,
     data: kept.get(key) as Data | undefined,
   });
   const latest = useRef({ load, everyMs });
   latest.current = { load, everyMs };
   const reload = useRef(() => {});
-  const shown = token.value;
   const live = isLive.value;
 
   useEffect(() => {
@@ -67,13 +78,13 @@ export function usePolled<Data>(
       try {
         data = await latest.current.load(aborted.signal);
         failures = 0;
-        keep(key, data);
-        if (!aborted.signal.aborted) setState({ key, data });
+        if (token.peek() === shown) keep(key, data);
+        if (!aborted.signal.aborted) setState({ key, shown, data });
       } catch (error) {
         if (aborted.signal.aborted) return;
         failures += 1;
         const problem = error instanceof ApiProblem ? error : new ApiProblem(0, "Unexpected", String(error));
-        setState({ key, data, problem });
+        setState({ key, shown, data, problem });
       } finally {
         isLoading = false;
       }
@@ -121,7 +132,7 @@ export function usePolled<Data>(
     };
   }, [key, shown, live]);
 
-  const isCurrent = state.key === key;
+  const isCurrent = state.key === key && state.shown === shown;
   return {
     data: isCurrent ? state.data : (kept.get(key) as Data | undefined),
     problem: isCurrent ? state.problem : undefined,
