@@ -5,7 +5,7 @@
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { call } from "../api/client.js";
+import { ApiProblem, call } from "../api/client.js";
 import { pageAt } from "../api/router.js";
 import type { Limit, Run, Why } from "../api/types.js";
 import { Button } from "../parts/button.js";
@@ -109,15 +109,28 @@ export function Remedies({ run, why, steps, onDone }: Props): JSX.Element {
 /** Changes the limit that the run waits for. */
 function RaiseLimit({ name, onDone }: { name: string; onDone: () => void }): JSX.Element {
   const [limit, setLimit] = useState<Limit | null>(null);
+  const [problem, setProblem] = useState<string | null>(null);
   const read = async (): Promise<void> => {
-    const { limits } = await call<{ limits: readonly Limit[] }>("v1/limits");
-    setLimit(limits.find((one) => one.name === name) ?? null);
+    setProblem(null);
+    try {
+      const { limits } = await call<{ limits: readonly Limit[] }>("v1/limits");
+      const found = limits.find((one) => one.name === name);
+      if (found === undefined) setProblem(`The server lists no limit ${name}.`);
+      else setLimit(found);
+    } catch (error) {
+      setProblem(error instanceof ApiProblem ? error.message : String(error));
+    }
   };
   return (
     <>
-      <Button scope="admin" class="primary" onClick={() => void read().catch(() => {})}>
+      <Button scope="admin" class="primary" onClick={() => void read()}>
         Raise the limit {name}…
       </Button>
+      {problem !== null && (
+        <p class="refused" role="alert">
+          {problem} <a href={pageAt("limits")}>Show the limits</a>
+        </p>
+      )}
       {limit !== null && (
         <LimitDialog draft={draftOf(limit)} onClose={() => setLimit(null)} onDone={onDone} />
       )}
