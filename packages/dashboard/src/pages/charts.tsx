@@ -1,4 +1,4 @@
-/** The charts of the overview: throughput, failures, durations and backlog over time. */
+/** The charts of the overview: throughput, failures, durations and backlog in whole minutes or hours. */
 
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
@@ -65,7 +65,15 @@ const lastOf =
     return last === null || last === undefined ? "–" : format(last);
   };
 
-function Four({ points, unit }: { points: readonly Point[]; unit: string }): JSX.Element {
+const unitMs = { minute: 60_000, hour: hourMs };
+
+function Four(props: { points: readonly Point[]; unit: "minute" | "hour" }): JSX.Element {
+  const { unit } = props;
+  // The unfinished last minute or hour would look as if everything stopped.
+  const points = useMemo(
+    () => props.points.filter(({ at }) => Date.parse(at) + unitMs[unit] <= now.peek()),
+    [props.points, unit],
+  );
   const of = (name: Exclude<keyof Point, "at">): (number | null)[] => points.map((point) => point[name]);
   const lines = useMemo(
     () => ({

@@ -138,7 +138,7 @@ function optionsOf(
           label,
           stroke,
           width: 1.75,
-          points: { show: false },
+          points: { show: false, filter: lonePoints, size: 4, fill: stroke },
           ...(dash === undefined ? {} : { dash: [...dash] }),
           ...(isFilled ? { fill: stroke.replace(/^rgb\((.*)\)$/, "rgb($1 / 12%)").replaceAll(",", "") } : {}),
         };
@@ -146,6 +146,14 @@ function optionsOf(
     ],
     hooks: { setCursor: [(self) => onPoint(self.cursor.idx ?? null)] },
   };
+}
+
+/** A line needs two neighbours: a value without any is drawn as a point. */
+function lonePoints(self: uPlot, line: number): number[] | null {
+  const values = self.data[line] ?? [];
+  const isThere = (index: number): boolean => typeof values[index] === "number";
+  const lone = [...values.keys()].filter((at) => isThere(at) && !isThere(at - 1) && !isThere(at + 1));
+  return lone.length === 0 ? null : lone;
 }
 
 const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
