@@ -86,7 +86,7 @@ describe("what to do next", () => {
     expect(text).toContain(
       "There are no runs yet. Start the first, in another terminal in this directory:\n",
     );
-    expect(text).toContain("  npx pawl runs start greet '<input as JSON>' --wait ");
+    expect(text).toContain("  npx pawl runs start greet '{}' --wait ");
   });
 
   it("on a database with runs is to look at them", () => {

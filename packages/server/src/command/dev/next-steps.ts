@@ -40,7 +40,7 @@ function callsOf({ hasFile, serves, isEmpty }: Started): Call[] {
     ];
   }
   const [name = "<name>"] = serves.map((one) => one.slice(0, one.lastIndexOf("@")));
-  const start: Call = [`npx pawl runs start ${name} '<input as JSON>' --wait`, "start a run"];
+  const start: Call = [`npx pawl runs start ${name} '{}' --wait`, "start a run; its input is any JSON"];
   return [...(hasFile ? [start] : []), ["npx pawl runs list", "see what runs did"], help];
 }
 
