@@ -145,7 +145,7 @@ describe("a dashboard that is read-only and hides payloads", () => {
     for (const value of [
       "ada@example.com",
       "grace@example.com",
-      "m-1",
+      '"m-1"',
       "R-A-17",
       "ratchet",
       "notes.txt@",
