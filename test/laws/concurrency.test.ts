@@ -249,3 +249,18 @@ describe("limits.set and limits.list", () => {
     },
   );
 });
+
+it("cancelling the first run of a limit before it begins makes the next one claimable at once", async () => {
+  await pawl.limits.set("first", { concurrent: 1 });
+  const [first] = await pawl.startMany(
+    job({ name: "in-line", queue: "nobody", run: () => null }),
+    Array.from({ length: 3 }, () => ({ input: null, concurrency: "first" })),
+  );
+  const holds = async () => {
+    const rows = await sql<{ hold: number }>("select hold from runs where name = 'in-line' order by id");
+    return rows.map(({ hold }) => hold);
+  };
+  expect(await holds()).toEqual([0, 32, 32]);
+  await pawl.runs.cancel(first!.runId);
+  expect(await holds()).toEqual([0, 0, 32]);
+});

@@ -134,7 +134,7 @@ describe("the claim guard", () => {
       );
     await sql("begin");
     const [before] = await counters();
-    for (let turn = 0; turn < 20; turn++) {
+    for (let turn = 0; turn < 10; turn++) {
       await sql(
         "select commit(array[$1]::bigint[], array[$2]::bigint[], array[$3]::int[], array['keep'], array['step'], array['{}'], null, null, null, null, null, null, null, null, null, null, true)",
         [run.runId, run.claimId, turn],
@@ -142,8 +142,8 @@ describe("the claim guard", () => {
     }
     const [after] = await counters();
     await sql("rollback");
-    expect(Number(after!.all) - Number(before!.all)).toBe(20);
-    expect(Number(after!.hot) - Number(before!.hot)).toBe(20);
+    expect(Number(after!.all) - Number(before!.all)).toBe(10);
+    expect(Number(after!.hot) - Number(before!.hot)).toBe(10);
     await commit(database, run, done());
   });
 });

@@ -107,6 +107,20 @@ describe("behind a proxy", async () => {
     expect((await call("GET", "/v1/limits", undefined, { authorization: "whatever" })).status).toBe(200);
     expect((await call("GET", "/healthz")).status).toBe(200);
   });
+
+  it("a page of another site is refused, although the browser adds the header", async () => {
+    const pause = (site: string) =>
+      call("POST", "/v1/queues/default/pause", undefined, {
+        authorization: "Basic b3BlcmF0b3I6",
+        "sec-fetch-site": site,
+      });
+    expect((await pause("cross-site")).status).toBe(403);
+    expect((await pause("same-site")).status).toBe(403);
+    expect((await pause("same-origin")).status).toBe(200);
+    expect((await call("POST", "/v1/queues/default/resume", undefined, { authorization: "x" })).status).toBe(
+      200,
+    );
+  });
 });
 
 describe("with neither", async () => {

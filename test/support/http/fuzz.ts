@@ -82,6 +82,12 @@ function ask(url: string, agent: Agent, request: FuzzRequest): Promise<{ status:
       url + path,
       { method, agent, headers: { ...headers, ...length }, timeout: longestMs },
       (answer) => {
+        if (answer.headers["content-type"]?.startsWith("text/event-stream")) {
+          // A stream of events does not end by itself.
+          resolve({ status: answer.statusCode ?? 0, text: "" });
+          answer.destroy();
+          return;
+        }
         let text = "";
         answer.setEncoding("utf8").on("data", (part: string) => (text += part));
         answer.once("end", () => resolve({ status: answer.statusCode ?? 0, text }));

@@ -18,6 +18,7 @@ import { Caller } from "../store/http/caller.js";
 import { HttpWorkerStore, longestWaitMs } from "../store/http/http-worker-store.js";
 import { workerSchedules } from "../store/http/http-schedules.js";
 import type { DatabaseSource } from "../store/driver/source-types.js";
+import type { NextDueReader } from "../store/schedule-store.js";
 import { addressKey } from "../store/postgres/database.js";
 import { PostgresStore } from "../store/postgres/postgres-store.js";
 
@@ -73,7 +74,7 @@ export function serve(definitions: readonly AnyDefinition[], options: ServeOptio
 }
 
 interface PostgresWorkerTransport extends WorkerTransport {
-  readonly store: PostgresStore;
+  readonly nextDue: NextDueReader["nextDue"];
 }
 
 /** The transport of a worker straight to Postgres. */
@@ -90,6 +91,7 @@ export async function openPostgres(
     hub,
     heartbeat: { kind: "postgres", ...address },
     sweeps: true,
+    nextDue: (queues, served) => store.nextDue(queues, served),
     schedules: new LocalSchedules(store, hub, () => null),
     firing: store,
     gauges: (most) => store.gauges(most),

@@ -7,7 +7,7 @@
 import { givenTarget } from "../api/locate.js";
 import { openPostgres } from "../api/serve.js";
 import type { AnyDefinition } from "../define/definition.js";
-import type { PostgresStore } from "../store/postgres/postgres-store.js";
+import type { NextDueReader } from "../store/schedule-store.js";
 import { RetryDelay } from "../timing/retry-delay.js";
 import { type Duration, toMilliseconds } from "../values/duration.js";
 import { InvalidOption, NotSupported, Unavailable } from "../values/errors.js";
@@ -67,10 +67,10 @@ export async function runUntilIdle(
   const beganMs = performance.now();
   const { settings, url, budgetMs } = check(definitions, options);
   const stopAtMs = beganMs + budgetMs - settings.drainMs;
-  let store: PostgresStore | undefined;
+  let nextDue: NextDueReader["nextDue"] | undefined;
   const worker = new EngineWorker(settings, async () => {
     const transport = await openPostgres(url, settings.schema);
-    ({ store } = transport);
+    ({ nextDue } = transport);
     return transport;
   });
   const ended = { completed: 0, failed: 0, cancelled: 0 };
@@ -85,11 +85,7 @@ export async function runUntilIdle(
         { cause: error },
       );
     });
-    const dueMs = await idle(
-      worker,
-      () => store!.nextDue([...settings.queues.keys()], definitions),
-      stopAtMs,
-    );
+    const dueMs = await idle(worker, () => nextDue!([...settings.queues.keys()], definitions), stopAtMs);
     await worker.stop();
     const isIdle = dueMs !== undefined;
     const nextMs = dueMs === undefined ? 0 : dueMs;

@@ -154,6 +154,15 @@ export type FiredSchedule =
   | { readonly verdict: "busy" | "gone" };
 
 /** With `by`, each change is a line of the action log, written with it. */
+/** Knows when a worker has something to do, runs as well as schedules. */
+export interface NextDueReader {
+  /** Milliseconds until a worker has something to do; 0 or less: now; null: nothing is due. */
+  nextDue(
+    queues: readonly string[],
+    served: readonly { readonly name: string; readonly version: number }[],
+  ): Promise<number | null>;
+}
+
 export interface ScheduleStore {
   /** Answers whether that changed anything. `nextAt` counts if it is new or its timing changes. */
   setSchedule(schedule: NewSchedule, nextAt: Date, by: Actor | null): Promise<boolean>;

@@ -128,12 +128,22 @@ export function authenticate(
     case "host":
       return auth.rightsOf(raw).then((rights) => callerOf(withScope(rights, scope), rights.from));
     case "proxy":
+      refuseOtherSites(headers);
       if (headers.authorization) return unknownCaller;
       throw new Unauthorized("the header authorization is missing: call this server through its proxy");
     case "loopback":
       checkLocal(headers);
       return unknownCaller;
   }
+}
+
+/**
+ * Browsers send the credentials that a proxy asks for with every request, also with those that a page
+ * of another site makes. They say so in sec-fetch-site.
+ */
+function refuseOtherSites({ "sec-fetch-site": site }: IncomingMessage["headers"]): void {
+  if (site === "cross-site" || site === "same-site")
+    throw new Forbidden("this call comes from a web page of another site");
 }
 
 /** A caller without a token, on this machine or behind the proxy: it may do everything. */

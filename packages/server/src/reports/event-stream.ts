@@ -34,6 +34,9 @@ const streamLimits: StreamLimits = {
   maxUnreadBytes: 256 * 1_024,
 };
 
+/** How long a reader has to read the end of its stream. */
+const farewellMs = 5_000;
+
 /** Why the server ends a stream. */
 export type EndReason = "slow" | "expired" | "closing";
 
@@ -92,6 +95,8 @@ export class EventStream implements ChangeListener {
   end(reason: EndReason): void {
     if (this.#body.writableEnded || this.#body.destroyed) return;
     this.#stop();
+    // A reader that reads nothing more would keep its share of the streams for ever.
+    setTimeout(() => this.#body.destroy(), farewellMs).unref();
     this.#body.end(`event: end\ndata: ${JSON.stringify({ reason })}\n\n`);
   }
 

@@ -119,7 +119,6 @@ export class PostgresScheduleStore extends PostgresCalls implements ScheduleStor
     };
   }
 
-  /** Milliseconds until a worker has something to do; 0 or less: now; null: nothing is due. */
   async nextDue(
     queues: readonly string[],
     served: readonly { readonly name: string; readonly version: number }[],

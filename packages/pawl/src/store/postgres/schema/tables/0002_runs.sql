@@ -12,6 +12,7 @@ create table extras (
   ended            boolean           not null default false,
   origin_id        bigint,                               -- the first run of a chain of reruns
   rerun_of         bigint,                               -- the run that this one repeats
+  timeout          interval,                             -- how long it may take from when it may begin
   deadline_at      timestamptz,                          -- past it a live run fails
   debounce_until   timestamptz,                          -- the latest time that a debounce may move to
   debounce_key     text collate "C",                     -- until its first claim, or its end

@@ -51,7 +51,7 @@ begin
           queue = coalesce(r.queue, 'default'), priority = coalesce(r.priority, 0::smallint),
           retention = coalesce(r.retention, v.retention), completed_at = p_now, expires_at = p_now + coalesce(r.retention, v.retention),
           error = p_error
-        from (select u.id, least(interval '30 days', s.retention_ceiling) as retention
+        from (select u.id, least(interval '720 hours', s.retention_ceiling) as retention
           from settings s, unnest(p_id) u(id) limit cardinality(p_id)) v
         where r.id = v.id
         returning r.id, r.inbox_seq, r.parent_id, r.child_of, r.awaits, r.has_extras)

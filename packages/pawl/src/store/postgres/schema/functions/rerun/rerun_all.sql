@@ -53,8 +53,8 @@ begin
       and (m.cut is null or t.seq < m.cut) and (m.failed is null or t.error is null or t.seq < m.failed)) s
     where m.new_id is not null and not m.is_fresh
   ), linked as (
-    insert into extras (run_id, name, origin_id, rerun_of, deadline_at, correlation_key)
-    select m.new_id, r.name, coalesce(x.origin_id, r.id), r.id, v_now + (x.deadline_at - r.inserted_at), x.correlation_key
+    insert into extras (run_id, name, origin_id, rerun_of, timeout, deadline_at, correlation_key)
+    select m.new_id, r.name, coalesce(x.origin_id, r.id), r.id, x.timeout, v_now + x.timeout, x.correlation_key
     from unnest(p_id, new_id) m(id, new_id)
     cross join lateral (select t.id, t.name, t.inserted_at, t.has_extras from runs t where t.id = m.id limit 1) r
     left join lateral (select t.* from extras t where t.run_id = r.id and r.has_extras limit 1) x on true

@@ -119,14 +119,15 @@ begin
   end if;
 end $f$;
 
--- The retentions of ended runs, at most 10,000: a skip scan over runs_expiry, from the longest to the
--- shortest. It goes backwards, to the newest run of each: the oldest may be deleted, and an old
+-- The retentions of ended runs below p_below (null: all), at most 10,000: a skip scan over runs_expiry,
+-- from the longest to the shortest. It goes backwards, to the newest run of each: the oldest may be deleted, and an old
 -- transaction may keep their entries.
-create or replace function ended_retentions() returns setof interval language plpgsql stable as $f$
+create or replace function ended_retentions(p_below interval default null) returns setof interval language plpgsql stable as $f$
 begin
   return query
     with recursive k(kept, n) as (
-        (select r.retention, 1 from runs r where r.expires_at is not null order by r.retention desc, r.expires_at desc limit 1)
+        (select r.retention, 1 from runs r where r.expires_at is not null and r.retention < coalesce(p_below, interval '10000 years')
+          order by r.retention desc, r.expires_at desc limit 1)
       union all
         select (select r.retention from runs r where r.expires_at is not null and r.retention < k.kept
           order by r.retention desc, r.expires_at desc limit 1), k.n + 1

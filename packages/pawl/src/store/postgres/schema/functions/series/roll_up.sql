@@ -8,7 +8,6 @@
 -- retention. Answers whether there is more to count. Rides runs_pkey and runs_expiry.
 create or replace function roll_up(p_limit int) returns boolean language plpgsql as $f$
 declare
-  c_every constant interval := '10 seconds';
   c_sample constant interval := '30 seconds';
   c_delay constant interval := '5 seconds';
   c_most constant int := 10000;      -- of the backlog
@@ -21,11 +20,11 @@ declare
   v_after timestamptz;
   v_end timestamptz;
 begin
-  if exists (select 1 from series_cursor c where not c.is_behind and c.counted_at > v_now - c_every and c.counted_at <= v_now) or is_held() then
+  if not is_roll_up_due() then
     return false;
   end if;
   select c.* into v_cursor from series_cursor c for update skip locked;
-  if not found or (not v_cursor.is_behind and v_cursor.counted_at > v_now - c_every and v_cursor.counted_at <= v_now) then
+  if not found or not is_roll_up_due() then
     return false;
   end if;
   v_after := greatest(v_cursor.ended_at, v_now - interval '31 days');
@@ -68,6 +67,15 @@ begin
   update series_cursor c set started_id = v_last_id, ended_at = v_end, counted_at = v_now, sampled_at = v_cursor.sampled_at,
     is_behind = v_cursor.is_behind;
   return v_cursor.is_behind;
+end $f$;
+
+-- Whether there is something to count, or the last count is 10 s old.
+create or replace function is_roll_up_due() returns boolean language plpgsql stable as $f$
+declare
+  v_now timestamptz := clock();
+begin
+  return not is_held() and exists (
+    select 1 from series_cursor c where c.is_behind or c.counted_at <= v_now - interval '10 seconds' or c.counted_at > v_now);
 end $f$;
 
 -- Counts runs that are about to be deleted and were not counted yet. The caller has locked them.

@@ -52,8 +52,8 @@ begin
     name = excluded.name, version = excluded.version, priority = excluded.priority, eligible_at = excluded.eligible_at;
 end $f$;
 
--- Takes back the slots of runs that the caller has locked, or their place in line. Answers the keys
--- that lost a holder or a run in line.
+-- Takes back the slots of runs that the caller has locked, or their place in line. Answers the keys of
+-- these runs: also a run without a row may have kept others waiting, because it was first.
 create or replace function leave_slots(p_id bigint[]) returns text[] language plpgsql as $f$
 declare
   v_keys text[];
@@ -62,7 +62,11 @@ begin
     delete from slots s using (select u.id from unnest(p_id) u(id) limit cardinality(p_id)) v
     where s.run_id = v.id
     returning s.concurrency)
-  select array_agg(distinct g.concurrency) into v_keys from gone g;
+  select array_agg(distinct k.key) into v_keys from (
+    select g.concurrency as key from gone g
+    union all
+    select r.concurrency from unnest(p_id) u(id)
+    cross join lateral (select t.concurrency from runs t where t.id = u.id limit 1) r where r.concurrency is not null) k;
   return coalesce(v_keys, '{}');
 end $f$;
 

@@ -29,8 +29,8 @@ begin
   select u.id, t.key, t.value from unnest(p_ids, p_options) u(id, more)
   cross join lateral jsonb_each_text(u.more -> 'tags') t
   where u.id is not null and u.more ? 'tags';
-  insert into extras (run_id, name, deadline_at, correlation_key)
-  select r.id, r.name, r.eligible_at + u.timeout, u.more ->> 'correlationKey'
+  insert into extras (run_id, name, timeout, deadline_at, correlation_key)
+  select r.id, r.name, u.timeout, r.eligible_at + u.timeout, u.more ->> 'correlationKey'
   from unnest(p_ids, p_options, p_timeout) u(id, more, timeout)
   cross join lateral (select t.id, t.name, t.eligible_at from runs t where t.id = u.id limit 1) r
   where (u.timeout is not null or u.more ? 'correlationKey') and (u.more ? 'debounce') is not true;

@@ -24,7 +24,7 @@ language sql stable as $$
     coalesce(i.at, p_now + coalesce(i.delay_ms, 0) * interval '1 millisecond'),
     p_now,
     case when i.retention_ms is not null or i.kind is not null or i.known is not null then
-      least(coalesce(i.retention_ms * interval '1 millisecond', (i.known ->> 'retention')::interval, '30 days'), p_ceiling) end,
+      least(coalesce(i.retention_ms * interval '1 millisecond', (i.known ->> 'retention')::interval, '720 hours'), p_ceiling) end,
     i.idempotency_key, i.unique_key,
     case when i.unique_key is not null then
       coalesce(i.unique_scope, '{runnable,executing,awaiting_signal,awaiting_children}')::run_status[] end,

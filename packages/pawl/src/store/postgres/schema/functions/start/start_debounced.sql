@@ -45,14 +45,14 @@ begin
       if found then
         perform 1 from runs r where r.id = v_id for no key update;
         -- in a statement after the lock: whether it still has not begun
-        select x.debounce_until, x.deadline_at - r.eligible_at into v_until, v_timeout
-          from extras x, runs r where x.run_id = v_id and x.debounce_key = v_key.key and r.id = v_id;
+        select x.debounce_until, x.timeout into v_until, v_timeout
+          from extras x where x.run_id = v_id and x.debounce_key = v_key.key;
         exit when found;
         v_id := null;
         continue;
       end if;
-      insert into extras (run_id, name, deadline_at, debounce_until, debounce_key, correlation_key)
-      select p_ids[v_first], v_key.name, p_now + p_runs[v_first].delay_ms * interval '1 millisecond' + p_timeout[v_first],
+      insert into extras (run_id, name, timeout, deadline_at, debounce_until, debounce_key, correlation_key)
+      select p_ids[v_first], v_key.name, p_timeout[v_first], p_now + p_runs[v_first].delay_ms * interval '1 millisecond' + p_timeout[v_first],
         p_now + (o.more -> 'debounce' ->> 'maxDelayMs')::bigint * interval '1 millisecond', v_key.key, o.more ->> 'correlationKey'
       from (select p_options[v_first] as more) o
       on conflict do nothing

@@ -28,7 +28,7 @@ begin
       case when p_worker is null then 'runnable'::run_status else 'executing'::run_status end,
       p_run.name, p_run.version, p_run.kind, coalesce(p_run.queue, 'default'), coalesce(p_run.priority, 0::smallint), p_input::jsonb, p_run.step,
       coalesce(p_run.at, v_now + coalesce(p_run.delay_ms, 0) * interval '1 millisecond'), v_now,
-      least(coalesce(p_run.retention_ms * interval '1 millisecond', '30 days'), s.retention_ceiling),
+      least(coalesce(p_run.retention_ms * interval '1 millisecond', '720 hours'), s.retention_ceiling),
       p_run.idempotency_key, p_run.unique_key,
       case when p_run.unique_key is not null then
         coalesce(p_run.unique_scope, '{runnable,executing,awaiting_signal,awaiting_children}')::run_status[] end,

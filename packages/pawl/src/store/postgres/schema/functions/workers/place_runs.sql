@@ -47,10 +47,12 @@ begin
       cross join lateral (select t.name, t.version from runs t where t.id = u.id limit 1) t
       join definitions d on d.name = t.name and d.version = t.version limit p_limit) d
     where r.id = d.id
-    returning r.id, r.name, r.queue, r.eligible_at + d.timeout as deadline_at
+    returning r.id, r.name, r.queue, d.timeout, r.eligible_at + d.timeout as deadline_at
   ), timed as (
-    insert into extras (run_id, name, deadline_at) select p.id, p.name, p.deadline_at from placed p where p.deadline_at is not null
-    on conflict (run_id) do update set deadline_at = coalesce(extras.deadline_at, excluded.deadline_at))
+    insert into extras (run_id, name, timeout, deadline_at)
+    select p.id, p.name, p.timeout, p.deadline_at from placed p where p.timeout is not null
+    on conflict (run_id) do update set timeout = coalesce(extras.timeout, excluded.timeout),
+      deadline_at = coalesce(extras.deadline_at, excluded.deadline_at))
   select coalesce(jsonb_agg(distinct p.queue), '[]')::text into queues from placed p;
   return next;
 end $f$;

@@ -10,7 +10,8 @@
 -- once. So no transaction keeps the rows of one locked while the next one looks. If one fails
 -- because of a row, it is reported as a warning and the next one runs.
 -- p_marks is the `marks` of the last answer. Its member `failed` has the runs of fail_overdue, `bulk`
--- says that there are open bulk operations (work_bulk).
+-- says that there are open bulk operations (work_bulk). After repairs that looked at keys, and keep
+-- them locked until their call ends, `counts` leaves the counting to the next call.
 -- `queues` got work, as JSON. due_ms: no lease and no deadline passes before that, unless a worker
 -- registers or a run starts meanwhile. is_waited: there are keys with blocked runs, so
 -- call again soon.
@@ -19,7 +20,8 @@ returns table (reaped int, queues text, marks text, again boolean, is_waited boo
 language plpgsql as $f$
 declare
   c_keys constant int := 200;    -- few, because each takes an advisory lock
-  v_marks jsonb := coalesce(p_marks::jsonb, '{}') - '{failed,bulk}'::text[];
+  v_marks jsonb := coalesce(p_marks::jsonb, '{}') - '{failed,bulk,counts}'::text[];
+  v_counts boolean := coalesce(p_marks::jsonb ? 'counts', false);
   v_overdue record;
   v_deadline_ms double precision;
   v_placed record;
@@ -64,7 +66,7 @@ begin
       raise warning 'pawl: messages cannot be made visible again: %', sqlerrm;
     end;
   end if;
-  if p_repairs and not again then
+  if p_repairs and not again and not v_counts then
     begin
       select p.queues, p.last into v_placed from place_runs(p_limit, v_marks ->> 'placed') p;
       queues := v_placed.queues;
@@ -103,9 +105,12 @@ begin
       end if;
     end if;
   end if;
-  if p_repairs and not again then
+  if p_repairs and not again and (is_waited or queues <> '[]') then
+    again := is_roll_up_due();
+    v_marks := v_marks || case when again then '{"counts": true}' else '{}' end::jsonb;
+  elsif p_repairs and not again then
     begin
-      again := roll_up(p_limit * 10);
+      again := roll_up(p_limit * 10) or v_counts;    -- then the repairs have their turn
     exception when others then
       if not is_row_fault(sqlstate) then
         raise;
