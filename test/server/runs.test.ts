@@ -134,7 +134,7 @@ describe("starting a run", () => {
       { version: 2, kind: "workflow", queue: "fast", priority: 1, retention: "4 days", hold: 0 },
       // Nobody has registered it yet: the rest is left open until somebody does.
       { version: 7, kind: null, queue: null, priority: null, retention: null, hold: 2 },
-      { version: 8, kind: "machine", queue: "default", priority: 0, retention: "30 days", hold: 0 },
+      { version: 8, kind: "machine", queue: "default", priority: 0, retention: "720:00:00", hold: 0 },
     ]);
   });
 
