@@ -14,8 +14,8 @@ describe("over http at another host name", () => {
     await page.getByLabel("Bearer token").fill(secret);
     await page.keyboard.press("Enter");
     await page.getByRole("button", { name: "Start a run…" }).click();
-    await page.getByLabel("Definition").fill("ship");
     const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Definition").fill("ship");
     await dialog.getByRole("button", { name: "Copy to the clipboard" }).click();
     await dialog.getByText("Selected").waitFor();
     expect(await page.evaluate("getSelection().toString()")).toBe("npx pawl runs start ship '{}'");
