@@ -1,6 +1,6 @@
 /**
- * What both `pawl` and `pawl/client` export: the errors, and the types of the client. Nothing here imports the
- * Postgres driver or Node.
+ * Both `pawl` and `pawl/client` export these names: the errors, and the types of the client. Nothing
+ * here imports the Postgres driver or Node.
  */
 
 export type { BrokenRun, Checked } from "./api/check.js";

@@ -3,7 +3,6 @@ import { afterEach, describe, expect, it } from "vitest";
 import type { ClaimedRun, NewRun } from "../../../packages/pawl/dist/store/store.js";
 import { testDatabase } from "../../support/database.js";
 import {
-  aRun,
   claim,
   claimOne,
   commit,
@@ -368,41 +367,5 @@ describe("while another transaction", () => {
     await store.recover({ limit: 1_000, repairs: true, marks: null });
     expect(await claimable()).toEqual([second]);
     expect(await waiting()).toEqual([third]);
-  });
-});
-
-describe("start", () => {
-  it("inserts the runs beyond the slots as waiting, in one call, and they get their slots in order", async () => {
-    const runs = await start(
-      database,
-      ...Array.from({ length: 8 }, () => ({ options: { concurrency: "gpu:bulk" } })),
-    );
-    expect(await waiting()).toEqual(runs.slice(3));
-    const order: string[] = [];
-    for (;;) {
-      const claimed = await claim(database);
-      if (claimed.runs.length === 0) break;
-      order.push(...claimed.runs.map(({ runId }) => runId));
-      for (const run of claimed.runs) await commit(database, { ...run, claimId: claimed.claimId }, done());
-    }
-    expect(order).toEqual(runs);
-  });
-
-  it("never inserts a run with a concurrency limit already claimed", async () => {
-    const runs = [aRun({ options: { concurrency: "gpu" }, direct: true }), aRun({ direct: true })];
-    const started = await store.start(runs, {
-      allOrNothing: false,
-      claim: { workerId: "worker", claimId: "77" },
-    });
-    expect(started.map(({ phase }) => phase)).toEqual(["runnable", "runnable"]);
-  });
-
-  it.each([
-    ["nowhere", /no concurrency limit "nowhere"/],
-    ["rated", /"rated" has no concurrent/],
-  ])("refuses the limit %s", async (concurrency, message) => {
-    await limit("rated", null, true);
-    await expect(start(database, { options: { concurrency } })).rejects.toThrow(message);
-    await expect(start(database, { rateLimit: "gpu" })).rejects.toThrow(/"gpu" has no rate/);
   });
 });

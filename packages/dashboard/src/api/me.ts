@@ -1,6 +1,6 @@
 /**
- * Who uses the dashboard: the rights of the token, as `GET /v1/me` tells, and what the operator has
- * switched off for everybody. A button is shown only to people who may use it. This only spares
+ * The rights of the person who uses the dashboard, from `GET /v1/me`, and the parts that the operator
+ * has switched off for everybody. A button is shown only to people who may use it. This only spares
  * them a refusal: the API checks every call.
  */
 

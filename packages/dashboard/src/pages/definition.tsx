@@ -1,6 +1,6 @@
 /** One definition: its versions, the drawing of a machine, and its latest runs. */
 
-import type { ComponentChildren, JSX } from "preact";
+import type { JSX } from "preact";
 import { call } from "../api/client.js";
 import { usePolled } from "../api/resource.js";
 import { pageAt, query } from "../api/router.js";
@@ -8,6 +8,7 @@ import type { Definition, DefinitionPage as Definitions, MachineGraph, RunPage }
 import { plural } from "../format/number.js";
 import { duration } from "../format/time.js";
 import { graphOf, MachineDrawing } from "../graph/drawing.js";
+import { type Fact, FactList } from "../parts/fact-list.js";
 import { Await, Empty, Page, Panel } from "../parts/page.js";
 import { RunTable } from "../parts/run-table.js";
 import { Badge } from "../parts/status.js";
@@ -111,7 +112,7 @@ function Drawing({ graph }: { graph: MachineGraph | null }): JSX.Element {
 
 function Facts({ definition }: { definition: Definition }): JSX.Element {
   const { kind, queue, priority, retentionMs, timeoutMs, registeredAt, workers } = definition;
-  const facts: [string, ComponentChildren][] = [
+  const facts: Fact[] = [
     [
       "Workers",
       workers > 0 ? (
@@ -127,14 +128,5 @@ function Facts({ definition }: { definition: Definition }): JSX.Element {
   ];
   if (priority !== 0) facts.push(["Priority", String(priority)]);
   if (timeoutMs !== null) facts.push(["Timeout", duration(timeoutMs)]);
-  return (
-    <dl class="facts">
-      {facts.map(([label, value]) => (
-        <div key={label}>
-          <dt>{label}</dt>
-          <dd>{value}</dd>
-        </div>
-      ))}
-    </dl>
-  );
+  return <FactList facts={facts} />;
 }

@@ -1,6 +1,6 @@
 /** One schedule: its next ticks, and pausing, triggering, backfilling or removing it. */
 
-import type { ComponentChildren, JSX } from "preact";
+import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { call } from "../api/client.js";
 import { usePolled } from "../api/resource.js";
@@ -8,6 +8,7 @@ import { goTo, pageAt } from "../api/router.js";
 import type { Run, RunPage, ScheduleDetail } from "../api/types.js";
 import { cli } from "../format/command.js";
 import { duration } from "../format/time.js";
+import { type Fact, FactList } from "../parts/fact-list.js";
 import { ActButton } from "../parts/act-button.js";
 import { Button } from "../parts/button.js";
 import { Dialog, Field } from "../parts/dialog.js";
@@ -116,7 +117,7 @@ function Summary({ schedule }: { schedule: ScheduleDetail }): JSX.Element {
 }
 
 function Facts({ schedule }: { schedule: ScheduleDetail }): JSX.Element {
-  const facts: [string, ComponentChildren][] = [
+  const facts: Fact[] = [
     ["When", <code>{timesOf(schedule)}</code>],
     ["Starts", <a href={pageAt("runs", { name: schedule.definition })}>{schedule.definition}</a>],
     ["Last run", <LastRun schedule={schedule} />],
@@ -126,16 +127,7 @@ function Facts({ schedule }: { schedule: ScheduleDetail }): JSX.Element {
   ];
   if (schedule.jitterMs > 0) facts.push(["Jitter", `up to ${duration(schedule.jitterMs)}`]);
   if (schedule.skippedAt !== null) facts.push(["Last skipped", <Time at={schedule.skippedAt} />]);
-  return (
-    <dl class="facts">
-      {facts.map(([label, value]) => (
-        <div key={label}>
-          <dt>{label}</dt>
-          <dd>{value}</dd>
-        </div>
-      ))}
-    </dl>
-  );
+  return <FactList facts={facts} />;
 }
 
 function Buttons(props: { schedule: ScheduleDetail; path: string; onDone: () => void }): JSX.Element {

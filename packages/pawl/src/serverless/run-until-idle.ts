@@ -26,7 +26,7 @@ export interface RunUntilIdleOptions extends Omit<ServeOptions, "token" | "metri
   readonly budget?: Duration | undefined;
 }
 
-/** What `runUntilIdle` did. */
+/** The answer of `runUntilIdle`: the runs that ended, and when the next one is due. */
 export interface IdleReport {
   /** How many runs ended meanwhile with a result. */
   readonly completed: number;
