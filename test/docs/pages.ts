@@ -5,15 +5,16 @@ import { fileURLToPath } from "node:url";
 
 export const root = fileURLToPath(new URL("../../", import.meta.url));
 
-/** Every page, as a path from the root of the repository. */
+/** Every page that people wrote, as a path from the root of the repository. The rest is in `docs/api`. */
 export const pages = [
   "README.md",
   "ARCHITECTURE.md",
   "CHANGELOG.md",
   "CONTRIBUTING.md",
-  ...readdirSync(`${root}docs`)
-    .filter((name) => name.endsWith(".md"))
-    .map((name) => `docs/${name}`),
+  ...readdirSync(`${root}docs`, { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(".md") && !name.startsWith("api/"))
+    .map((name) => `docs/${name}`)
+    .toSorted(),
 ];
 
 export function readPage(page: string): string {
