@@ -110,7 +110,13 @@ function zsh(table: readonly CommandRow[]): string {
 ${lookup(table)}
 _pawl() {
   local current="\${words[CURRENT]}" next flags values files
-  _pawl_lookup "\${(@)words[2,CURRENT-1]}"
+  local -a before=("\${(@)words[2,CURRENT-1]}")
+  if [[ "$current" = --*=* ]]; then
+    before+=("\${current%%=*}")
+    current="\${current#*=}"
+    compset -P '*='
+  fi
+  _pawl_lookup "\${(@)before}"
   case "$values" in
     @any) return ;;
     @file) files=yes; next='' ;;
@@ -143,7 +149,7 @@ function _pawl_at
     set -l key
     set -l given (commandline -opc)
     for word in $given[2..-1]
-        set -l tried (string join ' ' $key $word)
+        set -l tried (string join -- ' ' $key $word)
         if contains -- $tried $_pawl_paths
             set key $tried
         end
