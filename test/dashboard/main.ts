@@ -1,6 +1,6 @@
 /**
- * `npm run test:dashboard [files]`: the dashboard in a real Chromium, which is installed first if it is missing
- * and this process may. Where it cannot be had, nothing is tested, and that is said; on CI it is a failure.
+ * `npm run test:dashboard [files]`: the dashboard in a real Chromium, which it installs first if the machine
+ * has none. Where it cannot be had, nothing is tested, and that is said; on CI it is a failure.
  */
 
 import { spawnSync } from "node:child_process";
@@ -9,8 +9,8 @@ import { findBrowser } from "./browser.js";
 const browser = findBrowser();
 if (browser === null) {
   console.log(
-    "The tests of the dashboard are skipped: there is no Chromium, and only root can install it (apt-get install chromium). " +
-      "PAWL_TEST_BROWSER can name another one.",
+    "The tests of the dashboard are skipped: there is no Chromium, and neither npm nor apt-get could install one. " +
+      "Install it (apt-get install chromium), or give its path in PAWL_TEST_BROWSER.",
   );
   if (process.env["CI"] !== undefined) process.exitCode = 1;
 } else {
